@@ -1,0 +1,1 @@
+"""Speed measurements, run by `make bench` and never by the tests."""

@@ -1,0 +1,5 @@
+"""`python -m unicr` is the `unicr` command."""
+
+from unicr.cli import main
+
+main()

@@ -1,0 +1,33 @@
+"""Classifiers of every kind behind one small interface: labels for a batch of noisy inputs.
+
+`load_classifier` takes a torch module, a file, a function or a folder; `Normalised` and `Denoised`
+put a step in front of a model that belongs to it.
+"""
+
+from __future__ import annotations
+
+from unicr.classifier._base import Classifier, check_shape
+from unicr.classifier._callable import CallableClassifier
+from unicr.classifier._load import load_classifier
+from unicr.classifier._module import ModuleClassifier
+from unicr.classifier._onnx import OnnxClassifier
+from unicr.classifier._sklearn import SklearnClassifier
+from unicr.classifier._wrap import Denoised, Normalised
+from unicr.classifier.fuse import fuse_batchnorm
+from unicr.classifier.mlp import MLP
+from unicr.classifier.resnet import ResNet
+
+__all__ = [
+    "MLP",
+    "CallableClassifier",
+    "Classifier",
+    "Denoised",
+    "ModuleClassifier",
+    "Normalised",
+    "OnnxClassifier",
+    "ResNet",
+    "SklearnClassifier",
+    "check_shape",
+    "fuse_batchnorm",
+    "load_classifier",
+]

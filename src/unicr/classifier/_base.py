@@ -1,0 +1,150 @@
+"""What a classifier is: a label for every input of a batch, and a digest of what gives it.
+
+A classifier may be randomised: the smoothing theorem only speaks of the probability of a label.
+What it must not do is guess: scores that are not finite, or of a wrong shape, are errors.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from abc import ABC, abstractmethod
+from pathlib import Path
+
+import torch
+
+from unicr.errors import ModelError
+
+
+class Classifier(ABC):
+    """Labels 0 … num_classes − 1 for batches of float32 inputs.
+
+    `name` is the text it was loaded from, `digest` a SHA-256 of its weights or file, `classes`
+    the original labels where the model has its own names for them.
+    """
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        digest: str,
+        device: str | torch.device = "cpu",
+        num_classes: int | None = None,
+        classes: tuple[str | int, ...] | None = None,
+    ) -> None:
+        self.name = name
+        self.digest = digest
+        self.device = torch.device(device)
+        self.num_classes = num_classes
+        self.classes = classes
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r}, num_classes={self.num_classes})"
+
+    @abstractmethod
+    def predict(self, batch: torch.Tensor) -> torch.Tensor:
+        """Labels, int64 of shape (n,), for a batch (n, …) of float32 on `device`.
+
+        Raises ModelError where the model fails or its output gives no labels.
+        """
+
+    def _labels(self, output: object, n: int) -> torch.Tensor:
+        """Labels from the model's output for n inputs; the first output tells `num_classes`."""
+        labels = labels_of(output, n, self.name)
+        if self.num_classes is None and isinstance(output, torch.Tensor):
+            self.num_classes = width_of(output)
+        return labels
+
+    def votes(self, batch: torch.Tensor, num_classes: int | None = None) -> torch.Tensor:
+        """How often each label occurs in the batch: int64 counts on the CPU.
+
+        `num_classes` fixes their number; without it, it is the model's own or as large as needed.
+        """
+        labels = self.predict(batch)
+        size = num_classes if num_classes is not None else self.num_classes
+        counts = torch.bincount(labels, minlength=size or 0).cpu()
+        if size is not None and len(counts) > size:
+            raise ModelError(
+                f"{self.name} gave the label {len(counts) - 1} where there are {size} classes "
+                f"(0 … {size - 1})"
+            )
+        return counts
+
+
+def labels_of(output: object, n: int, name: str) -> torch.Tensor:
+    """Labels from what a model gave for n inputs: scores (n, C), one score each, or labels (n,).
+
+    Floating scores give their arg max, or their sign where there is one per input (above 0 is
+    class 1); whole numbers of shape (n,) are labels already.
+    """
+    if not isinstance(output, torch.Tensor):
+        raise ModelError(
+            f"{name} returned {type(output).__name__}: a tensor of scores (inputs, classes) or "
+            "labels (inputs,) is needed"
+        )
+    if not output.dtype.is_floating_point:
+        return _checked_labels(output, n, name)
+    scores = output
+    if scores.ndim == 1 and n == len(scores):
+        scores = scores[:, None]
+    if scores.ndim > 2 and scores.shape[2:].numel() == 1:
+        scores = scores.flatten(1)
+    if scores.ndim != 2 or len(scores) != n or scores.shape[1] == 0:
+        raise ModelError(
+            f"{name} returned scores of shape {tuple(output.shape)} for {n} inputs: "
+            f"({n}, classes) is needed"
+        )
+    if not bool(torch.isfinite(scores).all()):
+        raise ModelError(f"{name} returned scores that are not finite numbers (NaN or infinity)")
+    if scores.shape[1] == 1:
+        return (scores[:, 0] > 0).long()
+    return scores.argmax(1)
+
+
+def _checked_labels(labels: torch.Tensor, n: int, name: str) -> torch.Tensor:
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        labels = labels[:, 0]
+    if labels.shape != (n,) or labels.dtype.is_complex:
+        raise ModelError(
+            f"{name} returned labels of shape {tuple(labels.shape)} for {n} inputs: ({n},) is "
+            "needed"
+        )
+    labels = labels.long()
+    if n and int(labels.min()) < 0:
+        raise ModelError(f"{name} returned the label {int(labels.min())}: labels are 0, 1, 2, …")
+    return labels
+
+
+def width_of(output: torch.Tensor) -> int | None:
+    """The number of classes that scores speak of; None for labels."""
+    if not output.dtype.is_floating_point:
+        return None
+    return 2 if output.ndim == 1 else max(2, output.shape[1])
+
+
+def file_digest(*paths: Path) -> str:
+    """SHA-256 of the bytes of one file, or of several in this order."""
+    digest = hashlib.sha256()
+    for path in paths:
+        with path.open("rb") as file:
+            while chunk := file.read(1 << 20):
+                digest.update(chunk)
+    return digest.hexdigest()
+
+
+def combined_digest(*parts: str) -> str:
+    """One digest of several texts."""
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+def check_shape(classifier: Classifier, sample: torch.Tensor) -> None:
+    """Run one input (without batch axis) through, so that a wrong shape shows before a long run.
+
+    Two copies make a batch, since a model that mixes up its axes may pass with one.
+    """
+    batch = sample.to(classifier.device, torch.float32)[None].repeat(2, *[1] * sample.ndim)
+    try:
+        classifier.votes(batch)
+    except ModelError as error:
+        raise ModelError(
+            f"{classifier.name} does not work on inputs of shape {tuple(sample.shape)}: {error}"
+        ) from None

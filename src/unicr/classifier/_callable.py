@@ -1,0 +1,84 @@
+"""Any Python callable from a batch to labels or scores, in torch tensors or numpy arrays.
+
+Scores are (inputs, classes) of floating type; labels are whole numbers of shape (inputs,).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from unicr.classifier._base import Classifier
+from unicr.errors import ModelError
+
+
+class CallableClassifier(Classifier):
+    """Labels from a function. It gets a numpy array if it is annotated so or `takes_numpy`."""
+
+    def __init__(
+        self,
+        function: Callable[[Any], Any],
+        *,
+        name: str | None = None,
+        digest: str | None = None,
+        device: str | torch.device = "cpu",
+        num_classes: int | None = None,
+    ) -> None:
+        own = getattr(function, "__name__", type(function).__name__)
+        super().__init__(
+            name=own if name is None else name,
+            digest=source_digest(function) if digest is None else digest,
+            device=device,
+            num_classes=num_classes,
+        )
+        self.function = function
+        self._numpy = takes_numpy(function)
+
+    def predict(self, batch: torch.Tensor) -> torch.Tensor:
+        given = batch.detach().cpu().numpy() if self._numpy else batch
+        with torch.inference_mode():
+            try:
+                output = self.function(given)
+                if isinstance(output, np.ndarray | list):
+                    output = torch.as_tensor(np.asarray(output))
+            except Exception as error:
+                raise ModelError(f"{self.name} failed: {type(error).__name__}: {error}") from error
+            if isinstance(output, torch.Tensor) and output.ndim == 1 and output.is_floating_point():
+                raise ModelError(
+                    f"{self.name} returned one floating number per input: labels must be whole "
+                    "numbers, and a single score must have shape (inputs, 1)"
+                )
+            return self._labels(output, len(batch)).to(self.device)
+
+
+def takes_numpy(function: Callable[[Any], Any]) -> bool:
+    """Whether a callable wants a numpy array: by its attribute or its first annotation."""
+    said = getattr(function, "takes_numpy", None)
+    if said is not None:
+        return bool(said)
+    try:
+        first = next(iter(inspect.signature(function).parameters.values()), None)
+    except (TypeError, ValueError):
+        return False
+    return first is not None and any(
+        word in str(first.annotation) for word in ("ndarray", "NDArray", "ArrayLike")
+    )
+
+
+def source_digest(function: Callable[[Any], Any]) -> str:
+    """SHA-256 of the file that defines a callable and its name, or `unhashable:NAME`."""
+    name = getattr(function, "__qualname__", type(function).__qualname__)
+    target: Any = function if hasattr(function, "__qualname__") else type(function)
+    try:
+        file = inspect.getsourcefile(target)
+    except TypeError:
+        file = None
+    if file is None or not Path(file).is_file():
+        return f"unhashable:{name}"
+    return hashlib.sha256(Path(file).read_bytes() + f":{name}".encode()).hexdigest()

@@ -1,0 +1,97 @@
+"""Hugging Face classifiers from a local folder, `hf:DIR` (extra `hf`).
+
+Only safetensors weights and transformers' own classes are used, and never the network. Image
+classifiers get pixel values; text classifiers get embeddings (inputs_embeds), which is where
+continuous noise makes sense.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from unicr.errors import ModelError
+from unicr.extras import require
+
+KINDS = {
+    "ForImageClassification": ("AutoModelForImageClassification", "pixel_values"),
+    "ForSequenceClassification": ("AutoModelForSequenceClassification", "inputs_embeds"),
+}
+
+
+class _Logits(nn.Module):
+    def __init__(self, model: nn.Module, argument: str) -> None:
+        super().__init__()
+        self.model = model
+        self.argument = argument
+
+    def forward(self, batch: torch.Tensor) -> Any:
+        return self.model(**{self.argument: batch}).logits
+
+
+def load_hf(folder: Path) -> tuple[nn.Module, int | None, tuple[str | int, ...] | None]:
+    """(module from inputs to logits, number of classes, class names) of a model folder."""
+    config_file = folder / "config.json"
+    if not config_file.is_file():
+        raise ModelError(f"{folder} has no config.json: it is no Hugging Face model folder")
+    if not any(folder.glob("*.safetensors")):
+        raise ModelError(
+            f"{folder} has no .safetensors file; only those are read. Convert the weights with "
+            "model.save_pretrained(DIR, safe_serialization=True)"
+        )
+    architecture = next(iter(_json(config_file).get("architectures") or []), "none")
+    kind = next((kind for kind in KINDS if architecture.endswith(kind)), None)
+    if kind is None:
+        raise ModelError(
+            f"{folder} is a {architecture}: image and sequence classifiers "
+            f"({', '.join('…' + k for k in KINDS)}) are accepted"
+        )
+    loader, argument = KINDS[kind]
+    transformers = require("transformers")
+    try:
+        model = getattr(transformers, loader).from_pretrained(
+            str(folder),
+            local_files_only=True,
+            use_safetensors=True,
+            trust_remote_code=False,
+            dtype=torch.float32,
+        )
+    except Exception as error:
+        raise ModelError(f"{folder} cannot be loaded: {type(error).__name__}: {error}") from None
+    names = getattr(model.config, "id2label", None) or {}
+    classes = tuple(str(names[i]) for i in sorted(names)) or None
+    return _Logits(model, argument), getattr(model.config, "num_labels", None), classes
+
+
+def own_normalisation(folder: Path) -> tuple[list[float], list[float]] | None:
+    """Mean and standard deviation that the folder's preprocessor applies to images in [0, 1]."""
+    file = folder / "preprocessor_config.json"
+    if not file.is_file():
+        return None
+    settings = _json(file)
+    mean, std = settings.get("image_mean"), settings.get("image_std")
+    if not settings.get("do_normalize", True) or mean is None or std is None:
+        return None
+    return list(mean), list(std)
+
+
+def folder_digest(folder: Path) -> str:
+    """SHA-256 of the configuration and the weights."""
+    digest = hashlib.sha256()
+    for file in sorted([*folder.glob("*config.json"), *folder.glob("*.safetensors")]):
+        digest.update(f"{file.name}:{file.stat().st_size}\n".encode())
+        digest.update(file.read_bytes())
+    return digest.hexdigest()
+
+
+def _json(file: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(file.read_text())
+    except ValueError as error:
+        raise ModelError(f"{file} is not JSON: {error}") from None
+    return content if isinstance(content, dict) else {}

@@ -1,0 +1,81 @@
+"""A `torch.nn.Module` that gives logits. Eval mode is forced while it runs and restored after."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import nn
+
+from unicr.classifier._base import Classifier
+from unicr.errors import ModelError
+
+
+class ModuleClassifier(Classifier):
+    """Labels by the arg max of a module's logits (or the sign of a single one)."""
+
+    def __init__(
+        self,
+        module: nn.Module,
+        *,
+        name: str | None = None,
+        digest: str | None = None,
+        device: str | torch.device | None = None,
+        num_classes: int | None = None,
+        classes: tuple[str | int, ...] | None = None,
+    ) -> None:
+        super().__init__(
+            name=type(module).__name__ if name is None else name,
+            digest=module_digest(module) if digest is None else digest,
+            device=_device_of(module) if device is None else device,
+            num_classes=num_classes,
+            classes=classes,
+        )
+        self.module = module.to(self.device)
+
+    def predict(self, batch: torch.Tensor) -> torch.Tensor:
+        with torch.inference_mode(), evaluating(self.module):
+            return self._labels(self.scores(batch), len(batch))
+
+    def scores(self, batch: torch.Tensor) -> object:
+        """What the module gives; its own exceptions become ModelError."""
+        try:
+            return self.module(batch)
+        except MemoryError:
+            raise
+        except Exception as error:
+            raise ModelError(f"{self.name} failed: {type(error).__name__}: {error}") from error
+
+
+@contextmanager
+def evaluating(module: nn.Module) -> Iterator[None]:
+    """Every sub-module in eval mode inside, and back in its own mode after."""
+    training = [part for part in module.modules() if part.training]
+    if training:
+        module.eval()
+    try:
+        yield
+    finally:
+        for part in training:
+            part.training = True
+
+
+def module_digest(module: nn.Module) -> str:
+    """SHA-256 of the sub-modules' types and of the state dict's tensors in sorted order."""
+    digest = hashlib.sha256()
+    for name, part in module.named_modules():
+        digest.update(f"{name}:{type(part).__qualname__}\n".encode())
+    for name, tensor in sorted(module.state_dict().items()):
+        if not isinstance(tensor, torch.Tensor):
+            continue
+        plain = tensor.detach().cpu().contiguous()
+        digest.update(f"{name}:{plain.dtype}:{tuple(plain.shape)}\n".encode())
+        digest.update(plain.flatten().view(torch.uint8).numpy().tobytes())
+    return digest.hexdigest()
+
+
+def _device_of(module: nn.Module) -> torch.device:
+    first = next(iter((*module.parameters(), *module.buffers())), None)
+    return torch.device("cpu") if first is None else first.device

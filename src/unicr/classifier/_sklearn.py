@@ -1,0 +1,77 @@
+"""scikit-learn estimators, or any object with `.predict`; labels are places in `classes_`."""
+
+from __future__ import annotations
+
+import hashlib
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from unicr.classifier._base import Classifier
+from unicr.errors import ModelError
+from unicr.extras import require
+
+
+class SklearnClassifier(Classifier):
+    """Labels from an estimator that takes rows of features; inputs are flattened."""
+
+    def __init__(self, estimator: Any, *, name: str | None = None, digest: str | None = None):
+        known = getattr(estimator, "classes_", None)
+        values = None if known is None else np.asarray(known)
+        super().__init__(
+            name=type(estimator).__name__ if name is None else name,
+            digest=_digest(estimator) if digest is None else digest,
+            num_classes=None if values is None else len(values),
+            classes=None if values is None else tuple(values.tolist()),
+        )
+        self.estimator = estimator
+        self._values = values
+        self._order = np.argsort(np.zeros(0) if values is None else values)
+
+    def predict(self, batch: torch.Tensor) -> torch.Tensor:
+        rows = batch.detach().cpu().flatten(1).numpy()
+        try:
+            given = np.asarray(self.estimator.predict(rows))
+        except Exception as error:
+            raise ModelError(f"{self.name} failed: {type(error).__name__}: {error}") from error
+        if self._values is None:
+            if given.dtype.kind not in "biu":
+                raise ModelError(
+                    f"{self.name} has no classes_ and predicts {given.dtype} values: a classifier "
+                    "is needed, or a function that turns them into labels"
+                )
+            return self._labels(torch.from_numpy(given), len(rows))
+        found = np.searchsorted(self._values, given, sorter=self._order)
+        places = self._order[np.minimum(found, len(self._values) - 1)]
+        if given.shape != (len(rows),) or not np.array_equal(self._values[places], given):
+            raise ModelError(f"{self.name} returned labels that are not in its classes_")
+        return torch.from_numpy(places.astype(np.int64))
+
+
+def load_estimator(path: Path, trust: bool) -> Any:
+    """The estimator of a joblib or pickle file, which can run code of its author."""
+    if not trust:
+        raise ModelError(
+            f"{path} is a pickle: reading it can run code of its author. If you trust that "
+            "person, say so with trust=True (--trust); an ONNX file needs no trust"
+        )
+    joblib = require("joblib")
+    try:
+        estimator = joblib.load(path)
+    except ModuleNotFoundError as error:
+        raise ModelError(f"{path} needs the module {error.name}, which is missing") from None
+    except Exception as error:
+        raise ModelError(f"{path} cannot be loaded: {type(error).__name__}: {error}") from None
+    if not hasattr(estimator, "predict"):
+        raise ModelError(f"{path} holds {type(estimator).__name__}, which has no predict")
+    return estimator
+
+
+def _digest(estimator: Any) -> str:
+    try:
+        return hashlib.sha256(pickle.dumps(estimator, protocol=4)).hexdigest()
+    except Exception:
+        return f"unhashable:{type(estimator).__name__}"

@@ -1,0 +1,78 @@
+"""State dicts from .pt, .pth, .th and .safetensors files, read without running anything in them."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from unicr.errors import ModelError
+
+ENDINGS = (".pt", ".pth", ".th", ".ckpt", ".bin", ".safetensors")
+WRAPPERS = ("state_dict", "model_state_dict", "model", "net")
+PREFIXES = ("module.", "_orig_mod.")
+
+
+def read_weights(path: Path) -> dict[str, torch.Tensor]:
+    """The tensors of a file by name; wrappers and the prefixes of parallel training are removed."""
+    if not path.is_file():
+        raise ModelError(f"no weights file {path}")
+    content = _safetensors(path) if path.suffix == ".safetensors" else _torch(path)
+    for key in WRAPPERS:
+        if isinstance(content, dict) and isinstance(content.get(key), dict):
+            content = content[key]
+            break
+    if not isinstance(content, dict) or not content:
+        raise ModelError(f"{path} holds {type(content).__name__}, not a state dict")
+    if not all(isinstance(value, torch.Tensor) for value in content.values()):
+        raise ModelError(f"{path} holds other things than tensors: save model.state_dict()")
+    for prefix in PREFIXES:
+        if all(name.startswith(prefix) for name in content):
+            content = {name.removeprefix(prefix): value for name, value in content.items()}
+    return content
+
+
+def load_weights(module: nn.Module, path: Path) -> None:
+    """Put a file's tensors into a module; every name and shape must fit."""
+    weights = {
+        name: value.float() if value.dtype in (torch.float16, torch.bfloat16) else value
+        for name, value in read_weights(path).items()
+    }
+    optional = {name for name in module.state_dict() if name.endswith("num_batches_tracked")}
+    try:
+        missing, unexpected = module.load_state_dict(weights, strict=False)
+    except RuntimeError as error:
+        raise ModelError(f"{path} does not fit {type(module).__name__}: {error}") from None
+    missing = [name for name in missing if name not in optional]
+    for names, what in ((missing, "has no"), (unexpected, "has, and the model lacks,")):
+        if names:
+            raise ModelError(
+                f"{path} does not fit {type(module).__name__}: the file {what} "
+                f"{', '.join(names[:5])}{', …' if len(names) > 5 else ''}"
+            )
+
+
+def _safetensors(path: Path) -> Any:
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    try:
+        return load_file(path)
+    except SafetensorError as error:
+        raise ModelError(f"{path} is not a safetensors file: {error}") from None
+
+
+def _torch(path: Path) -> Any:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            return torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:
+        first = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise ModelError(
+            f"{path} is not a plain state dict ({first}). Save model.state_dict(); a whole "
+            "pickled model is read only with trust=True (--trust)"
+        ) from None

@@ -1,0 +1,125 @@
+"""Classifiers around classifiers: normalisation and denoising that belong to the model.
+
+Both happen after the noise, so the radius is in the space of the raw input.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from unicr.classifier._base import Classifier, combined_digest
+from unicr.classifier._callable import source_digest, takes_numpy
+from unicr.classifier._module import evaluating, module_digest
+from unicr.errors import ModelError
+
+
+class Normalised(Classifier):
+    """A classifier fed with (x − mean) / std, by channel (the first axis of an input)."""
+
+    def __init__(
+        self, classifier: Classifier, mean: float | Sequence[float], std: float | Sequence[float]
+    ) -> None:
+        means, stds = _numbers("mean", mean), _numbers("std", std)
+        if len(means) != len(stds) and 1 not in (len(means), len(stds)):
+            raise ModelError(f"mean has {len(means)} values and std has {len(stds)}")
+        if any(value <= 0 for value in stds):
+            raise ModelError(f"std={stds}: every value must be above 0")
+        super().__init__(
+            name=classifier.name,
+            digest=combined_digest(classifier.digest, f"mean={means}", f"std={stds}"),
+            device=classifier.device,
+            num_classes=classifier.num_classes,
+            classes=classifier.classes,
+        )
+        self.classifier = classifier
+        self._mean = torch.tensor(means, device=self.device)
+        self._std = torch.tensor(stds, device=self.device)
+
+    def predict(self, batch: torch.Tensor) -> torch.Tensor:
+        channels = batch.shape[1] if batch.ndim > 1 else 1
+        widest = max(len(self._mean), len(self._std))
+        if widest not in (1, channels):
+            raise ModelError(
+                f"mean and std have {widest} values but inputs of shape {tuple(batch.shape[1:])} "
+                f"have {channels} channels"
+            )
+        shape = (1, -1, *[1] * (batch.ndim - 2))
+        centred = batch - self._mean.view(shape)
+        labels = self.classifier.predict(centred.div_(self._std.view(shape)))
+        self.num_classes = self.classifier.num_classes
+        return labels
+
+
+class Denoised(Classifier):
+    """A classifier fed with what a denoiser makes of its input (denoised smoothing).
+
+    The pair is one base classifier, so every guarantee holds as before. The denoiser is a module
+    or a callable from a batch to a batch.
+    """
+
+    def __init__(
+        self, denoiser: nn.Module | Callable[[Any], Any], classifier: Classifier | nn.Module
+    ) -> None:
+        from unicr.classifier._load import load_classifier
+
+        inner = load_classifier(classifier)
+        if isinstance(denoiser, nn.Module):
+            digest = module_digest(denoiser)
+            denoiser = denoiser.to(inner.device)
+        elif callable(denoiser):
+            digest = source_digest(denoiser)
+        else:
+            raise ModelError(f"{type(denoiser).__name__} is no denoiser: it cannot be called")
+        own = getattr(denoiser, "__name__", type(denoiser).__name__)
+        super().__init__(
+            name=f"{own} + {inner.name}",
+            digest=combined_digest(digest, inner.digest),
+            device=inner.device,
+            num_classes=inner.num_classes,
+            classes=inner.classes,
+        )
+        self.denoiser = denoiser
+        self.classifier = inner
+
+    def predict(self, batch: torch.Tensor) -> torch.Tensor:
+        labels = self.classifier.predict(self._denoise(batch))
+        self.num_classes = self.classifier.num_classes
+        return labels
+
+    def _denoise(self, batch: torch.Tensor) -> torch.Tensor:
+        try:
+            with torch.inference_mode():
+                if isinstance(self.denoiser, nn.Module):
+                    with evaluating(self.denoiser):
+                        clean = self.denoiser(batch)
+                elif takes_numpy(self.denoiser):
+                    clean = self.denoiser(batch.cpu().numpy())
+                else:
+                    clean = self.denoiser(batch)
+        except Exception as error:
+            raise ModelError(
+                f"the denoiser of {self.name} failed: {type(error).__name__}: {error}"
+            ) from error
+        if isinstance(clean, np.ndarray):
+            clean = torch.from_numpy(clean)
+        if not isinstance(clean, torch.Tensor) or len(clean) != len(batch):
+            raise ModelError(f"the denoiser of {self.name} did not return one output per input")
+        if not bool(torch.isfinite(clean).all()):
+            raise ModelError(f"the denoiser of {self.name} returned values that are not finite")
+        return clean.to(self.device, torch.float32)
+
+
+def _numbers(name: str, values: float | Sequence[float]) -> list[float]:
+    try:
+        listed = [float(v) for v in np.atleast_1d(np.asarray(values, dtype=np.float64))]
+    except (TypeError, ValueError):
+        raise ModelError(f"{name}={values!r} is not a number or a list of numbers") from None
+    if not listed or not all(math.isfinite(value) for value in listed):
+        raise ModelError(f"{name}={values!r}: finite numbers are needed")
+    return listed

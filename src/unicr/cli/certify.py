@@ -1,0 +1,174 @@
+"""`unicr certify`: a model, a dataset and a noise in, a folder of certificates out."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from cyclopts import Parameter
+
+if TYPE_CHECKING:
+    from unicr.runs import Job, Row
+
+FAILED = 3
+
+
+def certify(
+    *,
+    model: str,
+    data: str,
+    noise: str,
+    norm: Annotated[list[str], Parameter(consume_multiple=True, negative="")],
+    out: Path,
+    labels: Path | None = None,
+    split: Literal["test", "train"] = "test",
+    label_column: str | None = None,
+    weights: Path | None = None,
+    n0: Annotated[int, Parameter(name="--n0")] = 100,
+    n: int = 100_000,
+    alpha: float = 0.001,
+    bound: Literal["single", "both"] = "single",
+    target_radius: float | None = None,
+    tol: float | None = None,
+    sound: Annotated[bool, Parameter(negative="")] = False,
+    batch: int = 1000,
+    device: str = "cpu",
+    workers: int = 0,
+    skip: int = 1,
+    max_: Annotated[int | None, Parameter(name="--max")] = None,
+    seed: int = 0,
+    resume: Annotated[bool, Parameter(negative="")] = False,
+    mean: Annotated[list[float] | None, Parameter(consume_multiple=True, negative="")] = None,
+    std: Annotated[list[float] | None, Parameter(consume_multiple=True, negative="")] = None,
+    trust: Annotated[bool, Parameter(negative="")] = False,
+) -> int:
+    """Certify every input of a dataset. Exit code 3 if some inputs failed.
+
+    Parameters
+    ----------
+    model
+        builtin:mnist-mlp-0.5, a .pt2, .pt, .onnx or .joblib file, file.py:name or hf:DIR.
+    data
+        builtin:mnist, an .npz, .npy, .csv, .parquet, idx or CIFAR file, or a folder of images.
+    noise
+        The smoothing noise, e.g. 'gaussian(sigma=0.5)'.
+    norm
+        One or more norms, from the same votes: --norm 1 2 inf.
+    out
+        The folder of the run.
+    labels
+        Labels, where they are not with the inputs: .npy, idx, or text with one per line.
+    split
+        Which part of the data, where it has both.
+    label_column
+        The label column of a table.
+    weights
+        Weights for a model given as file.py:factory.
+    n0
+        Samples that choose the class.
+    n
+        Fresh samples that bound its probability (the most, with early stopping).
+    alpha
+        Failure probability of one certificate.
+    bound
+        single: p_B = 1 - p_A. both: three tests at alpha/3 bound p_B too.
+    target_radius
+        Stop an input as soon as it is certified at this radius (in the first norm), or cannot be.
+    tol
+        Stop when the samples left could raise the radius (in the first norm) by at most this.
+    sound
+        Claim the proved radius instead of the searched one.
+    batch
+        Samples per forward pass.
+    device
+        Where the model runs: cpu, cuda, …
+    workers
+        Processes; 0 runs everything in this one.
+    skip
+        Certify every skip-th input only.
+    max_
+        Certify at most this many inputs.
+    seed
+        Seed of the noise.
+    resume
+        Go on with a run that was interrupted.
+    mean
+        The model expects (x - mean)/std, per channel; noise and radius stay in input space.
+    std
+        See mean.
+    trust
+        Allow a model file that runs code when loaded (pickle, joblib).
+    """
+    from unicr.classifier import load_classifier
+    from unicr.data import load_dataset
+    from unicr.noise import parse
+    from unicr.runs import Job
+    from unicr.smoothing import Plan, norms_of
+
+    if target_radius is not None and tol is not None:
+        from unicr.errors import CertifyError
+
+        raise CertifyError("give --target-radius or --tol, not both")
+    plan = Plan(
+        n0=n0,
+        n=n,
+        alpha=alpha,
+        bound=bound,
+        mode="target" if target_radius is not None else "tolerance" if tol is not None else "fixed",
+        target=target_radius,
+        tolerance=tol,
+    )
+    arguments: dict[str, Any] = {
+        "spec": model,
+        "weights": weights,
+        "device": device,
+        "mean": mean,
+        "std": std,
+        "trust": trust,
+    }
+    classifier = load_classifier(**arguments)
+    dataset = load_dataset(data, labels=labels, split=split, label_column=label_column)
+    if classifier.classes is not None:
+        dataset = dataset.aligned(classifier.classes)
+    job = Job(
+        classifier=classifier,
+        data=dataset,
+        noise=parse(noise),
+        norms=norms_of(norm),
+        plan=plan,
+        seed=seed,
+        sound=sound,
+        skip=skip,
+        limit=max_,
+        batch=batch,
+        workers=workers,
+        data_spec=data,
+        model_arguments=arguments,
+    )
+    return run_and_report(job, out, resume=resume)
+
+
+def run_and_report(job: Job, out: Path, *, resume: bool) -> int:
+    """Announce, run with a progress bar on a terminal, and sum up."""
+    from rich.console import Console
+
+    from unicr.radius import round_down
+    from unicr.report.runs import Progress, summary, warn_about_range
+    from unicr.runs import certify_run, prepare
+
+    console = Console(stderr=True)
+    radii = prepare(job)
+    largest = radii.largest(job.plan)
+    reach = ", ".join(f"l{norm} {round_down(r, 4)}" for norm, r in largest.items())
+    console.print(f"largest radius that n={job.plan.n}, alpha={job.plan.alpha:g} can give: {reach}")
+    warning = warn_about_range(job.data, job.noise)
+    if warning:
+        console.print(f"warning: {warning}", style="yellow", highlight=False)
+    with Progress(len(job.indices), job.norms[0].text, console) as progress:
+        store = certify_run(job, out, resume=resume, on_result=progress.add)
+    with store:
+        rows: list[Row] = list(store.rows())
+    Console().print(summary(rows, [norm.text for norm in job.norms]))
+    print(f"run in {out}", file=sys.stderr)
+    return FAILED if any(row.status == "failed" for row in rows) else 0

@@ -1,0 +1,38 @@
+"""`unicr curve`: p_A–R curves of several noises, with the bracket as a band."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+
+def curve(
+    *,
+    noise: Annotated[list[str], Parameter(consume_multiple=True, negative="")],
+    norm: str,
+    dim: int | None = None,
+    output: Annotated[Path, Parameter(name=["--output", "-o"])],
+) -> None:
+    """Draw the radius against p_A for one or more noises.
+
+    Parameters
+    ----------
+    noise
+        One or more noises, e.g. --noise 'gaussian(sigma=1)' 'laplace(sigma=1)'.
+    norm
+        p of the lp norm.
+    dim
+        Number of input coordinates.
+    output
+        .png, .svg, .pdf, .csv or .html (the last needs the extra unicr[report]).
+    """
+    from unicr.noise import parse
+    from unicr.norms import parse_norm
+    from unicr.radius import RadiusCurve
+    from unicr.report.curves import write_curves
+
+    curves = [RadiusCurve(parse(spec), parse_norm(norm), dim) for spec in noise]
+    write_curves(curves, output)
+    print(f"written to {output}")

@@ -1,0 +1,47 @@
+"""`unicr data fetch`: bring a well-known dataset to this machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from cyclopts import App, Parameter
+
+app = App(name="data", help="Download well-known datasets.")
+
+
+@app.command
+def fetch(
+    name: Literal["mnist", "fashion-mnist", "cifar10"],
+    *,
+    dir_: Annotated[Path | None, Parameter(name="--dir")] = None,
+) -> None:
+    """Download a dataset with checksum and resume; what is already there is kept.
+
+    Parameters
+    ----------
+    name
+        Which dataset.
+    dir_
+        Where its files go; the platform's data folder if left out.
+    """
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+    from unicr import data
+
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn())
+    with Progress(
+        *columns, TimeRemainingColumn(), console=console, disable=not console.is_terminal
+    ) as bar:
+        tasks = {}
+
+        def advance(file: str, done: int, total: int | None) -> None:
+            if file not in tasks:
+                tasks[file] = bar.add_task(file, total=total)
+            bar.update(tasks[file], completed=done, total=total)
+
+        folder = data.fetch(name, dir_, progress=advance)
+    print(f"{name} is in {folder}")
+    print(f"use it as --data {name if dir_ is None else folder}")

@@ -1,0 +1,33 @@
+"""`unicr export`: a run as TSV, JSON lines or Parquet."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+
+def export(
+    run: Path,
+    *,
+    output: Annotated[Path, Parameter(name=["--output", "-o"])],
+    norm: str | None = None,
+) -> None:
+    """Write the certificates of a run as a table; radii are rounded down.
+
+    Parameters
+    ----------
+    run
+        The folder of the run.
+    output
+        A file that ends in .tsv (one norm, the field's format), .jsonl or .parquet.
+    norm
+        Which norm, for .tsv.
+    """
+    from unicr.runs import Store
+    from unicr.runs import export as write
+
+    with Store(run) as store:
+        write(store, output, norm)
+    print(f"written to {output}")

@@ -1,0 +1,212 @@
+"""What a dataset is: numbered float32 inputs of one shape, each with a label or -1.
+
+Also how raw values become such inputs. Bytes k become the float32 nearest to k/255, floats are
+kept, and byte images with channels last become channels first.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unicr.errors import DataError
+
+if TYPE_CHECKING:
+    import torch
+
+Floats = NDArray[np.float32]
+Labels = NDArray[np.int64]
+
+NO_LABEL = -1
+CHANNELS = (1, 3, 4)
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """Inputs 0 … size − 1, read when asked for; `classes` are the labels as the source wrote them.
+
+    `read(i)` gives input i as a float32 array and its label as a number, -1 where it has none.
+    """
+
+    name: str
+    source: str
+    size: int
+    shape: tuple[int, ...]
+    read: Callable[[int], tuple[Floats, int]]
+    num_classes: int | None = None
+    classes: tuple[str | int, ...] | None = None
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __getitem__(self, index: int) -> tuple[torch.Tensor, int]:
+        import torch
+
+        values, label = self._item(index)
+        return torch.from_numpy(values), label
+
+    def _item(self, index: int) -> tuple[Floats, int]:
+        if not 0 <= index < self.size:
+            raise IndexError(f"no input {index} in {self.name}: it has 0 … {self.size - 1}")
+        values, label = self.read(index)
+        if values.shape != self.shape:
+            raise DataError(
+                f"input {index} of {self.name} has shape {values.shape}, the first one has "
+                f"{self.shape}: all inputs need one shape"
+            )
+        return values, label
+
+    def digest_of(self, index: int) -> str:
+        """SHA-256 of the shape and the little-endian float32 bytes of one input."""
+        values, _ = self._item(index)
+        head = "x".join(map(str, values.shape)).encode() + b":"
+        return hashlib.sha256(head + values.astype("<f4").tobytes()).hexdigest()
+
+    def finite(self, index: int) -> bool:
+        """Whether every value of one input is a finite number."""
+        return bool(np.isfinite(self._item(index)[0]).all())
+
+    def labelled(self, labels: Any) -> Dataset:
+        """The same inputs with these labels instead of their own."""
+        numbers, classes = numbered(_numpy(labels), self.size, self.name)
+        original = self.read
+        return replace(
+            self,
+            read=lambda index: (original(index)[0], int(numbers[index])),
+            num_classes=count_classes(numbers, classes),
+            classes=classes,
+        )
+
+    def aligned(self, classes: Sequence[str | int]) -> Dataset:
+        """The same data with labels numbered as in `classes`, the labels a classifier knows.
+
+        Labels that the classifier does not know are an error, unless the data has none at all.
+        """
+        own = self.classes if self.classes is not None else range(self.num_classes or 0)
+        numbers = {str(label): i for i, label in enumerate(classes)}
+        translation: dict[int, int | None] = {NO_LABEL: NO_LABEL}
+        translation.update({i: numbers.get(str(label)) for i, label in enumerate(own)})
+        original = self.read
+
+        def read(index: int) -> tuple[Floats, int]:
+            values, label = original(index)
+            number = translation.get(label)
+            if number is None:
+                raise DataError(
+                    f"label {own[label]!r} of {self.name} is none of the classifier's "
+                    f"{listed(list(map(str, classes)))}"
+                )
+            return values, number
+
+        return replace(self, read=read, num_classes=len(classes), classes=tuple(classes))
+
+
+def listed(words: Sequence[str], most: int = 12) -> str:
+    """The words in one line, the end left out where there are many."""
+    return ", ".join(words[:most]) + (", …" if len(words) > most else "")
+
+
+def as_floats(values: NDArray[Any]) -> Floats:
+    """Values as float32: bytes k as k/255, 16-bit counts as k/65535, all else as it is."""
+    if values.dtype == np.uint8:
+        return values.astype(np.float32) / np.float32(255)
+    if values.dtype == np.uint16:
+        return values.astype(np.float32) / np.float32(65535)
+    if values.dtype.kind not in "biuf":
+        raise DataError(f"inputs of type {values.dtype} are not numbers")
+    with np.errstate(over="ignore"):
+        return np.array(values, dtype=np.float32)
+
+
+def as_input(values: NDArray[Any]) -> Floats:
+    """One input: byte images become channels first, H×W becomes 1×H×W; other arrays keep shape."""
+    if values.dtype in (np.uint8, np.uint16):
+        if values.ndim == 2:
+            values = values[None]
+        elif values.ndim == 3 and values.shape[-1] in CHANNELS and values.shape[0] not in CHANNELS:
+            values = np.moveaxis(values, -1, 0)
+    return np.ascontiguousarray(as_floats(values))
+
+
+def numbered(labels: Any, size: int, name: str) -> tuple[Labels, tuple[str | int, ...] | None]:
+    """Labels as whole numbers from 0 and, where they were words, the words in sorted order."""
+    array = np.asarray(labels)
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.ndim != 1:
+        raise DataError(
+            f"labels of {name} have shape {array.shape}: one label per input is needed; for "
+            "one-hot rows give labels.argmax(1)"
+        )
+    if len(array) != size:
+        raise DataError(f"{name} has {size} inputs but {len(array)} labels")
+    if array.dtype.kind in "USOT":
+        words = np.array(["" if word is None else str(word) for word in array])
+        if (values := _as_numbers(words)) is not None:
+            return numbered(values, size, name)
+        known = sorted(set(words.tolist()) - {""})
+        places = {word: i for i, word in enumerate(known)}
+        return np.array([places.get(word, NO_LABEL) for word in words], np.int64), tuple(known)
+    if array.dtype.kind == "f":
+        missing = np.isnan(array)
+        array = np.where(missing, NO_LABEL, array)
+        if np.any(array != np.floor(array)) or not np.isfinite(array).all():
+            raise DataError(f"labels of {name} are not whole numbers")
+    elif array.dtype.kind not in "biu":
+        raise DataError(f"labels of {name} have type {array.dtype}: numbers or words are needed")
+    whole = array.astype(np.int64)
+    if whole.size and whole.min() < NO_LABEL:
+        raise DataError(f"labels of {name} contain {whole.min()}: 0, 1, 2, … or -1 for none")
+    return whole, None
+
+
+def _as_numbers(words: NDArray[np.str_]) -> NDArray[np.float64] | None:
+    """Words that are all numbers, as numbers; an empty word is NaN."""
+    try:
+        return np.array([float(word) if word else np.nan for word in words])
+    except ValueError:
+        return None
+
+
+def from_arrays(inputs: Any, labels: Any = None, *, name: str, source: str) -> Dataset:
+    """A dataset of an array of inputs (first axis: one input each) and perhaps labels."""
+    values = _numpy(inputs)
+    if values.ndim < 2 or not len(values):
+        raise DataError(
+            f"inputs of {name} have shape {values.shape}: (inputs, …) with at least one is needed"
+        )
+    if labels is None:
+        numbers, classes = np.full(len(values), NO_LABEL, np.int64), None
+    else:
+        numbers, classes = numbered(_numpy(labels), len(values), name)
+
+    def read(index: int) -> tuple[Floats, int]:
+        return as_input(np.asarray(values[index])), int(numbers[index])
+
+    return Dataset(
+        name=name,
+        source=source,
+        size=len(values),
+        shape=read(0)[0].shape,
+        read=read,
+        num_classes=count_classes(numbers, classes),
+        classes=classes,
+    )
+
+
+def count_classes(numbers: Labels, classes: Sequence[object] | None) -> int | None:
+    """How many classes labels speak of; None where there are no labels."""
+    if classes is not None:
+        return len(classes)
+    return int(numbers.max()) + 1 if numbers.size and numbers.max() >= 0 else None
+
+
+def _numpy(values: Any) -> NDArray[Any]:
+    if hasattr(values, "detach"):
+        values = values.detach().cpu().numpy()
+    return values if isinstance(values, np.ndarray) else np.asarray(values)

@@ -1,0 +1,83 @@
+"""CSV and Parquet tables: one row is one input, one column may be the label.
+
+The label column is the one asked for, or one named label, target, class or y. An empty cell is
+NaN, so that its row is never certified.
+"""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unicr.data._dataset import Dataset, from_arrays, listed
+from unicr.errors import DataError
+from unicr.extras import require
+
+LABEL_COLUMNS = ("label", "labels", "target", "class", "y")
+
+
+def read_csv(path: Path, label_column: str | None) -> Dataset:
+    """A CSV file with a header line."""
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            rows = [row for row in csv.reader(file) if row]
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise DataError(f"{path} is not a CSV table: {error}") from None
+    if len(rows) < 2:
+        raise DataError(f"{path} has no rows: a header line and one line per input are needed")
+    header = [name.strip() for name in rows[0]]
+    for number, row in enumerate(rows[1:], start=2):
+        if len(row) != len(header):
+            raise DataError(
+                f"{path}, row {number}: {len(row)} cells where the header has {len(header)}"
+            )
+    columns = {
+        name: np.array([row[i].strip() for row in rows[1:]]) for i, name in enumerate(header)
+    }
+    if len(columns) != len(header):
+        raise DataError(f"{path} has two columns of the same name")
+    return _dataset(path, columns, label_column)
+
+
+def read_parquet(path: Path, label_column: str | None) -> Dataset:
+    """A Parquet file (needs the extra `table`)."""
+    parquet = require("pyarrow.parquet")
+    try:
+        table = parquet.read_table(path)
+    except (OSError, ValueError) as error:
+        raise DataError(f"{path} is not a Parquet table: {error}") from None
+    columns = {
+        name: table.column(name).to_numpy(zero_copy_only=False) for name in table.column_names
+    }
+    return _dataset(path, columns, label_column)
+
+
+def _dataset(path: Path, columns: dict[str, NDArray[Any]], wanted: str | None) -> Dataset:
+    if wanted is not None and wanted not in columns:
+        raise DataError(f"{path} has no column {wanted!r}; it has {listed(list(columns))}")
+    label = wanted or next((name for name in columns if name.lower() in LABEL_COLUMNS), None)
+    features = [_numbers(path, name, v) for name, v in columns.items() if name != label]
+    if not features:
+        raise DataError(f"{path} has no column but the label")
+    labels = None if label is None else columns[label]
+    return from_arrays(np.column_stack(features), labels, name=path.name, source=str(path))
+
+
+def _numbers(path: Path, name: str, values: NDArray[Any]) -> NDArray[np.float64]:
+    if values.dtype.kind in "biuf":
+        return values.astype(np.float64)
+    numbers = np.empty(len(values))
+    for row, value in enumerate(values):
+        text = "" if value is None else str(value)
+        try:
+            numbers[row] = float(text) if text else np.nan
+        except ValueError:
+            raise DataError(
+                f"{path}: column {name!r} has {text!r} in input {row}, which is not a number; "
+                "encode it or name it as the label column"
+            ) from None
+    return numbers

@@ -1,0 +1,100 @@
+"""What a set of certificates is worth: certified accuracy, average radius, robustness score."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import special
+
+from unicr.errors import UnicrError
+from unicr.noise._base import Array
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """One run in one norm: for every input its radius, whether it is correct, whether it abstained.
+
+    Inputs that failed count as wrong, with radius 0.
+    """
+
+    name: str
+    norm: str
+    radius: Array
+    correct: Array
+    abstained: Array
+    alpha: float | None = None
+
+    def __post_init__(self) -> None:
+        if len(self.radius) == 0:
+            raise UnicrError(f"{self.name} has no results yet")
+
+    @property
+    def _counted(self) -> Array:
+        return np.where(self.correct.astype(bool), self.radius, -1.0)
+
+    @property
+    def clean_accuracy(self) -> float:
+        """Share of inputs whose certified class is the label."""
+        return float(np.mean(self.correct))
+
+    def certified_accuracy(self, radius: float) -> float:
+        """Share of inputs that are correct with a certified radius of at least `radius`."""
+        return float(np.mean(self._counted >= radius))
+
+    @property
+    def average_radius(self) -> float:
+        """Mean certified radius, 0 for inputs that are wrong or abstained."""
+        return float(np.mean(np.maximum(self._counted, 0.0)))
+
+    @property
+    def abstention(self) -> float:
+        """Share of inputs without a class."""
+        return float(np.mean(self.abstained))
+
+    def accuracy_bound(self, radius: float, failure: float = 0.001) -> float:
+        """A lower bound of the accuracy that truly holds here, at confidence 1 − failure.
+
+        Each certificate is wrong with probability at most α, independently: the number of wrong
+        ones is at most the exact binomial quantile, and those are taken off.
+        """
+        if self.alpha is None:
+            raise UnicrError(f"{self.name} does not say its alpha: no bound can be given")
+        m = len(self.radius)
+        wrong = np.arange(m + 1)
+        enough = special.bdtrc(wrong, m, self.alpha) <= failure
+        return max(0.0, self.certified_accuracy(radius) - float(wrong[np.argmax(enough)]) / m)
+
+    def steps(self) -> Array:
+        """The radii at which the certified accuracy falls, ascending."""
+        return np.unique(self._counted[self._counted > 0])
+
+
+def robustness_score(runs: Sequence[Scores]) -> float:
+    """∫ max over runs of the certified accuracy at R, dR: exact, the curves are steps."""
+    if not runs:
+        raise UnicrError("a robustness score needs at least one run")
+    if len({run.norm for run in runs}) > 1:
+        raise UnicrError(f"runs in different norms: {sorted({run.norm for run in runs})}")
+    ends = np.unique(np.concatenate([run.steps() for run in runs]))
+    if ends.size == 0:
+        return 0.0
+    if math.isinf(ends[-1]):
+        return math.inf
+    widths = np.diff(np.concatenate([[0.0], ends]))
+    return float(np.sum(widths * envelope(runs, ends)))
+
+
+def envelope(runs: Sequence[Scores], radii: Array) -> Array:
+    """The best certified accuracy of any run at each radius."""
+    curves = [accuracy_curve(run, radii) for run in runs]
+    return np.max(curves, axis=0)
+
+
+def accuracy_curve(run: Scores, radii: Array) -> Array:
+    """Certified accuracy of one run at many radii."""
+    counted = np.sort(run._counted)
+    below = np.searchsorted(counted, radii, side="left")
+    return 1.0 - below / len(counted)

@@ -1,0 +1,111 @@
+"""Independent coordinates of one shape, each with its own scale: ε_i = s_i·ξ_i.
+
+Weak directions are then real directions, not spectra: the certifier looks at the smallest scales.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from unicr.errors import NoiseError
+from unicr.noise._base import IID, Array, Facts, Noise, number
+
+if TYPE_CHECKING:
+    import torch
+
+SHORT = 8
+
+
+class Anisotropic(Noise):
+    """The law of (s_1·ξ_1, …, s_d·ξ_d), ξ_i i.i.d. from `base`, `scales` = (s_1, …, s_d).
+
+    `scales` multiply the scale that `base` has already, and may have any shape: it is read in the
+    order of the coordinates. The dimension is the number of scales.
+    """
+
+    dim: int
+    base: IID
+    scales: Array
+
+    def __init__(self, base: IID, scales: Sequence[float] | Array | torch.Tensor) -> None:
+        if not isinstance(base, IID):
+            what = base.text if isinstance(base, Noise) else repr(base)
+            raise NoiseError(
+                f"Anisotropic scales the coordinates of an i.i.d. noise, not {what}: "
+                "try noise.gaussian(sigma=1)"
+            )
+        try:
+            values = np.array(scales, dtype=np.float64).ravel()
+        except (TypeError, ValueError):
+            raise NoiseError(
+                f"scales={scales!r} must be numbers, one for each coordinate"
+            ) from None
+        if values.size == 0:
+            raise NoiseError("scales is empty: give one number above 0 for each coordinate")
+        bad = np.flatnonzero(~(np.isfinite(values) & (values > 0)))
+        if bad.size:
+            first = int(bad[0])
+            raise NoiseError(
+                f"scales[{first}]={values[first]!r}: every scale must be a finite number above 0"
+            )
+        values.flags.writeable = False
+        self._put(base=base, scales=values, dim=values.size)
+
+    @property
+    def _text(self) -> str:
+        if self.dim <= SHORT:
+            listed = ", ".join(number(s) for s in self.scales)
+            return f"Anisotropic({self.base.text}, [{listed}])"
+        low, high = number(self.scales.min()), number(self.scales.max())
+        return f"Anisotropic({self.base.text}, {self.dim} scales from {low} to {high})"
+
+    @property
+    def cache_key(self) -> str:
+        digest = hashlib.sha256(self.scales.tobytes()).hexdigest()[:32]
+        return f"Anisotropic({self.base.cache_key}, {self.dim}, {digest})"
+
+    @property
+    def _key(self) -> tuple[Any, ...]:
+        return (type(self), self.base, self.scales.tobytes())
+
+    @property
+    def facts(self) -> Facts:
+        return replace(self.base.facts)
+
+    @property
+    def sigma(self) -> float:
+        return self.base.sigma * math.sqrt(float(np.mean(self.scales**2)))
+
+    def _scaled(self, factor: float) -> Self:
+        return type(self)(self.base, self.scales * factor)
+
+    def log_prob(self, z: torch.Tensor) -> torch.Tensor:
+        import torch
+
+        flat = z.flatten(1).to(torch.float64) / self._row(z.device)
+        return self.base.log_prob(flat) - float(np.sum(np.log(self.scales)))
+
+    def _row(self, device: torch.device) -> torch.Tensor:
+        import torch
+
+        return torch.tensor(self.scales, dtype=torch.float64, device=device)
+
+    def _fill(
+        self,
+        out: torch.Tensor,
+        *,
+        seed: int,
+        input_index: int,
+        start: int,
+        base: torch.Tensor | None,
+    ) -> None:
+        self.base._fill(out, seed=seed, input_index=input_index, start=start, base=None)
+        out.mul_(self._row(out.device).to(out.dtype))
+        if base is not None:
+            out.add_(base)

@@ -1,0 +1,486 @@
+"""What a noise is: a value with a density, a sampler and facts that a certifier may use.
+
+`Noise` is the root. `IID` draws every coordinate independently from one 1-D density, and
+`Family` is an i.i.d. noise given by formulas at unit scale. Joint noises live in their own files.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast, final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from unicr.errors import NoiseError
+
+if TYPE_CHECKING:
+    import torch
+
+    from unicr.noise._sampling import InverseTable
+    from unicr.noise._truncated import Truncated
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a certifier may rely on, and where that knowledge comes from.
+
+    `source` is "analytic" (a formula of this package), "declared" (the user's word) or
+    "checked" (tested numerically on a dense grid, not proved). Unimodal means one rise, one fall
+    (an i.i.d. noise: each coordinate; a joint one: along every line through zero).
+    """
+
+    symmetric: bool
+    log_concave: bool
+    bounded: bool
+    finite_variance: bool
+    unimodal: bool = True
+    source: Literal["analytic", "declared", "checked"] = "analytic"
+
+
+def number(value: float) -> str:
+    """The shortest text that reads back as the same float: 1.0 is '1', 0.5 is '0.5'."""
+    text = repr(float(value))
+    return text.removesuffix(".0")
+
+
+def positive(name: str, value: float) -> float:
+    """The value as a float, or an error that names it."""
+    try:
+        result = float(value)
+    except (TypeError, ValueError):
+        raise NoiseError(f"{name}={value!r} is not a number") from None
+    except OverflowError:
+        raise NoiseError(f"{name} is too large: it must be a finite number") from None
+    if not math.isfinite(result) or result <= 0:
+        raise NoiseError(f"{name}={value!r} must be a finite number above 0")
+    return result
+
+
+def dimension(value: int, least: int) -> int:
+    """The value as an int of at least `least`, or an error that names it."""
+    whole = isinstance(value, int | np.integer) or (isinstance(value, float) and value.is_integer())
+    if isinstance(value, bool) or not whole or value < least:
+        raise NoiseError(f"dim={value!r} must be a whole number of at least {least}")
+    return int(value)
+
+
+def fraction(name: str, value: float) -> float:
+    """The value as a float in [0, 1], or an error that names it."""
+    result = 0.0 if value == 0 else positive(name, value)
+    if result > 1:
+        raise NoiseError(f"{name}={value!r} must lie between 0 and 1")
+    return result
+
+
+class Noise(ABC):
+    """A probability density on R^d that can be sampled. Immutable; equal when it is the same law.
+
+    `dim` is None for a noise that works in any dimension (i.i.d. coordinates).
+    """
+
+    dim: int | None = None
+    _file: tuple[str, Noise, float] | None = None
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a noise is a value: {name} cannot be set, make a new one")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"a noise is a value: {name} cannot be deleted, make a new one")
+
+    def _put(self, **attributes: object) -> None:
+        """Set attributes, in a constructor."""
+        self.__dict__.update(attributes)
+
+    def _copy(self, **changes: object) -> Self:
+        copy = type(self).__new__(type(self))
+        copy.__dict__.update(self.__dict__)
+        copy.__dict__.update(changes)
+        return copy
+
+    @property
+    @final
+    def text(self) -> str:
+        """The one text form: what the command line, files and repr use."""
+        if self._file is None:
+            return self._text
+        reference, _, factor = self._file
+        return reference if factor == 1.0 else f"{reference} * {number(factor)}"
+
+    @final
+    def loaded_from(self, reference: str) -> Self:
+        """The same noise, written as `path/to/file.py:name`, where it was found."""
+        return self._copy(_file=(reference, self, 1.0))
+
+    @property
+    @abstractmethod
+    def _text(self) -> str:
+        """How this noise is written where it does not come from a file."""
+
+    @property
+    @abstractmethod
+    def facts(self) -> Facts:
+        """Symmetric? Log-concave? Bounded? Finite variance?"""
+
+    @property
+    @abstractmethod
+    def sigma(self) -> float:
+        """sqrt of E[ε²] per coordinate (about zero, the paper's σ); inf where it does not exist."""
+
+    @final
+    def scaled(self, factor: float) -> Self:
+        """The law of `factor`·ε."""
+        factor = positive("factor", factor)
+        if self._file is None:
+            return self._scaled(factor)
+        reference, original, before = self._file
+        total = before * factor
+        noise = original._scaled(total)._copy(_file=(reference, original, total))
+        return cast(Self, noise)
+
+    @abstractmethod
+    def _scaled(self, factor: float) -> Self: ...
+
+    @abstractmethod
+    def log_prob(self, z: torch.Tensor) -> torch.Tensor:
+        """log μ(z) in float64; all axes but the first are coordinates of one sample."""
+
+    @abstractmethod
+    def _fill(
+        self,
+        out: torch.Tensor,
+        *,
+        seed: int,
+        input_index: int,
+        start: int,
+        base: torch.Tensor | None,
+    ) -> None:
+        """Write samples `start`, `start`+1, … into the rows of `out` (n, dim), plus `base`."""
+
+    @property
+    def cache_key(self) -> str:
+        """A text that no other law has: what results computed for this noise are stored under."""
+        return self.text
+
+    @property
+    def _key(self) -> tuple[Any, ...]:
+        return (type(self), self.text)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Noise) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    def __repr__(self) -> str:
+        return self.text
+
+    def __mul__(self, factor: float) -> Self:
+        return self.scaled(factor)
+
+    __rmul__ = __mul__
+
+    def with_sigma(self, sigma: float) -> Self:
+        """The same shape, rescaled so that sqrt(E ε²) per coordinate is `sigma`."""
+        if not math.isfinite(self.sigma):
+            raise NoiseError(
+                f"{self.text} has no finite variance, so no sigma: give scale= instead, "
+                "or cut it with .truncated(at)"
+            )
+        return self.scaled(positive("sigma", sigma) / self.sigma)
+
+    @final
+    def sample(
+        self,
+        n: int,
+        shape: int | tuple[int, ...] | None = None,
+        *,
+        seed: int = 0,
+        input_index: int = 0,
+        start: int = 0,
+        device: str | torch.device = "cpu",
+        dtype: torch.dtype | None = None,
+        base: torch.Tensor | None = None,
+        out: torch.Tensor | None = None,
+    ) -> torch.Tensor:
+        """Samples number `start` … `start + n − 1` of the stream (`seed`, `input_index`).
+
+        Sample number s of a stream is always the same, whatever `n`, `start`, thread count or
+        order of calls. `base` (of shape `shape`) is added to every sample; `out` receives the
+        result where given. Returns a tensor (n, *shape), float32 unless `dtype` says otherwise.
+        """
+        import torch
+
+        if n < 0 or start < 0 or input_index < 0:
+            raise NoiseError(f"n={n}, start={start}, input_index={input_index}: none may be < 0")
+        if shape is None:
+            if base is not None:
+                shape = tuple(base.shape)
+            elif out is not None:
+                shape = tuple(out.shape[1:])
+            elif self.dim is not None:
+                shape = self.dim
+            else:
+                raise NoiseError(f"{self.text} works in any dimension: say which with shape=")
+        shape = (shape,) if isinstance(shape, int) else tuple(shape)
+        coordinates = math.prod(shape)
+        if self.dim is not None and coordinates != self.dim:
+            raise NoiseError(f"{self.text} lives in dimension {self.dim}, not {coordinates}")
+        if out is None:
+            out = torch.empty((n, *shape), dtype=dtype or torch.float32, device=device)
+        if tuple(out.shape) != (n, *shape):
+            raise NoiseError(f"out has shape {tuple(out.shape)}, expected {(n, *shape)}")
+        if out.dtype not in (torch.float32, torch.float64):
+            raise NoiseError(f"noise is made in float32 or float64, not {out.dtype}")
+        if not out.is_contiguous():
+            raise NoiseError("out must be contiguous")
+        if base is not None:
+            if tuple(base.shape) != shape:
+                raise NoiseError(f"base has shape {tuple(base.shape)}, expected {shape}")
+            base = base.to(device=out.device, dtype=out.dtype).reshape(coordinates).contiguous()
+        if n and coordinates:
+            self._fill(
+                out.view(n, coordinates),
+                seed=seed,
+                input_index=input_index,
+                start=start,
+                base=base,
+            )
+        return out
+
+
+class IID(Noise):
+    """Independent coordinates, all with one 1-D density, given here in real units."""
+
+    @property
+    @abstractmethod
+    def unit(self) -> IID:
+        """The same shape at unit scale: what tables and curves are made for."""
+
+    @property
+    @abstractmethod
+    def scale(self) -> float:
+        """The factor between `unit` and this noise."""
+
+    @property
+    @abstractmethod
+    def mean(self) -> float:
+        """E ε, nan where it does not exist."""
+
+    @property
+    @abstractmethod
+    def support(self) -> tuple[float, float]:
+        """The smallest interval that holds all the mass."""
+
+    @property
+    @abstractmethod
+    def breakpoints(self) -> tuple[float, ...]:
+        """Where the density is not smooth: cusps, jumps, ends of a bounded support."""
+
+    @abstractmethod
+    def logpdf(self, x: ArrayLike) -> Array:
+        """Log of the normalised density."""
+
+    @abstractmethod
+    def cdf(self, x: ArrayLike) -> Array:
+        """P(ε ≤ x), with full relative accuracy in the lower tail."""
+
+    @abstractmethod
+    def sf(self, x: ArrayLike) -> Array:
+        """P(ε > x), with full relative accuracy in the upper tail."""
+
+    @abstractmethod
+    def ppf(self, u: ArrayLike) -> Array:
+        """The x with cdf(x) = u."""
+
+    @abstractmethod
+    def isf(self, u: ArrayLike) -> Array:
+        """The x with sf(x) = u."""
+
+    def pdf(self, x: ArrayLike) -> Array:
+        """The normalised density."""
+        return np.exp(self.logpdf(x))
+
+    def truncated(self, at: float, upper: float | None = None) -> Truncated:
+        """This noise conditioned on |ε| ≤ at, or on at ≤ ε ≤ upper: exact, renormalised."""
+        from unicr.noise._truncated import Truncated
+
+        return Truncated(self, -at, at) if upper is None else Truncated(self, at, upper)
+
+    def _table(self) -> InverseTable:
+        from unicr.noise._tables import table_of
+
+        return table_of(self.unit)
+
+    def _fill(
+        self,
+        out: torch.Tensor,
+        *,
+        seed: int,
+        input_index: int,
+        start: int,
+        base: torch.Tensor | None,
+        substream: int = 0,
+    ) -> None:
+        from unicr.noise import _sampling
+
+        fill = _sampling.fill if out.device.type == "cpu" else _sampling.fill_torch
+        fill(
+            self._table(),
+            out,
+            scale=self.scale,
+            seed=seed,
+            input_index=input_index,
+            start_sample=start,
+            dim=out.shape[1],
+            base=base,
+            substream=substream,
+        )
+
+    def log_prob(self, z: torch.Tensor) -> torch.Tensor:
+        return self.log_prob_coordinates(z).flatten(1).sum(1)
+
+    def log_prob_coordinates(self, z: torch.Tensor) -> torch.Tensor:
+        """log-density of each coordinate by itself, float64, same shape as `z`."""
+        import torch
+
+        values = self.logpdf(z.detach().cpu().numpy().astype(np.float64))
+        return torch.from_numpy(np.ascontiguousarray(values)).to(z.device)
+
+
+class Family(IID):
+    """A symmetric density written as formulas at unit scale; `scale` is the paper's α."""
+
+    name: ClassVar[str]
+    formula: ClassVar[str]
+    _scale: float
+    _sigma: float
+    _given: str
+    _shape: dict[str, float]
+
+    def __init__(self, sigma: float | None, scale: float | None, **shape: float) -> None:
+        self._put(_shape=shape, **shape)
+        if (sigma is None) == (scale is None):
+            which = "both" if sigma is not None else "neither"
+            raise NoiseError(
+                f"{self.name} takes exactly one of sigma= and scale=, {which} was given"
+            )
+        if sigma is not None:
+            sigma = positive("sigma", sigma)
+            if not math.isfinite(self._std):
+                raise NoiseError(
+                    f"{self._call('sigma', sigma)} has no finite variance, so no sigma: "
+                    f"give scale= instead, or cut it: {self._call('scale', 1.0)}.truncated(5)"
+                )
+            self._put(_given="sigma", _sigma=sigma, _scale=sigma / self._std)
+        else:
+            assert scale is not None
+            scale = positive("scale", scale)
+            self._put(_given="scale", _sigma=scale * self._std, _scale=scale)
+
+    def _call(self, key: str, value: float) -> str:
+        shape = "".join(f"{k}={number(v)}, " for k, v in self._shape.items())
+        return f"{self.name}({shape}{key}={number(value)})"
+
+    @property
+    def _text(self) -> str:
+        return self._call(self._given, getattr(self, f"_{self._given}"))
+
+    @property
+    def _key(self) -> tuple[Any, ...]:
+        return (type(self), *self._shape.items(), self._scale)
+
+    @property
+    def sigma(self) -> float:
+        return self._sigma
+
+    @property
+    def scale(self) -> float:
+        return self._scale
+
+    @property
+    def unit(self) -> Self:
+        return self if self._scale == 1.0 else self._make("scale", 1.0)
+
+    def _scaled(self, factor: float) -> Self:
+        return self._make(self._given, getattr(self, f"_{self._given}") * factor)
+
+    def _make(self, key: str, value: float) -> Self:
+        maker: Callable[..., Self] = type(self)
+        return maker(**self._shape, **{key: value})
+
+    @property
+    def mean(self) -> float:
+        return 0.0
+
+    @property
+    def support(self) -> tuple[float, float]:
+        return (-math.inf, math.inf)
+
+    @property
+    def breakpoints(self) -> tuple[float, ...]:
+        return tuple(b * self._scale for b in self._unit_breaks)
+
+    # what a family defines, all at unit scale ------------------------------------------------
+
+    _unit_breaks: tuple[float, ...] = ()
+
+    @property
+    @abstractmethod
+    def _std(self) -> float:
+        """sqrt(E ε²) at unit scale, inf where it does not exist."""
+
+    @property
+    @abstractmethod
+    def _log_norm(self) -> float:
+        """log of the integral of exp(_kernel)."""
+
+    @abstractmethod
+    def _kernel(self, z: Any, xp: Any) -> Any:
+        """Unnormalised log-density, written with functions that numpy and torch both have."""
+
+    @abstractmethod
+    def _tail(self, z: Array) -> Array:
+        """P(ε > z) for z ≥ 0."""
+
+    @abstractmethod
+    def _tail_inverse(self, v: Array) -> Array:
+        """The z ≥ 0 with P(ε > z) = v, for 0 ≤ v ≤ 1/2."""
+
+    # the same in real units ------------------------------------------------------------------
+
+    def logpdf(self, x: ArrayLike) -> Array:
+        z = np.asarray(x, dtype=np.float64) / self._scale
+        with np.errstate(divide="ignore", over="ignore"):
+            kernel = np.asarray(self._kernel(z, np), dtype=np.float64)
+        return kernel - (self._log_norm + math.log(self._scale))
+
+    def log_prob_coordinates(self, z: torch.Tensor) -> torch.Tensor:
+        import torch
+
+        kernel: torch.Tensor = self._kernel(z.to(torch.float64) / self._scale, torch)
+        return kernel - (self._log_norm + math.log(self._scale))
+
+    def sf(self, x: ArrayLike) -> Array:
+        z = np.asarray(x, dtype=np.float64) / self._scale
+        with np.errstate(over="ignore", under="ignore"):
+            tail = self._tail(np.abs(z))
+        return np.where(z > 0, tail, 1.0 - tail)
+
+    def cdf(self, x: ArrayLike) -> Array:
+        return self.sf(-np.asarray(x, dtype=np.float64))
+
+    def isf(self, u: ArrayLike) -> Array:
+        v = np.asarray(u, dtype=np.float64)
+        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+            z = self._tail_inverse(np.minimum(v, 1.0 - v))
+            signed = np.where(v <= 0.5, z, -z) * self._scale
+        return np.where((v >= 0) & (v <= 1), signed, np.nan)
+
+    def ppf(self, u: ArrayLike) -> Array:
+        return -self.isf(u)

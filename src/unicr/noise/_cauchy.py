@@ -1,0 +1,48 @@
+"""Cauchy noise, density ∝ 1/(1 + (x/α)²): no variance, no mean."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from unicr.noise._base import Array, Facts, Family
+
+
+class Cauchy(Family):
+    """Heavy tails: `sigma=` is an error here, give `scale=` or truncate."""
+
+    name = "cauchy"
+    formula = "1/(1+(x/a)^2)"
+
+    def __init__(self, *, scale: float | None = None, sigma: float | None = None) -> None:
+        super().__init__(sigma, scale)
+
+    @property
+    def facts(self) -> Facts:
+        return Facts(symmetric=True, log_concave=False, bounded=False, finite_variance=False)
+
+    @property
+    def mean(self) -> float:
+        return math.nan
+
+    @property
+    def _std(self) -> float:
+        return math.inf
+
+    @property
+    def _log_norm(self) -> float:
+        return math.log(math.pi)
+
+    def _kernel(self, z: Any, xp: Any) -> Any:
+        return -xp.log1p(z * z)
+
+    def _tail(self, z: Array) -> Array:
+        return np.arctan2(1.0, z) / math.pi
+
+    def _tail_inverse(self, v: Array) -> Array:
+        return np.where(v < 0.25, 1 / np.tan(math.pi * v), np.tan(math.pi * (0.5 - v)))
+
+
+cauchy = Cauchy

@@ -1,0 +1,44 @@
+"""Gaussian noise, density ∝ exp(−|x/α|²), so σ = α/√2."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from scipy import special
+
+from unicr.noise._base import Array, Facts, Family
+
+
+class Gaussian(Family):
+    """The noise of Cohen et al.: the optimum for ℓ2 at high dimension, exact against every ℓp."""
+
+    name = "gaussian"
+    formula = "exp(-|x/a|^2)"
+
+    def __init__(self, *, sigma: float | None = None, scale: float | None = None) -> None:
+        super().__init__(sigma, scale)
+
+    @property
+    def facts(self) -> Facts:
+        return Facts(symmetric=True, log_concave=True, bounded=False, finite_variance=True)
+
+    @property
+    def _std(self) -> float:
+        return math.sqrt(0.5)
+
+    @property
+    def _log_norm(self) -> float:
+        return 0.5 * math.log(math.pi)
+
+    def _kernel(self, z: Any, xp: Any) -> Any:
+        return -z * z
+
+    def _tail(self, z: Array) -> Array:
+        return special.ndtr(-z * math.sqrt(2))
+
+    def _tail_inverse(self, v: Array) -> Array:
+        return -special.ndtri(v) / math.sqrt(2)
+
+
+gaussian = Gaussian

@@ -1,0 +1,45 @@
+"""Hyperbolic secant noise, density ∝ sech(x/α), σ = α·π/2."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from unicr.noise._base import Array, Facts, Family
+
+
+class Sech(Family):
+    """Gaussian-like at the centre, Laplace-like tails, smooth."""
+
+    name = "sech"
+    formula = "sech(x/a)"
+
+    def __init__(self, *, sigma: float | None = None, scale: float | None = None) -> None:
+        super().__init__(sigma, scale)
+
+    @property
+    def facts(self) -> Facts:
+        return Facts(symmetric=True, log_concave=True, bounded=False, finite_variance=True)
+
+    @property
+    def _std(self) -> float:
+        return math.pi / 2
+
+    @property
+    def _log_norm(self) -> float:
+        return math.log(math.pi)
+
+    def _kernel(self, z: Any, xp: Any) -> Any:
+        a = xp.abs(z)
+        return math.log(2) - a - xp.log1p(xp.exp(-2 * a))
+
+    def _tail(self, z: Array) -> Array:
+        return 2 / math.pi * np.arctan(np.exp(-z))
+
+    def _tail_inverse(self, v: Array) -> Array:
+        return -np.log(np.tan(math.pi / 2 * v))
+
+
+sech = Sech

@@ -1,0 +1,170 @@
+"""The text form of a noise: `gennorm(beta=1.5, sigma=1)`, read without ever evaluating code.
+
+A name from the registry with keyword numbers, optionally `.truncated(5)` and `* 2`; or
+`scipy.NAME(...)`; or `path/to/file.py:name` for a noise (or a log-density) of the user's own.
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import math
+import re
+from collections.abc import Callable
+from typing import Any
+
+from unicr.errors import NoiseError, SpecError
+from unicr.files import load_object
+from unicr.noise._base import IID, Noise
+from unicr.noise._cauchy import Cauchy
+from unicr.noise._expmix import ExponentialMix
+from unicr.noise._gaussian import Gaussian
+from unicr.noise._gennorm import GeneralNormal
+from unicr.noise._lapgauss import LaplaceGauss
+from unicr.noise._laplace import Laplace
+from unicr.noise._pareto import Pareto
+from unicr.noise._sech import Sech
+from unicr.noise._spherical import Ball, SphericalExp, SphericalGG
+from unicr.noise._uniform import Uniform
+
+FAMILIES: dict[str, type[Noise]] = {
+    "gaussian": Gaussian,
+    "laplace": Laplace,
+    "sech": Sech,
+    "gennorm": GeneralNormal,
+    "cauchy": Cauchy,
+    "pareto": Pareto,
+    "lapgauss": LaplaceGauss,
+    "expmix": ExponentialMix,
+    "uniform": Uniform,
+    "spherical_gg": SphericalGG,
+    "spherical_exp": SphericalExp,
+    "ball": Ball,
+}
+FILE = "_file_"
+LONGEST = 5000
+EXAMPLE = "for example gaussian(sigma=0.5) or gennorm(beta=1.5, sigma=1)"
+
+
+def parse(text: str) -> Noise:
+    """The noise that `text` names. Raises SpecError with a suggestion where it does not parse."""
+    stripped = text.strip()
+    if len(stripped) > LONGEST:
+        raise SpecError(f"a noise is written in at most {LONGEST} characters: {EXAMPLE}")
+    file: Noise | None = None
+    if found := re.match(r"(\(*)(.+?\.py:[^\W\d]\w*)", stripped):
+        file = _from_file(found[2])
+        stripped = found[1] + FILE + stripped[found.end() :]
+    try:
+        tree = ast.parse(stripped, mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        raise SpecError(f"cannot read the noise {text!r}: write {EXAMPLE}") from None
+    try:
+        return _noise(tree, text, file)
+    except (TypeError, RecursionError) as error:
+        raise SpecError(f"cannot read the noise {text!r}: {error}") from None
+
+
+def _from_file(reference: str) -> Noise:
+    from unicr.noise._density import from_density
+
+    value = load_object(reference)
+    if isinstance(value, Noise):
+        return value if _parses(value) else value.loaded_from(reference)
+    if callable(value) and not isinstance(value, type):
+        return from_density(value, name=reference)
+    raise SpecError(
+        f"{reference} is a {type(value).__name__}, not a noise or a log-density function"
+    )
+
+
+def _noise(node: ast.expr, text: str, file: Noise | None) -> Noise:
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+        return _noise(node.left, text, file) * _number(node.right, text)
+    if file is not None and isinstance(node, ast.Name) and node.id == FILE:
+        return file
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        if isinstance(node.func.value, ast.Name) and node.func.value.id == "scipy":
+            return _scipy(node.func.attr, *_arguments(node, text))
+        if node.func.attr == "truncated":
+            base = _noise(node.func.value, text, file)
+            if not isinstance(base, IID):
+                raise SpecError(f"only a 1-D noise can be truncated, not {base.text}")
+            positional, named = _arguments(node, text)
+            return base.truncated(*positional, **named)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+        positional, named = _arguments(node, text)
+        if positional:
+            raise SpecError(f"name the numbers in {text!r}: {EXAMPLE}")
+        return _family(node.func.id, named, text)
+    if isinstance(node, ast.Name):
+        raise SpecError(f"the noise {text!r} needs its parameters: {EXAMPLE}")
+    raise SpecError(f"cannot read the noise {text!r}: write {EXAMPLE}")
+
+
+def _family(name: str, named: dict[str, float], text: str) -> Noise:
+    make: Callable[..., Noise] | None = FAMILIES.get(name)
+    if make is None:
+        near = difflib.get_close_matches(name, FAMILIES, n=1, cutoff=0.4)
+        hint = f"did you mean {near[0]}? " if near else ""
+        raise SpecError(f"unknown noise {name!r}: {hint}known are {', '.join(FAMILIES)}")
+    try:
+        return make(**named)
+    except TypeError as error:
+        reason = str(error).split(")", 1)[-1].strip()
+        raise SpecError(f"cannot make {text!r}: {name} {reason}") from None
+
+
+def _scipy(name: str, positional: list[float], named: dict[str, float]) -> Noise:
+    from scipy import stats
+
+    from unicr.noise._density import from_scipy
+
+    maker = getattr(stats, name, None)
+    if not isinstance(maker, stats.rv_continuous):
+        raise SpecError(f"scipy.stats has no continuous distribution called {name!r}")
+    try:
+        return from_scipy(maker(*positional, **named))
+    except TypeError as error:
+        raise SpecError(f"scipy.{name}: {error}") from None
+
+
+def _arguments(node: ast.Call, text: str) -> tuple[list[float], dict[str, float]]:
+    named: dict[str, float] = {}
+    for keyword in node.keywords:
+        if keyword.arg is None:
+            raise SpecError(f"cannot read the noise {text!r}: ** is not allowed")
+        if keyword.arg in named:
+            raise SpecError(f"in {text!r}, {keyword.arg} is given twice")
+        named[keyword.arg] = _number(keyword.value, text)
+    return [_number(argument, text) for argument in node.args], named
+
+
+def _number(node: ast.expr, text: str) -> float:
+    sign = 1
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
+        sign = -1 if isinstance(node.op, ast.USub) else 1
+        node = node.operand
+    value: Any = node.value if isinstance(node, ast.Constant) else None
+    if isinstance(node, ast.Name) and node.id == "inf":
+        value = math.inf
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise SpecError(f"in {text!r}, {ast.unparse(node)!r} is not a number")
+    return sign * value
+
+
+def _parses(noise: Noise) -> bool:
+    try:
+        return parse(noise.text) == noise
+    except (SpecError, NoiseError):
+        return False
+
+
+def check_parses(noise: Noise) -> str:
+    """The text of `noise`, or an error where that text does not read back as the same noise."""
+    if not _parses(noise):
+        raise SpecError(
+            f"{noise.text} cannot be written to a file: put it into a Python file and name it "
+            "there as path/to/file.py:name"
+        )
+    return noise.text

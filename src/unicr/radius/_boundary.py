@@ -1,0 +1,88 @@
+"""Phase I, scalar optimisation: along one direction, the first λ at which K falls to zero."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from scipy import special
+
+from unicr.tradeoff import TradeOff
+
+TOLERANCE = 1e-5
+
+
+def margin(tradeoff: TradeOff, p_a: float, p_b: float) -> float:
+    """A number that is ≥ 0 exactly where the perturbation is certified, nearly linear in λ.
+
+    Binary case: Φ⁻¹(p_A) − Φ⁻¹(least p_A that certifies). Otherwise K itself.
+    """
+    if p_b >= 1.0 - p_a:
+        alpha = float(tradeoff.alpha(0.5))
+        return float(special.ndtri(alpha) - special.ndtri(1.0 - p_a)) if alpha > 0 else -math.inf
+    return tradeoff.margin(p_a, p_b)
+
+
+def start_margin(p_a: float, p_b: float) -> float:
+    """What `margin` is at λ = 0."""
+    if p_b >= 1.0 - p_a:
+        return -float(special.ndtri(1.0 - p_a))
+    return p_a - p_b
+
+
+def first_root(
+    value: Callable[[float], float],
+    start: float,
+    guess: float,
+    *,
+    monotone: bool,
+    tolerance: float = TOLERANCE,
+) -> float:
+    """The certified end of the first interval [0, r] on which value ≥ 0; inf where it never fails.
+
+    `start` = value(0) > 0. Monotone: chords from a bracket that always shrinks. Otherwise first
+    steps outwards by an eighth until the first failure, which may miss a dip narrower than that.
+    """
+    low, at_low = 0.0, start
+    if not monotone:
+        r = guess / 100
+        while (v := value(r)) >= 0:
+            low, at_low = r, v
+            r *= 1.125
+            if r > 1e9 * guess:
+                return math.inf
+        high, at_high = r, v
+    else:
+        r = guess
+        while (v := value(r)) >= 0:
+            slope = (at_low - v) / (r - low)
+            distance = v / slope if slope > 0 else math.inf
+            low, at_low = r, v
+            if distance <= tolerance * r:
+                return r
+            r += min(max(1.02 * distance, tolerance * r), 3 * r)
+            if r > 1e12 * guess:
+                return math.inf
+        high, at_high = r, v
+    width = high - low
+    for step in range(120):
+        if high - low <= tolerance * high or high <= 1e-13 * guess:
+            break
+        slope = (at_low - at_high) / (high - low)
+        tight = low > 0 and high - low < 0.02 * high and math.isfinite(slope)
+        if tight and at_low <= slope * tolerance * low:
+            break
+        stuck = step % 4 == 3 and high - low > 0.25 * width
+        if stuck or not math.isfinite(slope):
+            r = 0.5 * (low + high)
+        else:
+            r = low + at_low / slope
+            r = max(r - 0.4 * tolerance * r, low + 0.3 * (r - low))
+        if step % 4 == 3:
+            width = high - low
+        v = value(r)
+        if v >= 0:
+            low, at_low = r, v
+        else:
+            high, at_high = r, v
+    return low

@@ -1,0 +1,78 @@
+"""Arrays kept on disk between runs: atomic writes, and a damaged file is simply made again."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import tempfile
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from unicr.noise._base import Array
+
+VERSION = 1
+VARIABLE = "UNICR_CACHE_DIR"
+
+
+def folder() -> Path:
+    """The cache folder: $UNICR_CACHE_DIR, or the platform's own place for caches."""
+    given = os.environ.get(VARIABLE)
+    if given:
+        return Path(given) / f"v{VERSION}"
+    from platformdirs import user_cache_path
+
+    return user_cache_path("unicr", appauthor=False) / f"v{VERSION}"
+
+
+def cached(kind: str, key: str, make: Callable[[], dict[str, Array]]) -> dict[str, Array]:
+    """The arrays stored under (`kind`, `key`), or those of `make`, which are then stored.
+
+    Safe with several writers (each writes its own file and renames it). Whatever cannot be read,
+    or was written for another key or version, is made again; a folder that cannot be written to
+    costs only the storing.
+    """
+    path = folder() / f"{kind}-{hashlib.sha256(key.encode()).hexdigest()[:32]}.npz"
+    stored = _read(path, key)
+    if stored is not None:
+        return stored
+    arrays = make()
+    with contextlib.suppress(OSError):
+        _write(path, key, arrays)
+    return arrays
+
+
+def _digest(key: str, arrays: dict[str, Array]) -> str:
+    digest = hashlib.sha256(key.encode())
+    for name in sorted(arrays):
+        digest.update(name.encode())
+        digest.update(np.ascontiguousarray(arrays[name]).tobytes())
+    return digest.hexdigest()
+
+
+def _read(path: Path, key: str) -> dict[str, Array] | None:
+    try:
+        with path.open("rb") as handle, np.load(handle, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, zipfile.error):
+        return None
+    seal = arrays.pop("seal", None)
+    if seal is None or str(seal) != _digest(key, arrays):
+        return None
+    return arrays
+
+
+def _write(path: Path, key: str, arrays: dict[str, Array]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            np.savez(file, seal=np.array(_digest(key, arrays)), **arrays)  # type: ignore[arg-type]
+        os.replace(name, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(name)
+        raise

@@ -1,0 +1,157 @@
+"""Phase II, direction optimisation: the spectrum with the smallest ‖λδ‖_p on the boundary.
+
+k equal coordinates for every k on a geometric grid, one or two large ones with dust, unequal
+pairs; then refinement around the best. A direction is solved only when it fails at the best radius
+found so far, so most cost one evaluation.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+
+from unicr.noise import IID
+from unicr.norms import Norm
+from unicr.radius._boundary import first_root, margin, start_margin
+from unicr.radius._spectrum import Spectrum, equal, pair, with_dust
+from unicr.tradeoff import shifted
+
+SHARES = (0.02, 0.05, 0.1, 0.2, 0.35, 0.6)
+RATIOS = (0.15, 0.4, 0.65, 0.85)
+COARSE = 3e-4
+FINE = 2e-5
+IMPROVEMENT = 5e-5
+
+
+def settled(noise: IID, norm: Norm, dim: int) -> list[Spectrum] | None:
+    """The worst directions where a theorem names them: (b), (c), (d) and d = 1; else None."""
+    facts = noise.facts
+    if dim == 1:
+        return [equal(1)] if facts.symmetric else [equal(1), equal(1, -1.0)]
+    if not facts.symmetric:
+        return None
+    if facts.log_concave and norm.p <= 1:
+        return [equal(1)]
+    if facts.unimodal and math.isinf(norm.p):
+        return [equal(dim)]
+    return None
+
+
+def candidates(noise: IID, norm: Norm, dim: int) -> list[Spectrum]:
+    """Every direction worth one evaluation, unscaled; the two classical ones first."""
+    known = settled(noise, norm, dim)
+    if known is not None:
+        return known
+    counts = geometric(dim)
+    found = [equal(1), equal(dim), *(equal(k) for k in counts[1:-1])]
+    if not math.isinf(norm.p):
+        for big in (1, 2):
+            found += [with_dust(big, dim - big, s, norm) for s in SHARES if dim > big]
+        found += [pair(ratio) for ratio in RATIOS]
+    if not noise.facts.symmetric:
+        found = [*found, *(_negated(spectrum) for spectrum in found)]
+        found += [_mixed(dim, negative) for negative in geometric(dim)[:-1]]
+    return found
+
+
+def geometric(dim: int) -> list[int]:
+    """1, 2, 3, 4, 6, 8, 11, … up to dim: steps of about √2."""
+    counts = {1, dim}
+    k = 1.0
+    while k < dim:
+        counts.add(round(k))
+        k *= math.sqrt(2)
+    return sorted(c for c in counts if c <= dim)
+
+
+def _negated(spectrum: Spectrum) -> Spectrum:
+    return Spectrum(tuple((-size, count) for size, count in spectrum.levels))
+
+
+def _mixed(dim: int, negative: int) -> Spectrum:
+    return Spectrum(((1.0, dim - negative), (-1.0, negative)))
+
+
+def neighbours(best: Spectrum, norm: Norm, dim: int, step: float) -> Iterator[Spectrum]:
+    """Directions near the best one: other counts, shares and ratios, closer as `step` falls."""
+    levels = best.levels
+    if len(levels) == 1:
+        size, k = levels[0]
+        for factor in (1 / (1 + step), 1 + step):
+            count = min(max(round(k * factor), 1), dim)
+            if count != k:
+                yield equal(count, math.copysign(1.0, size))
+        if k < dim and not math.isinf(norm.p):
+            yield from (with_dust(k, dim - k, share, norm) for share in (0.01, 0.03))
+        return
+    (a, m), (b, n) = levels
+    if not math.isinf(norm.p):
+        for factor in (1 / (1 + step), 1 + step):
+            yield Spectrum(((a, m), (b * factor, n)))
+    for change in (-1, 1):
+        if m + change >= 1 and m + n + change <= dim:
+            yield Spectrum(((a, m + change), (b, n)))
+        if n > 1 and m + n < dim:
+            yield Spectrum(((a, m), (b, min(max(round(n * (1 + step * change)), 1), dim - m))))
+
+
+def search(
+    noise: IID,
+    norm: Norm,
+    dim: int,
+    p_a: float,
+    p_b: float,
+    guess: float,
+    *,
+    closed: bool = True,
+) -> tuple[float, Spectrum]:
+    """The smallest boundary radius found, on the certified side, and its direction (unit length).
+
+    `closed=False` composes even where one coordinate has a closed form.
+    """
+    monotone = (noise.facts.unimodal and noise.facts.symmetric) or noise.facts.log_concave
+
+    def value_along(spectrum: Spectrum, spread: float) -> Callable[[float], float]:
+        unit = spectrum.unit(norm)
+
+        def value(r: float) -> float:
+            moved = shifted(noise, unit.shifts(r), spread=spread, closed=closed)
+            return margin(moved, p_a, p_b)
+
+        return value
+
+    def root(spectrum: Spectrum, spread: float, near: float) -> float:
+        start = start_margin(p_a, p_b)
+        return first_root(value_along(spectrum, spread), start, near, monotone=monotone)
+
+    best_radius, best = math.inf, None
+    seen: set[Spectrum] = set()
+
+    def consider(spectrum: Spectrum) -> bool:
+        nonlocal best_radius, best
+        unit = spectrum.unit(norm)
+        if unit in seen:
+            return False
+        seen.add(unit)
+        limit = best_radius * (1 - IMPROVEMENT)
+        if best is not None and monotone and value_along(unit, COARSE)(limit) >= 0:
+            return False
+        radius = root(unit, COARSE, guess if best is None else best_radius)
+        if radius < limit or best is None:
+            best_radius, best = radius, unit
+            return True
+        return False
+
+    for spectrum in candidates(noise, norm, dim):
+        consider(spectrum)
+    assert best is not None
+    if settled(noise, norm, dim) is None and math.isfinite(best_radius):
+        step = 0.3
+        for _ in range(24):
+            better = [consider(near) for near in list(neighbours(best, norm, dim, step))]
+            if not any(better):
+                step /= 2.5
+                if step < 0.02:
+                    break
+    near = best_radius if math.isfinite(best_radius) and best_radius > 0 else guess
+    return root(best, FINE, near), best

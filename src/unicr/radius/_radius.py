@@ -1,0 +1,189 @@
+"""From a noise, a norm, a dimension and two probabilities to a radius with its proof status."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from unicr.errors import RadiusError
+from unicr.noise import IID, Anisotropic, Noise
+from unicr.norms import Norm, parse_norm
+from unicr.radius._direction import search
+from unicr.radius._montecarlo import Found, MonteCarlo, monte_carlo
+from unicr.radius._proofs import (
+    Proof,
+    anisotropic_proof,
+    best_proof,
+    exact_proof,
+    start_guess,
+)
+from unicr.radius._result import Radius, guarantee_of
+from unicr.radius._spectrum import Spectrum, spectrum_of
+
+Engine = Literal["auto", "exact", "numeric", "montecarlo"]
+ENGINES = ("auto", "exact", "numeric", "montecarlo")
+NUMERIC_ERROR = 3e-4
+SAMPLING_ERROR = 0.03
+
+
+def check_probabilities(p_a: float, p_b: float | None) -> tuple[float, float]:
+    """(p_A, min(p_B, 1 − p_A)), or an error that names the bad one; p_B defaults to 1 − p_A."""
+    for name, value in (("p_a", p_a), ("p_b", p_b)):
+        if value is None:
+            continue
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+            raise RadiusError(f"{name}={value!r} must be a probability between 0 and 1")
+    rest = 1.0 - p_a
+    return float(p_a), rest if p_b is None else min(float(p_b), rest)
+
+
+def check_dimension(noise: Noise, dim: int | None) -> int:
+    """The dimension as a whole number ≥ 1 that the noise can have."""
+    if dim is None:
+        dim = noise.dim
+    if dim is None:
+        raise RadiusError(f"{noise.text} works in any dimension: say which with dim=")
+    if isinstance(dim, bool) or int(dim) != dim or dim < 1:
+        raise RadiusError(f"dim={dim!r} must be a whole number of at least 1")
+    if noise.dim is not None and dim != noise.dim:
+        raise RadiusError(f"{noise.text} lives in dimension {noise.dim}, not {dim}")
+    return int(dim)
+
+
+def certified_radius(
+    noise: Noise,
+    norm: Norm | float | str,
+    dim: int | None = None,
+    *,
+    p_a: float,
+    p_b: float | None = None,
+    sound: bool = False,
+    engine: Engine = "auto",
+    montecarlo: MonteCarlo | None = None,
+) -> Radius:
+    """The certified ℓp radius of a classifier smoothed with `noise`, as a bracket.
+
+    `p_a` is a lower bound of the top class's probability, `p_b` an upper bound of every other's
+    (default 1 − p_a, the binary case). `searched` is the smallest ‖λδ‖_p found on the robustness
+    boundary, a lower bound along its own direction; `proved` holds for every direction. `radius` is
+    `searched`, with `sound=True` it is `proved`. p_A ≤ p_B: radius 0, guarantee "abstain".
+    p_A = 1: infinite where the noise reaches everywhere, finite where it is bounded.
+
+    `engine`: "exact" uses theorems only (an error where none is exact), "numeric" skips the closed
+    forms and composes, "montecarlo" is the paper's own algorithm for any density (settings:
+    `montecarlo`), which proves nothing: `proved` is 0 and `radius_with_confidence` speaks of the
+    direction found. "auto" takes what is best, and samples only where nothing else applies.
+    """
+    norm = parse_norm(norm)
+    dim = check_dimension(noise, dim)
+    p_a, p_b = check_probabilities(p_a, p_b)
+    if engine not in ENGINES:
+        raise RadiusError(f"engine={engine!r} is not one of {', '.join(ENGINES)}")
+    if p_a <= p_b:
+        found = _Found(0.0, 0.0, "none", "none", None)
+    elif p_a == 1.0 and not noise.facts.bounded:
+        found = _Found(math.inf, math.inf, "p_A = 1, unbounded noise", "closed form", None)
+    else:
+        found = _solve(noise, norm, dim, p_a, p_b, engine, montecarlo or MonteCarlo())
+    sampled = found.sampled
+    return Radius(
+        radius=found.proved if sound else found.searched,
+        proved=found.proved,
+        searched=found.searched,
+        guarantee="abstain" if p_a <= p_b else guarantee_of(found.proved, found.searched),
+        theorem=found.theorem,
+        engine=found.engine,
+        direction=found.direction,
+        noise=noise.text,
+        norm=norm,
+        dim=dim,
+        p_a=p_a,
+        p_b=p_b,
+        **({} if sampled is None else _report(sampled, montecarlo or MonteCarlo())),
+    )
+
+
+def _report(sampled: Found, settings: MonteCarlo) -> dict[str, Any]:
+    """What a result says beyond its bracket where it was sampled."""
+    stated = sampled.radius_with_confidence is not None
+    return {
+        "radius_with_confidence": sampled.radius_with_confidence,
+        "confidence": 1.0 - settings.failure if stated else None,
+        "converged": sampled.converged,
+        "samples": settings.samples,
+        "seed": settings.seed,
+        "vector": sampled.direction,
+    }
+
+
+class _Found(NamedTuple):
+    proved: float
+    searched: float
+    theorem: str
+    engine: str
+    direction: Spectrum | None
+    sampled: Found | None = None
+
+
+def _solve(
+    noise: Noise,
+    norm: Norm,
+    dim: int,
+    p_a: float,
+    p_b: float,
+    engine: Engine,
+    settings: MonteCarlo,
+) -> _Found:
+    if engine == "montecarlo":
+        return _sample(noise, norm, dim, p_a, p_b, settings, Proof(0.0, "none"))
+    if isinstance(noise, Anisotropic) and np.ptp(noise.scales) == 0:
+        noise = noise.base * float(noise.scales[0])
+    exact = exact_proof(noise, norm, dim, p_a, p_b) if engine != "numeric" else None
+    if exact is not None:
+        direction = exact.direction.unit(norm) if exact.direction is not None else None
+        return _Found(exact.radius, exact.radius, exact.theorem, exact.engine, direction)
+    if engine == "exact":
+        raise RadiusError(
+            f"no exact theorem covers {noise.text} against {norm} in dimension {dim}: "
+            "engine='auto' gives a bracket"
+        )
+    if not isinstance(noise, IID):
+        if engine == "numeric":
+            raise RadiusError(
+                f"no numeric engine covers {noise.text} against {norm}: its coordinates are not "
+                "independent and alike; engine='montecarlo' does"
+            )
+        proof = Proof(0.0, "none")
+        if isinstance(noise, Anisotropic):
+            proof = anisotropic_proof(noise, norm, p_a, p_b)
+        return _sample(noise, norm, dim, p_a, p_b, settings, proof)
+    guess = noise.scale * start_guess(p_a, p_b)
+    closed = engine != "numeric"
+    searched, direction = search(noise, norm, dim, p_a, p_b, guess, closed=closed)
+    proof = best_proof(noise, norm, dim, p_a, p_b)
+    proved = proof.radius
+    if proved > searched:  # the search stops up to 1e-4 short of its own boundary, never above
+        agree = proved <= searched * (1 + NUMERIC_ERROR)
+        searched, proved = (proved, proved) if agree else (searched, searched)
+    return _Found(proved, searched, proof.theorem, "composition", direction)
+
+
+def _sample(
+    noise: Noise,
+    norm: Norm,
+    dim: int,
+    p_a: float,
+    p_b: float,
+    settings: MonteCarlo,
+    proof: Proof,
+) -> _Found:
+    """The Monte Carlo radius beside the best theorem, if there is one."""
+    found = monte_carlo(noise, norm, dim, p_a, p_b, settings)
+    searched, proved = found.radius, proof.radius
+    if proved > searched:
+        agree = proved <= searched * (1 + SAMPLING_ERROR)
+        searched, proved = (proved, proved) if agree else (searched, searched)
+    direction = spectrum_of(found.direction)
+    return _Found(proved, searched, proof.theorem, "montecarlo", direction, found)

@@ -1,0 +1,89 @@
+"""What a radius is here: a bracket with its proof status, not one number."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+from unicr.noise._base import Array
+from unicr.norms import Norm
+from unicr.radius._spectrum import Spectrum
+
+Guarantee = Literal["exact", "approximate", "abstain"]
+EXACT_WITHIN = 2e-3
+MONTE_CARLO = ("radius_with_confidence", "confidence", "converged", "samples", "seed", "vector")
+
+
+@dataclass(frozen=True)
+class Radius:
+    """proved ≤ true radius ≤ searched (to the accuracy of the search along its own direction).
+
+    `radius` is `searched`, or `proved` where a sound radius was asked for. `guarantee` is "exact"
+    where the two meet within 0.2 %, "abstain" where p_A ≤ p_B. `theorem` names the proof.
+
+    Monte Carlo only: `radius_with_confidence` holds along `vector` (the direction found, ‖δ‖_p = 1)
+    with probability `confidence`; `converged` says whether the swarm had settled.
+    """
+
+    radius: float
+    proved: float
+    searched: float
+    guarantee: Guarantee
+    theorem: str
+    engine: str
+    direction: Spectrum | None
+    noise: str
+    norm: Norm
+    dim: int
+    p_a: float
+    p_b: float
+    radius_with_confidence: float | None = None
+    confidence: float | None = None
+    converged: bool | None = None
+    samples: int | None = None
+    seed: int | None = None
+    vector: Array | None = field(default=None, compare=False, repr=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON; an infinite radius is the text "inf".
+
+        The Monte Carlo entries are there only where that engine ran.
+        """
+        values = asdict(self)
+        if self.samples is None:
+            for key in MONTE_CARLO:
+                del values[key]
+        elif self.vector is not None:
+            values["vector"] = self.vector.tolist()
+        values["norm"] = self.norm.text
+        values["direction"] = None
+        if self.direction is not None:
+            levels = [[size, count] for size, count in self.direction.levels]
+            values["direction"] = {"text": self.direction.text, "levels": levels}
+        for key in ("radius", "proved", "searched"):
+            if math.isinf(values[key]):
+                values[key] = "inf"
+        return values
+
+
+def guarantee_of(proved: float, searched: float) -> Guarantee:
+    """Exact where theorem and search meet within 0.2 %."""
+    if proved == searched or proved >= (1 - EXACT_WITHIN) * searched:
+        return "exact"
+    return "approximate"
+
+
+def round_down(value: float, digits: int = 6) -> str:
+    """Decimal text that is never above the value: radii are not rounded up."""
+    if math.isinf(value):
+        return "inf"
+    text = f"{value:.{digits}g}"
+    if float(text) <= value:
+        return text
+    if value == 0:
+        return "0"
+    exponent = math.floor(math.log10(value)) - digits + 1
+    lowered = float(text) - 10.0**exponent
+    text = f"{lowered:.{digits}g}"
+    return text if float(text) <= value else f"{math.nextafter(value, 0):.17g}"

@@ -1,0 +1,1 @@
+"""What people look at: descriptions, plots and pages made from results."""

@@ -1,0 +1,89 @@
+"""p_A–R curves as a picture, a table or a page, and the picture of a tightness validation."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from unicr.errors import UnicrError
+from unicr.extras import require
+from unicr.noise._base import Array
+from unicr.radius import RadiusCurve
+from unicr.radius.tightness import Row
+from unicr.report.plots import FORMATS, figure
+
+
+def probabilities() -> Array:
+    """p_A from 1/2 to 0.999, closer where curves are steep."""
+    return np.unique(np.concatenate([np.linspace(0.5, 0.98, 97), 1 - np.geomspace(0.02, 1e-3, 41)]))
+
+
+def write_curves(curves: Sequence[RadiusCurve], path: Path) -> None:
+    """Write the curves to `path`, in the format that its ending names."""
+    ending = path.suffix.lower()
+    writers = {".csv": _write_csv, ".html": _write_html, **dict.fromkeys(FORMATS, _draw)}
+    if ending not in writers:
+        raise UnicrError(f"cannot write {path.name}: the ending must be one of {tuple(writers)}")
+    if not path.absolute().parent.is_dir():
+        raise UnicrError(f"cannot write {path}: the folder {path.parent} does not exist")
+    writers[ending](curves, path)
+
+
+def _title(curves: Sequence[RadiusCurve]) -> str:
+    return f"{curves[0].norm}, dimension {curves[0].dim}"
+
+
+def _draw(curves: Sequence[RadiusCurve], path: Path) -> None:
+    p = probabilities()
+    with figure(path) as axes:
+        for i, curve in enumerate(curves):
+            searched, proved = curve(p), curve(p, sound=True)
+            axes.plot(p, searched, color=f"C{i}", label=curve.noise.text)
+            axes.fill_between(p, proved, searched, color=f"C{i}", alpha=0.2, linewidth=0)
+        axes.set_xlabel("$p_A$")
+        axes.set_ylabel("certified radius")
+        axes.set_title(f"{_title(curves)} (band: from proved to searched)")
+        axes.set_xlim(0.5, 1.0)
+        axes.set_ylim(bottom=0)
+        axes.legend()
+
+
+def _write_csv(curves: Sequence[RadiusCurve], path: Path) -> None:
+    p = probabilities()
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["noise", "norm", "dim", "p_a", "proved", "searched"])
+        for curve in curves:
+            rows = zip(p, curve(p, sound=True), curve(p), strict=True)
+            for one, proved, searched in rows:
+                values = (repr(float(v)) for v in (one, proved, searched))
+                writer.writerow([curve.noise.text, curve.norm.text, curve.dim, *values])
+
+
+def _write_html(curves: Sequence[RadiusCurve], path: Path) -> None:
+    graph = require("plotly.graph_objects")
+    p = probabilities()
+    chart = graph.Figure()
+    for curve in curves:
+        chart.add_scatter(x=p, y=curve(p), name=curve.noise.text)
+        line = {"dash": "dot"}
+        chart.add_scatter(x=p, y=curve(p, sound=True), name=f"{curve.noise.text} proved", line=line)
+    chart.update_layout(title=_title(curves), xaxis_title="p_A", yaxis_title="certified radius")
+    path.write_text(chart.to_html(include_plotlyjs=True), encoding="utf-8")
+
+
+def draw_tightness(rows: Sequence[Row], name: str, title: str, path: Path) -> None:
+    """The formula as a dashed line over the band between proved and searched."""
+    p = [row.p_a for row in rows]
+    with figure(path) as axes:
+        proved, searched = [row.proved for row in rows], [row.searched for row in rows]
+        axes.fill_between(p, proved, searched, color="C0", alpha=0.25, label="proved to searched")
+        axes.plot(p, searched, color="C0")
+        axes.plot(p, [row.formula for row in rows], "--o", color="C3", label=name)
+        axes.set_xlabel("$p_A$")
+        axes.set_ylabel("certified radius")
+        axes.set_title(title)
+        axes.legend()

@@ -1,0 +1,67 @@
+"""One noise, described in words and drawn."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+
+from unicr.errors import UnicrError
+from unicr.noise import IID, Noise, SphericalNoise
+from unicr.report.plots import figure
+
+
+def describe(noise: Noise) -> dict[str, str]:
+    """Facts and moments as short texts, in the order in which to print them."""
+    facts = noise.facts
+
+    def word(value: bool) -> str:
+        return "yes" if value else "no"
+
+    rows = {
+        "noise": noise.text,
+        "kind": "i.i.d. coordinates, any dimension"
+        if noise.dim is None
+        else f"joint density in dimension {noise.dim}",
+        "sigma": f"{noise.sigma:.9g}" if math.isfinite(noise.sigma) else "none (infinite variance)",
+        "symmetric": word(facts.symmetric),
+        "log-concave": word(facts.log_concave),
+        "unimodal": word(facts.unimodal),
+        "bounded": word(facts.bounded),
+        "finite variance": word(facts.finite_variance),
+        "facts are": facts.source,
+    }
+    if isinstance(noise, IID):
+        rows["scale"] = f"{noise.scale:.9g}"
+        rows["mean"] = f"{noise.mean:.6g}" if math.isfinite(noise.mean) else "none"
+        rows["support"] = "[{:.6g}, {:.6g}]".format(*noise.support)
+        levels = (0.001, 0.01, 0.1, 0.5, 0.9, 0.99, 0.999)
+        rows["quantiles"] = "  ".join(f"{u:g}: {float(noise.ppf(u)):.5g}" for u in levels)
+    if isinstance(noise, SphericalNoise):
+        rows["scale"] = f"{noise.scale:.9g}"
+        rows["radius"] = "  ".join(
+            f"{u:g}: {float(noise.radius_ppf(u)):.5g}" for u in (0.01, 0.5, 0.99)
+        )
+    return rows
+
+
+def draw_density(noise: Noise, path: Path) -> None:
+    """The density of one coordinate (i.i.d. noise) or of the radius (spherical noise)."""
+    if isinstance(noise, IID):
+        low, high = float(noise.ppf(0.002)), float(noise.isf(0.002))
+        margin = 0.1 * (high - low)
+        x = np.linspace(low - margin, high + margin, 2001)
+        y, label = noise.pdf(x), "density of one coordinate"
+    elif isinstance(noise, SphericalNoise):
+        x = np.linspace(float(noise.radius_ppf(1e-4)), float(noise.radius_isf(1e-4)), 2001)
+        y, label = np.gradient(noise.radius_cdf(x), x), "density of the length"
+    else:
+        raise UnicrError(f"{noise.text} has no one-dimensional density to draw")
+    with figure(path) as axes:
+        axes.plot(x, y, color="C0")
+        axes.fill_between(x, y, alpha=0.15, color="C0")
+        axes.set_xlabel("noise")
+        axes.set_ylabel(label)
+        axes.set_title(noise.text)
+        axes.set_ylim(bottom=0)

@@ -1,0 +1,234 @@
+"""Runs for people: progress, summaries, scores, and the picture of certified accuracy."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from rich import progress as rich_progress
+from rich.console import Console
+from rich.table import Table
+
+from unicr.data import Dataset
+from unicr.metrics import Scores, accuracy_curve, envelope, robustness_score
+from unicr.noise import Noise
+from unicr.radius import round_down
+from unicr.report.plots import figure
+from unicr.runs import LogRow, Row, Store, read_log
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+SCORE_COLUMNS = ("run", "clean", "ACR", "abstained")
+
+
+class Progress:
+    """A bar with inputs/s, ETA and the certified accuracy so far; silent when not a terminal."""
+
+    def __init__(self, total: int, norm: str, console: Console) -> None:
+        self._norm = norm
+        self._correct = self._seen = 0
+        self._bar = rich_progress.Progress(
+            rich_progress.TextColumn("{task.description}"),
+            rich_progress.BarColumn(),
+            rich_progress.MofNCompleteColumn(),
+            rich_progress.TimeRemainingColumn(),
+            console=console,
+            disable=not console.is_terminal,
+        )
+        self._task = self._bar.add_task("certifying", total=total)
+        self._start = time.monotonic()
+
+    def __enter__(self) -> Progress:
+        self._bar.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
+        self._bar.stop()
+
+    def add(self, row: Row) -> None:
+        """Count one finished input."""
+        self._seen += 1
+        self._correct += row.correct
+        rate = self._seen / max(time.monotonic() - self._start, 1e-9)
+        text = f"{rate:.2g} inputs/s, certified {self._correct / self._seen:.1%}"
+        self._bar.update(self._task, advance=1, description=text)
+
+
+def warn_about_range(data: Dataset, noise: Noise) -> str | None:
+    """A warning where inputs look normalised or in 0…255 while σ is meant for [0, 1]."""
+    count = min(len(data), 16)
+    values = np.concatenate([data[i][0].numpy().ravel() for i in range(count)])
+    values = values[np.isfinite(values)]
+    if values.size == 0 or not math.isfinite(noise.sigma):
+        return None
+    low, high = float(values.min()), float(values.max())
+    if high > 16 and noise.sigma < 0.05 * high:
+        return f"inputs reach {high:g}, sigma is {noise.sigma:g}: is the noise meant for [0, 1]?"
+    image_like = len(data.shape) == 3
+    if image_like and low < -0.2:
+        return (
+            f"inputs range from {low:.2g} to {high:.2g}, as if they were normalised: noise and "
+            "radius live in input space, give raw inputs and --mean/--std"
+        )
+    return None
+
+
+def summary(rows: Sequence[Row], norms: Sequence[str]) -> Table:
+    """Counts and mean radii of a run, as a small table."""
+    total = len(rows)
+    status = {s: sum(row.status == s for row in rows) for s in ("certified", "abstained", "failed")}
+    words = ", ".join(f"{count} {name}" for name, count in status.items())
+    table = Table(title=f"{total} inputs: {words}", box=None, pad_edge=False)
+    for column in ("norm", "certified accuracy", "average radius", "median radius"):
+        table.add_column(column, justify="right")
+    for norm in norms:
+        one = scores_of(rows, norm, "run", None)
+        radii = [row.radius(norm) for row in rows if row.correct]
+        median = round_down(float(np.median(radii)), 4) if radii else "-"
+        average = round_down(one.average_radius, 4)
+        table.add_row(f"l{norm}", f"{one.clean_accuracy:.1%}", average, median)
+    return table
+
+
+def scores_of(rows: Sequence[Row | LogRow], norm: str, name: str, alpha: float | None) -> Scores:
+    """The scores of a run's rows, or of a log's, in one norm."""
+    radius = [row.radius if isinstance(row, LogRow) else row.radius(norm) for row in rows]
+    abstained = [row.predict == -1 for row in rows]
+    correct = [row.correct for row in rows]
+    return Scores(
+        name=name,
+        norm=norm,
+        radius=np.array(radius, dtype=np.float64),
+        correct=np.array(correct, dtype=np.float64),
+        abstained=np.array(abstained, dtype=np.float64),
+        alpha=alpha,
+    )
+
+
+def load_scores(paths: Sequence[Path], norm: str | None) -> dict[str, list[Scores]]:
+    """Runs and logs grouped by norm; a log counts for the norm asked for, l2 by default."""
+    from unicr.norms import parse_norm
+
+    wanted = None if norm is None else parse_norm(norm).text
+    groups: dict[str, list[Scores]] = {}
+    for path in paths:
+        if path.suffix == ".tsv":
+            one = scores_of(read_log(path), wanted or "2", path.stem, None)
+            groups.setdefault(one.norm, []).append(one)
+            continue
+        with Store(path) as store:
+            manifest, rows = store.manifest(), list(store.rows())
+        for text in manifest["norms"]:
+            if wanted in (None, text):
+                name = f"{path.name} ({manifest['noise']})"
+                one = scores_of(rows, text, name, manifest["plan"]["alpha"])
+                groups.setdefault(text, []).append(one)
+    return groups
+
+
+def default_radii(runs: Sequence[Scores]) -> list[float]:
+    """0 and four even steps up to where one input in twenty is still certified."""
+    tops = [float(np.quantile(run.radius, 0.95)) for run in runs]
+    top = max(t for t in [*tops, 1e-9] if math.isfinite(t))
+    step = 10 ** math.floor(math.log10(top / 4))
+    step *= max(m for m in (1, 2, 2.5, 5) if m * step <= top / 4)
+    return [round(step * i, 12) for i in range(5)]
+
+
+def score_table(
+    groups: dict[str, list[Scores]],
+    radii: Sequence[float] | None,
+    form: Literal["markdown", "csv", "json"],
+) -> str:
+    """Every run in every norm: one table (or JSON list) with the robustness score at its end."""
+    records: list[dict[str, Any]] = []
+    for norm, runs in groups.items():
+        at = list(radii) if radii else default_radii(runs)
+        for run in runs:
+            records.append(_record(run, at))
+        best = {"run": "robustness score", "norm": norm}
+        records.append({**best, "robustness_score": robustness_score(runs)})
+    if form == "json":
+        return json.dumps(records, indent=1)
+    return _csv(records) if form == "csv" else _markdown(records)
+
+
+def _record(run: Scores, at: Sequence[float]) -> dict[str, Any]:
+    values: dict[str, Any] = {
+        "run": run.name,
+        "norm": run.norm,
+        "inputs": len(run.radius),
+        "clean_accuracy": run.clean_accuracy,
+        "average_radius": run.average_radius,
+        "abstention": run.abstention,
+    }
+    if run.alpha is not None:
+        values["accuracy_holds"] = run.accuracy_bound(0.0)
+    values.update({f"at {r:g}": run.certified_accuracy(r) for r in at})
+    return values
+
+
+def _cell(key: str, value: Any) -> str:
+    if isinstance(value, float):
+        if key in ("average_radius", "robustness_score"):
+            return round_down(value, 5)
+        return f"{math.floor(value * 1e4) / 1e4:.4f}"
+    return str(value)
+
+
+def _markdown(records: Sequence[dict[str, Any]]) -> str:
+    blocks = []
+    for norm in dict.fromkeys(r["norm"] for r in records):
+        rows = [r for r in records if r["norm"] == norm]
+        keys = [k for k in rows[0] if k != "norm"]
+        lines = [f"**l{norm}**", ""]
+        lines.append("| " + " | ".join(keys) + " |")
+        lines.append("|" + "---|" * len(keys))
+        for r in rows:
+            if "robustness_score" in r:
+                total = _cell("robustness_score", r["robustness_score"])
+                lines += ["", f"robustness score over {len(rows) - 1} run(s): {total}"]
+            else:
+                lines.append("| " + " | ".join(_cell(k, r[k]) for k in keys) + " |")
+        blocks.append("\n".join(lines))
+    return "\n\n".join(blocks)
+
+
+def _csv(records: Sequence[dict[str, Any]]) -> str:
+    keys = list(dict.fromkeys(k for r in records for k in r))
+    file = io.StringIO()
+    writer = csv.DictWriter(file, keys, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(records)
+    return file.getvalue().rstrip("\n")
+
+
+def draw_accuracy(groups: dict[str, list[Scores]], path: Path) -> None:
+    """Certified accuracy against the radius; the envelope that the robustness score integrates."""
+    norm, runs = next(iter(groups.items()))
+    top = max(float(run.steps()[-1]) if run.steps().size else 0.0 for run in runs) or 1.0
+    radii = np.linspace(0, 1.02 * top if math.isfinite(top) else 1.0, 800)
+    with figure(path) as axes:
+        for i, run in enumerate(runs):
+            axes.step(radii, accuracy_curve(run, radii), color=f"C{i}", label=run.name)
+        if len(runs) > 1:
+            best = envelope(runs, radii)
+            axes.fill_between(radii, best, step="pre", color="0.5", alpha=0.15, label="envelope")
+        axes.set_xlabel(f"l{norm} radius")
+        axes.set_ylabel("certified accuracy")
+        axes.set_ylim(0, 1)
+        axes.set_xlim(left=0)
+        axes.legend()

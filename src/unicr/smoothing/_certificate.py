@@ -1,0 +1,76 @@
+"""A certificate: what was sampled, what follows from it, and how much of that is proved."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+ABSTAIN = -1
+
+
+@dataclass(frozen=True)
+class NormRadius:
+    """The radius in one norm: `radius` is what is claimed, with the bracket it comes from."""
+
+    norm: str
+    radius: float
+    proved: float
+    searched: float
+    guarantee: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values; an infinite radius is the text "inf"."""
+        radii = {k: getattr(self, k) for k in ("radius", "proved", "searched")}
+        numbers = {k: "inf" if v == math.inf else v for k, v in radii.items()}
+        return {"norm": self.norm, **numbers, "guarantee": self.guarantee}
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> NormRadius:
+        """The inverse of `to_dict`."""
+        return cls(
+            norm=values["norm"],
+            radius=float(values["radius"]),
+            proved=float(values["proved"]),
+            searched=float(values["searched"]),
+            guarantee=values["guarantee"],
+        )
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """With probability ≥ 1 − α over the samples: every ‖δ‖_p below the radius keeps `predict`.
+
+    `predict` is −1 where the smoothed classifier abstains (all radii are 0). `selection` holds the
+    votes of the n0 samples that chose the class, `counts` those of the n fresh ones that bound its
+    probability. `p_b` is an upper bound for every other class.
+    """
+
+    predict: int
+    p_a: float
+    p_b: float
+    n0: int
+    n: int
+    alpha: float
+    selection: tuple[int, ...]
+    counts: tuple[int, ...]
+    radii: tuple[NormRadius, ...]
+
+    @property
+    def abstained(self) -> bool:
+        """Whether no class could be certified."""
+        return self.predict == ABSTAIN
+
+    def radius(self, norm: str | float | None = None) -> float:
+        """The certified radius in one of its norms (the only one, if there is just one)."""
+        from unicr.norms import parse_norm
+
+        if norm is None:
+            if len(self.radii) != 1:
+                raise KeyError(f"say which norm: {[r.norm for r in self.radii]}")
+            return self.radii[0].radius
+        wanted = parse_norm(norm).text
+        for one in self.radii:
+            if one.norm == wanted:
+                return one.radius
+        raise KeyError(f"no radius in the norm {wanted}; there are {[r.norm for r in self.radii]}")

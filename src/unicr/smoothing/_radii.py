@@ -1,0 +1,116 @@
+"""Radii in several norms for many inputs: curves where p_B = 1 − p_A, single radii elsewhere."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import lru_cache
+
+import numpy as np
+
+from unicr.errors import CertifyError
+from unicr.noise import IID, Noise, SphericalNoise
+from unicr.norms import Norm
+from unicr.radius import RadiusCurve, certified_radius
+from unicr.radius._result import guarantee_of
+from unicr.smoothing._anytime import anytime_lower_bound, log_wealth
+from unicr.smoothing._bounds import binary_bounds, three_bounds
+from unicr.smoothing._certificate import NormRadius
+from unicr.smoothing._plan import Plan
+
+
+class Radii:
+    """What the probabilities of one input are worth in each norm, for one noise and dimension."""
+
+    def __init__(
+        self, noise: Noise, norms: Sequence[Norm], dim: int, *, sound: bool = False
+    ) -> None:
+        if not norms:
+            raise CertifyError("at least one norm is needed")
+        if not isinstance(noise, IID | SphericalNoise):
+            raise CertifyError(
+                f"{noise.text} has no radius curve: certify single inputs with "
+                "unicr.radius.certified_radius(engine='montecarlo')"
+            )
+        self.noise, self.norms, self.dim, self.sound = noise, tuple(norms), dim, sound
+        self._curves = [RadiusCurve(noise, norm, dim) for norm in norms]
+        self._needed: dict[float, float] = {}
+
+    def bounds(
+        self, plan: Plan, counts: Sequence[int], top: int, runner_up: int | None
+    ) -> tuple[float, float]:
+        """(p_A, p_B) at total failure probability α, from the votes of the fresh samples.
+
+        With a target radius there is one question only: p_A is what the target needs where the
+        votes refute less at α, and 0 (abstain) where they do not.
+        """
+        k = counts[top] if top < len(counts) else 0
+        if plan.target is not None:
+            needed = self.needed(plan.target)
+            evidence = log_wealth(k, sum(counts), needed, above=True)
+            p_a = needed if evidence >= math.log(1 / plan.alpha) else 0.0
+            return p_a, 1.0 - p_a
+        if plan.mode == "tolerance":
+            p_a = anytime_lower_bound(k, sum(counts), plan.alpha)
+            return p_a, 1.0 - p_a
+        padded = [*counts, *[0] * (top + 1 - len(counts))]
+        if plan.bound == "both" and runner_up is not None:
+            padded += [0] * (runner_up + 1 - len(padded))
+            return three_bounds(padded, top, runner_up, plan.alpha)
+        return binary_bounds(padded, top, plan.alpha)
+
+    def at(self, p_a: float, p_b: float) -> tuple[NormRadius, ...]:
+        """The radius in every norm; zeros where p_A ≤ p_B."""
+        return tuple(
+            self._one(norm, curve, p_a, p_b)
+            for norm, curve in zip(self.norms, self._curves, strict=True)
+        )
+
+    def _one(self, norm: Norm, curve: RadiusCurve, p_a: float, p_b: float) -> NormRadius:
+        if p_a <= p_b:
+            return NormRadius(norm.text, 0.0, 0.0, 0.0, "abstain")
+        if p_b >= 1.0 - p_a:
+            searched, proved = float(curve(p_a)), float(curve(p_a, sound=True))
+        else:
+            searched, proved = _surface(self.noise, norm, self.dim, p_a, p_b)
+        radius = proved if self.sound else searched
+        return NormRadius(norm.text, radius, proved, searched, guarantee_of(proved, searched))
+
+    def first(self, p_a: float) -> float:
+        """The radius in the first norm at p_A: what early stopping looks at."""
+        return float(self._curves[0](p_a, sound=self.sound)) if p_a > 0.5 else 0.0
+
+    def needed(self, radius: float) -> float:
+        """The least p_A that certifies `radius` in the first norm, rounded up."""
+        if radius not in self._needed:
+            self._needed[radius] = self._invert(radius)
+        return self._needed[radius]
+
+    def _invert(self, radius: float) -> float:
+        low, high = 0.5, 1.0 - 1e-11
+        if self.first(high) < radius:
+            return math.nextafter(1.0, 0.0)
+        while high - low > 1e-12:
+            middle = 0.5 * (low + high)
+            low, high = (low, middle) if self.first(middle) >= radius else (middle, high)
+        return high
+
+    def largest(self, plan: Plan) -> dict[str, float]:
+        """The largest radius that the plan can give in each norm: every vote for one class."""
+        p_a = plan.best_p_a()
+        curves = zip(self.norms, self._curves, strict=True)
+        return {norm.text: float(curve(p_a, sound=self.sound)) for norm, curve in curves}
+
+
+@lru_cache(maxsize=65536)
+def _surface(noise: Noise, norm: Norm, dim: int, p_a: float, p_b: float) -> tuple[float, float]:
+    """(searched, proved) for a free p_B, never below what the binary curve gives at p_A."""
+    found = certified_radius(noise, norm, dim, p_a=p_a, p_b=p_b)
+    if p_a > 0.5:
+        curve = RadiusCurve(noise, norm, dim)
+        at = np.array(p_a)
+        return (
+            max(found.searched, float(curve(at))),
+            max(found.proved, float(curve(at, sound=True))),
+        )
+    return found.searched, found.proved

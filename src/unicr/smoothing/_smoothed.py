@@ -1,0 +1,169 @@
+"""The smoothed classifier g: sample, vote, bound, certify (Cohen et al.'s two steps, any noise)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy import special
+
+from unicr.classifier import Classifier, load_classifier
+from unicr.errors import CertifyError
+from unicr.noise import Noise
+from unicr.norms import Norm, parse_norm
+from unicr.smoothing._certificate import ABSTAIN, Certificate
+from unicr.smoothing._plan import Plan, decided
+from unicr.smoothing._radii import Radii
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+Counts = NDArray[np.int64]
+
+
+class SmoothedClassifier:
+    """g(x) = the class that f most often gives to x + ε.
+
+    `model` is a classifier of `unicr.classifier`, a torch module, or a callable. The noise of
+    sample s of input i is fixed by (seed, i, s), whatever the batch size.
+    """
+
+    def __init__(
+        self,
+        model: Classifier | torch.nn.Module | Any,
+        noise: Noise,
+        *,
+        num_classes: int | None = None,
+        batch: int = 1000,
+        seed: int = 0,
+    ) -> None:
+        self.classifier = model if isinstance(model, Classifier) else load_classifier(model)
+        self.noise = noise
+        self.num_classes = num_classes or self.classifier.num_classes
+        if batch < 1:
+            raise CertifyError(f"batch={batch}: at least one sample at a time")
+        self.batch, self.seed = batch, seed
+        self._buffer: torch.Tensor | None = None
+
+    def votes(self, x: torch.Tensor, n: int, *, start: int, input_index: int = 0) -> Counts:
+        """How often each class was given to the noisy copies number start … start + n − 1 of x."""
+        x = self._checked(x)
+        counts = np.zeros(self.num_classes or 0, dtype=np.int64)
+        for first in range(start, start + n, self.batch):
+            size = min(self.batch, start + n - first)
+            noisy = self._noisy(x, size, first, input_index)
+            counts = _add(counts, self.classifier.votes(noisy, self.num_classes).numpy())
+        return counts
+
+    def _checked(self, x: torch.Tensor) -> torch.Tensor:
+        x = torch.as_tensor(x)
+        if not bool(torch.isfinite(x).all()):
+            raise CertifyError("the input is not finite (NaN or infinity): nothing is certified")
+        return x.to(self.classifier.device, torch.float32)
+
+    def _noisy(self, x: torch.Tensor, size: int, first: int, input_index: int) -> torch.Tensor:
+        shape = (self.batch, *x.shape)
+        if self._buffer is None or self._buffer.shape != shape or self._buffer.device != x.device:
+            self._buffer = torch.empty(shape, dtype=torch.float32, device=x.device)
+        out = self._buffer[:size]
+        return self.noise.sample(
+            size, seed=self.seed, input_index=input_index, start=first, base=x, out=out
+        )
+
+    def predict(
+        self, x: torch.Tensor, *, n: int = 1000, alpha: float = 0.001, input_index: int = 0
+    ) -> int:
+        """The class of g at x, or −1: wrong with probability at most α (a two-sided binomial test
+        between the two classes with most votes).
+        """
+        counts = self.votes(x, n, start=0, input_index=input_index)
+        order = np.argsort(-counts, kind="stable")
+        first = int(counts[order[0]])
+        second = int(counts[order[1]]) if len(counts) > 1 else 0
+        both = first + second
+        tail = 2 * float(special.bdtrc(first - 1, both, 0.5)) if first > second else 1.0
+        return int(order[0]) if tail <= alpha else ABSTAIN
+
+    def certify(
+        self,
+        x: torch.Tensor,
+        norm: Norm | float | str | Iterable[Norm | float | str] = 2,
+        *,
+        n0: int = 100,
+        n: int = 100_000,
+        alpha: float = 0.001,
+        plan: Plan | None = None,
+        sound: bool = False,
+        input_index: int = 0,
+    ) -> Certificate:
+        """Certify g at x in one or several norms, from the same votes.
+
+        n0 samples choose the class, n fresh ones bound its probability from below at confidence
+        1 − α; the radius follows by the bracket of `unicr.radius` (searched, or proved with
+        `sound`). `plan` says more: both bounds, or early stopping.
+        """
+        plan = plan or Plan(n0=n0, n=n, alpha=alpha)
+        radii = Radii(self.noise, norms_of(norm), int(np.prod(x.shape)), sound=sound)
+        return self.certify_with(x, plan, radii, input_index)
+
+    def certify_with(
+        self, x: torch.Tensor, plan: Plan, radii: Radii, input_index: int
+    ) -> Certificate:
+        """`certify` with radii that were prepared once for many inputs."""
+        selection = self.votes(x, plan.n0, start=0, input_index=input_index)
+        order = np.argsort(-selection, kind="stable")
+        top = int(order[0])
+        counts = self._sample(x, plan, radii, top, input_index)
+        runner_up = int(order[1]) if len(order) > 1 else None
+        p_a, p_b = radii.bounds(plan, _tuple(counts), top, runner_up)
+        certified = p_a > p_b
+        return Certificate(
+            predict=top if certified else ABSTAIN,
+            p_a=p_a,
+            p_b=p_b,
+            n0=plan.n0,
+            n=int(counts.sum()),
+            alpha=plan.alpha,
+            selection=_tuple(selection),
+            counts=_tuple(counts),
+            radii=radii.at(p_a, p_b),
+        )
+
+    def _sample(
+        self, x: torch.Tensor, plan: Plan, radii: Radii, top: int, input_index: int
+    ) -> Counts:
+        if plan.mode == "fixed":
+            return self.votes(x, plan.n, start=plan.n0, input_index=input_index)
+        needed = radii.needed(plan.target) if plan.target is not None else None
+        counts = np.zeros(self.num_classes or 0, dtype=np.int64)
+        taken, look = 0, min(plan.look_every, 100)
+        while True:
+            step = min(look, plan.n - taken)
+            more = self.votes(x, step, start=plan.n0 + taken, input_index=input_index)
+            counts = _add(counts, more)
+            taken += step
+            k = int(counts[top]) if top < len(counts) else 0
+            if decided(plan, k, taken, radii.first, needed):
+                return counts
+            look = min(plan.look_every, taken)
+
+
+def norms_of(norm: Norm | float | str | Iterable[Norm | float | str]) -> tuple[Norm, ...]:
+    """One or several norms as a tuple without repetitions."""
+    several = [norm] if isinstance(norm, Norm | float | int | str) else list(norm)
+    return tuple(dict.fromkeys(parse_norm(one) for one in several))
+
+
+def _add(a: Counts, b: Sequence[int] | Counts) -> Counts:
+    size = max(len(a), len(b))
+    total = np.zeros(size, dtype=np.int64)
+    total[: len(a)] += a
+    total[: len(b)] += np.asarray(b)
+    return total
+
+
+def _tuple(counts: Counts) -> tuple[int, ...]:
+    return tuple(int(c) for c in counts)

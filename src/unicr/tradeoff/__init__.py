@@ -1,0 +1,24 @@
+"""How well x + ε and x + δ + ε can be told apart: the trade-off function T_δ, with engines.
+
+>>> from unicr import noise, tradeoff
+>>> t = tradeoff.shifted(noise.laplace(sigma=1), [(0.5, 4)])   # four coordinates move by 0.5
+>>> t.bound
+'lower'
+"""
+
+from unicr.tradeoff._base import Bound, Lines, TradeOff
+from unicr.tradeoff._closed import ClosedForm
+from unicr.tradeoff._compose import compose
+from unicr.tradeoff._ratio import RatioLaw, ratio_law
+from unicr.tradeoff._shifted import shifted
+
+__all__ = [
+    "Bound",
+    "ClosedForm",
+    "Lines",
+    "RatioLaw",
+    "TradeOff",
+    "compose",
+    "ratio_law",
+    "shifted",
+]

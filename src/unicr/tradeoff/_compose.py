@@ -1,0 +1,253 @@
+"""Compose coordinates: the law of a sum of independent log-ratios, and its trade-off function.
+
+Two ways to invert the product of characteristic functions. Many coordinates: the sum is smooth,
+and a few hundred Fourier coefficients on a window hold it to rounding. Few coordinates: the atoms
+go onto a fine grid (again by mean-preserving spread) and are convolved by FFT. The window is
+chosen by Chernoff bounds, and what can fall outside is charged to the result.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import fft
+
+from unicr.errors import RadiusError
+from unicr.noise._base import Array
+from unicr.tradeoff._base import Bound, Lines, common_bound
+from unicr.tradeoff._ratio import RatioLaw
+
+OUTSIDE = 1e-15  # probability that may lie outside the window, on each side
+ROUNDING = 2e-13  # charged to every hockey-stick value for floating point, and per coordinate:
+ROUNDING_EACH = 4e-16  # the masses of one law are known to about this much
+FREQUENCIES = 6144
+BLOCK = 64  # frequencies computed at a time, a power of two
+GRID_SPREAD = 2e-5
+LARGEST_GRID = 1 << 22
+SMALL_GRID = 1 << 15  # below this an FFT beats counting frequencies
+
+Complex = NDArray[np.complex128]
+Parts = Sequence[tuple[RatioLaw, int]]
+
+
+def compose(parts: Parts) -> Lines:
+    """The trade-off of independent coordinates: each law with the number of coordinates it has.
+
+    A lower bound where the laws are (the default of `ratio_law`), up to floating point, which is
+    charged. An upper bound stays one where the sum is smooth, and becomes an estimate elsewhere.
+    """
+    parts = [(law, count) for law, count in parts if count > 0]
+    for _, count in parts:
+        if int(count) != count:
+            raise RadiusError(f"{count} coordinates: only whole numbers of them can be composed")
+    bound = common_bound([law.bound for law, _ in parts])
+    parts = [
+        (law, int(count))
+        for law, count in parts
+        if law.loss.size > 1 or law.infinite > 0 or law.loss[0] != 0
+    ]
+    if not parts:
+        return Lines(np.zeros(1), np.zeros(1), bound)
+    log_finite = sum(
+        count * math.log1p(-min(law.infinite, 1.0)) if law.infinite < 1 else -math.inf
+        for law, count in parts
+    )
+    infinite = -math.expm1(log_finite)
+    count = sum(n for _, n in parts)
+    if log_finite == -math.inf:
+        return Lines(np.zeros(1), np.ones(1), bound)
+    if len(parts) == 1 and parts[0][1] == 1:
+        t, h = _atoms(parts[0][0])
+        return _finish(t, h, 1.0, infinite, 1, bound)
+    window = _window(parts)
+    if window[1] - window[0] <= 1e-12:
+        t = np.array([window[0], window[1] + 1e-12])
+        h = np.maximum(-np.expm1(t - window[1]), 0.0)
+        return _finish(t, h, math.exp(log_finite), infinite, count, bound)
+    step = _step(parts, window)
+    small = window[1] - window[0] < SMALL_GRID * step and bound != "upper"
+    coefficients = None if small else _coefficients(parts, window)
+    if coefficients is not None:
+        t, h = _fourier(coefficients, window)
+    else:
+        t, h = _grid(parts, window, step)
+        bound = "estimate" if bound == "upper" else bound
+    return _finish(t, h, math.exp(log_finite), infinite, count, bound)
+
+
+def _finish(t: Array, h: Array, finite: float, infinite: float, count: int, bound: Bound) -> Lines:
+    charge = ROUNDING + 2 * OUTSIDE + count * ROUNDING_EACH
+    charge = -charge if bound == "upper" else charge
+    h = np.clip(finite * h + infinite + charge, 0.0, 1.0)
+    return Lines(t, h, bound)
+
+
+def _atoms(law: RatioLaw) -> tuple[Array, Array]:
+    """Exact: T of a list of atoms is piecewise linear with slopes at the atoms."""
+    return law.loss, _hockey_sticks(law.loss, _normalised(law))
+
+
+def _hockey_sticks(s: Array, q: Array) -> Array:
+    """Σ_{j > i} q_j (1 − e^{s_i − s_j}) for each i, s ascending; in pieces, so e^s stays finite."""
+    above = np.concatenate([np.cumsum(q[::-1])[::-1][1:], [0.0]])
+    weighted = np.zeros_like(s)
+    stop, carried = len(s), 0.0
+    while stop > 0:
+        start = int(np.searchsorted(s, s[stop - 1] - 300.0))
+        piece, end = s[start:stop], float(s[stop - 1])
+        terms = q[start:stop] * np.exp(end - piece)
+        after = np.concatenate([np.cumsum(terms[::-1])[::-1][1:], [0.0]]) + carried
+        weighted[start:stop] = np.exp(piece - end) * after
+        if start > 0:
+            total = float(np.sum(terms)) + carried
+            carried = total * math.exp(float(s[start - 1]) - end)
+        stop = start
+    return above - weighted
+
+
+def _normalised(law: RatioLaw) -> Array:
+    return law.mass / float(np.sum(law.mass))
+
+
+def _window(parts: Parts) -> tuple[float, float]:
+    """[A, B] that holds the sum but for a probability `OUTSIDE` on each side (Chernoff)."""
+    square = sum(n * float(np.sum(_normalised(law) * law.loss**2)) for law, n in parts)
+    low = sum(n * float(law.loss[0]) for law, n in parts)
+    high = sum(n * float(law.loss[-1]) for law, n in parts)
+    if high - low <= 1e-12:
+        return low, high
+    rates = np.geomspace(0.3, 60.0, 28) / math.sqrt(max(square, 1e-300))
+    budget = -math.log(OUTSIDE)
+
+    def reach(sign: float) -> float:
+        log_moment = np.zeros_like(rates)
+        for law, n in parts:
+            exponent = sign * np.outer(rates, law.loss)
+            top = exponent.max(axis=1)
+            log_moment += n * (top + np.log(np.exp(exponent - top[:, None]) @ _normalised(law)))
+        return float(np.min((log_moment + budget) / rates))
+
+    return max(low, -reach(-1.0)) - 1e-9, min(high, reach(1.0)) + 1e-9
+
+
+class _Characteristic:
+    """E e^{iωS} at ω = n·`step`, block after block; S is measured from `origin`."""
+
+    def __init__(self, parts: Parts, step: float, origin: float) -> None:
+        self._parts, self._step, self._origin = parts, step, origin
+        self._turns = [_powers(np.exp(1j * step * law.loss)) for law, _ in parts]
+
+    def block(self, index: int) -> Complex:
+        """The values for n = index·BLOCK … (index + 1)·BLOCK − 1."""
+        first = index * BLOCK * self._step
+        result = np.exp(-1j * self._origin * (first + self._step * np.arange(BLOCK)))
+        for (law, n), turns in zip(self._parts, self._turns, strict=True):
+            result *= _power(turns @ (_normalised(law) * np.exp(1j * first * law.loss)), n)
+        return result
+
+
+def _powers(base: Complex) -> Complex:
+    """Rows base**0 … base**(BLOCK − 1), by doubling."""
+    rows = np.ones((BLOCK, base.size), dtype=np.complex128)
+    done = 1
+    while done < BLOCK:
+        rows[done : 2 * done] = rows[:done] * base
+        base = base * base
+        done *= 2
+    return rows
+
+
+def _power(base: Complex, n: int) -> Complex:
+    """base**n by squaring; magnitudes are at most 1, tiny ones are flushed to zero."""
+    result = np.ones_like(base)
+    while n:
+        if n & 1:
+            result = result * base
+        n >>= 1
+        if n:
+            base = base * base
+            base = np.where(np.abs(base) < 1e-150, 0.0, base)
+    return result
+
+
+def _coefficients(parts: Parts, window: tuple[float, float]) -> Complex | None:
+    """Fourier coefficients of the sum on the window, or None where they do not die out."""
+    origin, width = window[0], window[1] - window[0]
+    characteristic = _Characteristic(parts, 2 * math.pi / width, origin)
+    found: list[Complex] = []
+    quiet = 0
+    while len(found) * BLOCK < FREQUENCIES:
+        values = characteristic.block(len(found))
+        found.append(values)
+        quiet = quiet + 1 if float(np.max(np.abs(values))) < 1e-18 else 0
+        if quiet > max(1, len(found) // 2):
+            return np.concatenate(found)
+    return None
+
+
+def _fourier(coefficients: Complex, window: tuple[float, float]) -> tuple[Array, Array]:
+    """H(t) = ∫_t (1 − e^{t−x}) g(x) dx term by term, on a grid of t over the window."""
+    origin, width = window[0], window[1] - window[0]
+    size = max(4096, 4 * (1 << (len(coefficients) - 1).bit_length()))
+    omega = 2 * math.pi / width * np.arange(len(coefficients), dtype=np.float64)
+    t: Array = origin + width / size * np.arange(size, dtype=np.float64)
+    conj = np.conj(coefficients)  # g(x) = Σ_n conj(φ_n) e^{iω_n(x−A)} / width, over all integers n
+
+    def series(values: Complex) -> Array:
+        padded = np.zeros(size // 2 + 1, dtype=np.complex128)
+        padded[: len(values)] = values
+        padded[0] = padded[0].real
+        return np.asarray(fft.irfft(padded, size) * size, dtype=np.float64)
+
+    with np.errstate(divide="ignore", invalid="ignore"):
+        first = np.where(omega > 0, conj / (-1j * omega), 0.0)
+    shifted = series(first)
+    tail = (origin + width - t + shifted - shifted[0]) / width
+    second = conj / (1.0 - 1j * omega)
+    at_end = float(second[0].real + 2 * np.sum(second[1:].real))
+    partial = (series(second) - np.exp(t - origin - width) * at_end) / width
+    return t, np.clip(tail - partial, 0.0, 1.0)
+
+
+def _step(parts: Parts, window: tuple[float, float]) -> float:
+    """A grid step that adds at most `GRID_SPREAD` of the variance of the sum."""
+    square = sum(n * float(np.sum(_normalised(law) * law.loss**2)) for law, n in parts)
+    count = sum(n for _, n in parts)
+    step = math.sqrt(6 * GRID_SPREAD * square / count)
+    return max(step, (window[1] - window[0]) / (LARGEST_GRID // 2))
+
+
+def _grid(parts: Parts, window: tuple[float, float], step: float) -> tuple[Array, Array]:
+    """Atoms split onto a common grid, keeping P- and Q-mass, then convolved by FFT.
+
+    A split moves a coordinate by less than a step, on average not at all: the window grows by what
+    their sum can move but for a probability far below `OUTSIDE` (Hoeffding).
+    """
+    count = sum(n for _, n in parts)
+    moved = step * min(count + 1, 9 * math.sqrt(count))
+    window = (window[0] - moved, window[1] + moved)
+    width = window[1] - window[0]
+    reach = [(float(law.loss[0]), float(law.loss[-1])) for law, _ in parts]
+    span = max(width, *(high - low for low, high in reach)) + 4 * step
+    size = fft.next_fast_len(math.ceil(span / step) + 8, real=True)
+    spectrum: Complex | None = None
+    for law, n in parts:
+        cell = np.floor(law.loss / step).astype(np.int64)
+        share = np.expm1(step * (cell + 1) - law.loss) / math.expm1(step)
+        share = np.clip(share, 0.0, 1.0)
+        mass = _normalised(law)
+        line = np.bincount(cell % size, mass * share, size)
+        line += np.bincount((cell + 1) % size, mass * (1 - share), size)
+        power = _power(fft.rfft(line), n)
+        spectrum = power if spectrum is None else spectrum * power
+    assert spectrum is not None
+    total = fft.irfft(spectrum, size)
+    first = math.floor(window[0] / step) - 2
+    s: Array = step * (first + np.arange(size, dtype=np.float64))
+    total = np.roll(total, -(first % size))
+    used = s <= window[1] + 2 * step
+    s, q = s[used], total[used]
+    return s, np.clip(_hockey_sticks(s, q), 0.0, 1.0)

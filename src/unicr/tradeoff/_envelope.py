@@ -1,0 +1,59 @@
+"""One law that is at least as easy to tell apart as each of several: the envelope of theorem (f).
+
+At every γ the largest of the hockey-stick divergences is taken. A maximum of convex functions is
+convex, so it is the divergence of a pair again, and that pair may be composed; the pointwise
+infimum of the trade-off functions themselves may not.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from unicr.noise._base import Array
+from unicr.tradeoff._base import common_bound
+from unicr.tradeoff._ratio import RatioLaw
+
+NODES = 1200
+
+
+def hockey_stick(law: RatioLaw, t: Array) -> Array:
+    """H(t) = Σ mass·(1 − e^{t − loss})₊ + infinite, for any t."""
+    mass, loss = law.mass, law.loss
+    above = np.concatenate([np.cumsum(mass[::-1])[::-1], [0.0]])
+    weighted = np.concatenate([np.cumsum((mass * np.exp(-loss))[::-1])[::-1], [0.0]])
+    first = np.searchsorted(loss, t, side="right")
+    return above[first] - np.exp(t) * weighted[first] + law.infinite
+
+
+def _nodes(laws: Sequence[RatioLaw]) -> Array:
+    """Points that keep a distance, so that slopes keep digits; 0 is where opposite shifts cross."""
+    loss = np.sort(np.concatenate([law.loss for law in laws]))
+    spread = max(math.sqrt(law.variance) for law in laws)
+    even = np.linspace(loss[0], loss[-1], NODES)
+    central = np.linspace(max(loss[0], -8 * spread), min(loss[-1], 8 * spread), NODES)
+    fixed = np.unique([loss[0], loss[-1], *([0.0] if loss[0] < 0 < loss[-1] else [])])
+    gap = (loss[-1] - loss[0]) * 1e-9 + spread * 1e-4
+    t = np.unique(np.concatenate([even, central]))
+    t = t[np.min(np.abs(t[:, None] - fixed), axis=1) > gap]
+    t = t[np.concatenate([[True], np.diff(t) > gap])] if t.size else t
+    return np.unique(np.concatenate([t, fixed]))
+
+
+def envelope(laws: Sequence[RatioLaw]) -> RatioLaw:
+    """The law whose hockey-stick divergence is the largest of `laws` at every γ.
+
+    Values at the nodes are joined by straight lines in γ = e^t, which lie above a convex function.
+    """
+    bound = common_bound([law.bound for law in laws])
+    t = _nodes(laws)
+    h = np.max([hockey_stick(law, t) for law in laws], axis=0)
+    gamma = np.exp(t)
+    slopes = -np.diff(np.concatenate([[1.0], h])) / np.diff(np.concatenate([[0.0], gamma]))
+    slopes = np.maximum.accumulate(np.concatenate([slopes, [0.0]])[::-1])[::-1]
+    mass = gamma * (slopes[:-1] - slopes[1:])
+    used = mass > 0
+    infinite = max(0.0, 1.0 - float(np.sum(mass)))
+    return RatioLaw(t[used], mass[used], infinite, bound)

@@ -1,0 +1,127 @@
+"""The built-in networks: what they score, and that folding batch norms changes nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from unicr.classifier import ResNet, fuse_batchnorm, load_classifier
+from unicr.data import load_dataset
+from unicr.errors import ModelError
+
+SHARED = Path(__file__).parents[2].parent / "shared" / "data"
+MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
+
+
+@pytest.mark.parametrize(("sigma", "least"), [("0.25", 0.975), ("0.5", 0.97), ("1.0", 0.93)])
+def test_packaged_networks_vote_right_under_their_noise(sigma: str, least: float) -> None:
+    data = load_dataset("builtin:mnist")
+    classifier = load_classifier(f"builtin:mnist-mlp-{sigma}")
+    generator = torch.Generator().manual_seed(0)
+    images, labels = zip(*(data[i] for i in range(300)), strict=True)
+    counts = torch.zeros(300, 10)
+    for _ in range(50):
+        noise = torch.randn(300, *data.shape, generator=generator)
+        predicted = classifier.predict(torch.stack(images) + float(sigma) * noise)
+        counts[torch.arange(300), predicted] += 1
+    assert float((counts.argmax(1) == torch.tensor(labels)).float().mean()) >= least
+    assert classifier.num_classes == 10
+
+
+def test_the_package_stays_small() -> None:
+    folder = Path(str(load_dataset("builtin:mnist").source.partition(",")[0])).parent
+    files = {file.name: file.stat().st_size for file in folder.iterdir() if file.is_file()}
+    assert len([name for name in files if name.endswith(".safetensors")]) == 3
+    assert sum(files.values()) < 8e6
+
+
+@pytest.mark.parametrize(("depth", "parameters"), [(20, 269_722), (56, 853_018), (110, 1_727_962)])
+def test_resnets_have_the_size_of_the_paper(depth: int, parameters: int) -> None:
+    """He et al. 2015, table 6: 0.27 M, 0.85 M and 1.7 M parameters."""
+    network = ResNet(depth)
+    assert sum(p.numel() for p in network.parameters()) == parameters
+    if depth == 20:
+        assert network(torch.zeros(2, 3, 32, 32)).shape == (2, 10)
+
+
+def test_resnet_depth_must_be_6n_plus_2() -> None:
+    with pytest.raises(ModelError, match="depth=51"):
+        ResNet(51)
+
+
+def stirred(module: nn.Module) -> nn.Module:
+    """Batch norms with statistics as after training."""
+    torch.manual_seed(2)
+    for part in module.modules():
+        if isinstance(part, nn.BatchNorm1d | nn.BatchNorm2d):
+            assert part.running_mean is not None
+            assert part.running_var is not None
+            part.running_mean.normal_()
+            part.running_var.uniform_(0.5, 2)
+            nn.init.normal_(part.weight)
+            nn.init.normal_(part.bias)
+    return module
+
+
+def test_fused_batch_norms_give_the_same_scores() -> None:
+    small = nn.Sequential(
+        nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.BatchNorm2d(8), nn.Conv2d(8, 4, 3)
+    )
+    for module, left in ((ResNet(20), 0), (small, 1)):
+        stirred(module)
+        fused = fuse_batchnorm(module)
+        norms = [part for part in fused.modules() if isinstance(part, nn.BatchNorm2d)]
+        assert len(norms) == left
+        inputs = torch.randn(4, 3, 32, 32)
+        with torch.no_grad():
+            before, after = module.eval()(inputs), fused(inputs)
+        assert torch.allclose(before, after, rtol=1e-3, atol=1e-3 * float(before.abs().max()))
+
+
+@pytest.mark.skipif(
+    not (SHARED / "resnet20-12fca82f.th").is_file(),
+    reason="../shared/data with the CIFAR-10 weights is not on this machine",
+)
+def test_published_resnet20_weights_reach_their_accuracy() -> None:
+    data = load_dataset(SHARED / "cifar10_test.npz")
+    assert data.shape == (3, 32, 32)
+    classifier = load_classifier(
+        "builtin:resnet20", weights=SHARED / "resnet20-12fca82f.th", mean=MEAN, std=STD
+    )
+    images, labels = zip(*(data[i] for i in range(500)), strict=True)
+    predicted = classifier.predict(torch.stack(images))
+    accuracy = float((predicted == torch.tensor(labels)).float().mean())
+    # The whole test set gives 91.73 %; 500 images stray by 1.2 % (one standard deviation).
+    assert 0.88 < accuracy < 0.95
+
+
+class Scale(nn.Module):
+    """Normalisation as the fine-tuned file stores it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("m", torch.zeros(1, 3, 1, 1))
+        self.register_buffer("d", torch.ones(1, 3, 1, 1))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        result: torch.Tensor = (x - self.m) / self.d  # type: ignore[operator]
+        return result
+
+
+@pytest.mark.skipif(
+    not (SHARED / "cifar10_resnet20_ft_noise0.25.pt").is_file(),
+    reason="../shared/data with the fine-tuned weights is not on this machine",
+)
+def test_fine_tuned_weights_hold_under_noise() -> None:
+    data = load_dataset(SHARED / "cifar10_test.npz")
+    classifier = load_classifier(
+        nn.Sequential(Scale(), ResNet(20)), weights=SHARED / "cifar10_resnet20_ft_noise0.25.pt"
+    )
+    images, labels = zip(*(data[i] for i in range(500)), strict=True)
+    noise = torch.randn(500, 3, 32, 32, generator=torch.Generator().manual_seed(0))
+    predicted = classifier.predict(torch.stack(images) + 0.25 * noise)
+    # 72.8 % on the whole test set; 500 images stray by 2 % (one standard deviation).
+    assert 0.63 < float((predicted == torch.tensor(labels)).float().mean()) < 0.82

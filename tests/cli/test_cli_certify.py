@@ -1,0 +1,125 @@
+"""`unicr certify`, `verify`, `score`, `export`, `recertify` and `demo`, as a user calls them."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from unicr.cli import app
+from unicr.errors import UnicrError
+
+MODEL = "def classify(batch):\n    return (batch[:, 0] > 0).long()\n"
+
+
+def run(*arguments: str) -> object:
+    return app(list(arguments), exit_on_error=False, print_error=False)
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    x = np.random.default_rng(0).normal(size=(8, 6)).astype(np.float32)
+    np.savez(tmp_path / "data.npz", x=x, y=(x[:, 0] > 0).astype(np.int64))
+    (tmp_path / "model.py").write_text(MODEL)
+    return tmp_path
+
+
+def certify(out: str, *more: str, model: str = "model.py:classify") -> object:
+    fixed = ["--data", "data.npz", "--noise", "gaussian(sigma=0.5)", "--out", out]
+    samples = [] if "--n" in more else ["--n", "500"]
+    norms = [] if "--norm" in more else ["--norm", "1", "2", "inf"]
+    return run("certify", "--model", model, *fixed, *samples, *norms, *more)
+
+
+def test_from_model_and_data_to_scores(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert certify("run") == 0
+    printed = capsys.readouterr()
+    assert "largest radius that n=500" in printed.err
+    assert "8 inputs" in printed.out
+    assert run("verify", "run", "--replay", "3") == 0
+    assert "3 inputs sampled again, 0 differ" in capsys.readouterr().out
+    run("score", "run", "--radii", "0", "0.25", "--format", "json", "-o", "plot.png")
+    records = json.loads(capsys.readouterr().out)
+    assert {r["norm"] for r in records} == {"1", "2", "inf"}
+    assert all("robustness_score" in r or "at 0.25" in r for r in records)
+    assert (here / "plot.png").read_bytes().startswith(b"\x89PNG")
+    for form, word in (("markdown", "robustness score over 1 run(s)"), ("csv", "clean_accuracy")):
+        run("score", "run", "--norm", "2", "--format", form)
+        assert word in capsys.readouterr().out
+    run("export", "run", "-o", "run.tsv", "--norm", "2")
+    run("score", "run.tsv")
+    assert "| run |" in capsys.readouterr().out
+    run("recertify", "run.tsv", "--noise", "gaussian(sigma=0.5)", "--norm", "inf", "--dim", "6")
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 9
+
+
+def test_early_stopping_options(here: Path) -> None:
+    assert certify("target", "--target-radius", "0.3", "--norm", "2") == 0
+    assert certify("tol", "--tol", "0.2") == 0
+    assert certify("both", "--bound", "both") == 0
+    for folder in ("target", "tol", "both"):
+        assert run("verify", folder) == 0
+    with pytest.raises(UnicrError, match="not both"):
+        certify("x", "--tol", "0.1", "--target-radius", "1")
+
+
+def test_failed_inputs_show_in_the_exit_code(here: Path) -> None:
+    text = "def classify(batch):\n    assert batch.mean() < 0.1 or len(batch) == 2\n"
+    (here / "bad.py").write_text(text + "    return (batch[:, 0] > 0).long()\n")
+    assert certify("run", model="bad.py:classify") == 3
+    assert run("verify", "run") == 0
+
+
+def test_clear_errors(here: Path) -> None:
+    cases: list[tuple[list[str], str]] = [
+        (["--n", "5"], "can certify nothing"),
+        (["--alpha", "2"], "alpha"),
+        (["--norm", "zero"], "norm"),
+        (["--skip", "0"], "skip"),
+    ]
+    for more, words in cases:
+        with pytest.raises(UnicrError, match=words):
+            certify("run", *more)
+    with pytest.raises(UnicrError, match="nowhere"):
+        certify("run", model="nowhere.onnx")
+    (here / "model.joblib").write_bytes(b"\x80\x04.")
+    with pytest.raises(UnicrError, match="trust"):
+        certify("run", model="model.joblib")
+    certify("run")
+    with pytest.raises(UnicrError, match="--resume"):
+        certify("run")
+    assert certify("run", "--resume") == 0
+    with pytest.raises(UnicrError, match="seed"):
+        certify("run", "--resume", "--seed", "5")
+    with pytest.raises(UnicrError, match="not a run"):
+        run("verify", str(here))
+
+
+def test_warns_about_inputs_in_bytes_or_normalised(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rng = np.random.default_rng(0)
+    y = np.zeros(4, dtype=np.int64)
+    np.savez(here / "data.npz", x=rng.uniform(0, 255, (4, 6)).astype(np.float32), y=y)
+    certify("bytes")
+    assert "is the noise meant for [0, 1]" in capsys.readouterr().err.replace("\n", " ")
+    (here / "image.py").write_text("def classify(b):\n    return (b.mean((1, 2, 3)) > 0).long()\n")
+    np.savez(here / "data.npz", x=rng.normal(size=(4, 3, 4, 4)).astype(np.float32), y=y)
+    certify("normal", model="image.py:classify")
+    assert "normalised" in capsys.readouterr().err.replace("\n", " ")
+
+
+def test_demo(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run("demo", "--inputs", "6", "--n", "500")
+    out = capsys.readouterr().out
+    assert out.count("robustness score") == 3
+    folder = here / "unicr-demo"
+    pictures = {path.name for path in folder.glob("*.png")}
+    assert {"digits.png", "certified-accuracy-linf.png", "radius-against-p-l2.png"} <= pictures
+    assert run("verify", str(folder / "sigma-0.5"), "--replay", "2") == 0
+    run("demo", "--inputs", "6", "--n", "500")
+    with pytest.raises(UnicrError, match="--fresh"):
+        run("demo", "--inputs", "6", "--n", "600")
+    run("demo", "--inputs", "6", "--n", "600", "--fresh")

@@ -1,0 +1,218 @@
+"""Noise of (seed, input, sample) is one value, however it is drawn; and it has the law it claims.
+
+Statistical tests have fixed seeds; were the seed drawn afresh, each would fail by chance with a
+probability of at most 1e-6.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+
+from unicr import noise
+from unicr.errors import NoiseError
+from unicr.noise import IID, Noise
+
+Array = NDArray[np.float64]
+
+
+def bimodal(x: Array) -> Array:
+    """Two modes, and a kink at zero."""
+    return np.asarray(np.logaddexp(-((x + 2) ** 2), -3 * np.abs(x - 2)))
+
+
+@functools.cache
+def own() -> noise.Tabulated:
+    return noise.from_density(bimodal, name="own")
+
+
+def skewed_gaussian() -> noise.Joint:
+    def sampler(n: int, generator: torch.Generator) -> torch.Tensor:
+        z = torch.randn(n, 12, generator=generator, dtype=torch.float64)
+        return z + 0.5 * z.roll(1, 1)
+
+    return noise.Joint(lambda z: -z.square().sum(1), sampler, dim=12)
+
+
+KINDS: dict[str, Callable[[], Noise]] = {
+    "gaussian": lambda: noise.gaussian(sigma=0.5),
+    "gennorm": lambda: noise.gennorm(beta=0.5, sigma=1),
+    "cauchy": lambda: noise.cauchy(scale=0.3),
+    "uniform": lambda: noise.uniform(sigma=1),
+    "truncated": lambda: noise.cauchy(scale=0.3).truncated(-1, 5),
+    "own": own,
+    "spherical_gg": lambda: noise.spherical_gg(k=3, sigma=1, dim=12),
+    "spherical_exp": lambda: noise.spherical_exp(k=1, sigma=1, dim=12),
+    "ball": lambda: noise.ball(sigma=1, dim=12),
+    "joint": skewed_gaussian,
+}
+
+
+@functools.cache
+def kind(name: str) -> Noise:
+    return KINDS[name]()
+
+
+def in_batches(one: Noise, n: int, size: int, dim: int, **options: Any) -> torch.Tensor:
+    parts = [
+        one.sample(min(size, n - start), dim, start=start, **options) for start in range(0, n, size)
+    ]
+    return torch.cat(parts)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("name", KINDS)
+def test_noise_does_not_depend_on_the_batch_size(name: str, dtype: torch.dtype) -> None:
+    one = kind(name)
+    whole = one.sample(300, 12, seed=9, input_index=4, dtype=dtype)
+    assert whole.dtype == dtype
+    assert whole.shape == (300, 12)
+    for size in (1, 7, 256):
+        again = in_batches(one, 300, size, 12, seed=9, input_index=4, dtype=dtype)
+        assert torch.equal(whole, again)
+    backwards = [one.sample(1, 12, seed=9, input_index=4, start=s, dtype=dtype) for s in (9, 3)]
+    assert torch.equal(torch.cat(backwards), whole[[9, 3]])
+    assert bool(torch.isfinite(whole).all())
+
+
+@pytest.mark.parametrize("dim", [784, 3072, 150_528])
+def test_spherical_noise_does_not_depend_on_batch_or_threads(dim: int) -> None:
+    one = noise.spherical_exp(k=1, sigma=1, dim=dim)
+    whole = one.sample(8, seed=2, dtype=torch.float64)
+    threads = torch.get_num_threads()
+    try:
+        torch.set_num_threads(1)
+        assert torch.equal(whole, in_batches(one, 8, 1, dim, seed=2, dtype=torch.float64))
+        assert torch.equal(whole, in_batches(one, 8, 3, dim, seed=2, dtype=torch.float64))
+    finally:
+        torch.set_num_threads(threads)
+    assert torch.equal(whole, in_batches(one, 8, 1, dim, seed=2, dtype=torch.float64))
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_streams_are_separate(name: str) -> None:
+    one = kind(name)
+    base = one.sample(70, 12, seed=1, input_index=2, dtype=torch.float64)
+    others = [
+        one.sample(70, 12, seed=2, input_index=2, dtype=torch.float64),
+        one.sample(70, 12, seed=1, input_index=3, dtype=torch.float64),
+        one.sample(70, 12, seed=2, input_index=1, dtype=torch.float64),
+        one.sample(70, 12, seed=1, input_index=2, start=70, dtype=torch.float64),
+    ]
+    assert torch.equal(base, one.sample(70, 12, seed=1, input_index=2, dtype=torch.float64))
+    for other in others:
+        assert not bool((base == other).any())
+    assert len(torch.unique(base)) == base.numel()
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_a_base_is_added(name: str) -> None:
+    one = kind(name)
+    base = torch.linspace(-1, 2, 12, dtype=torch.float64).reshape(3, 4)
+    plain = one.sample(5, (3, 4), seed=3, dtype=torch.float64)
+    assert torch.equal(one.sample(5, seed=3, dtype=torch.float64, base=base), plain + base)
+    single = one.sample(5, seed=3, base=base.float())
+    assert single.dtype == torch.float32
+    torch.testing.assert_close(single, (plain + base).float(), rtol=2e-6, atol=2e-6)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_float32_is_float64_rounded(name: str) -> None:
+    one = kind(name)
+    double = one.sample(50, 12, dtype=torch.float64)
+    torch.testing.assert_close(one.sample(50, 12), double.float(), rtol=1e-6, atol=0)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_out_is_filled(name: str) -> None:
+    one = kind(name)
+    out = torch.full((5, 3, 4), math.nan)
+    assert one.sample(5, out=out, seed=8) is out
+    assert torch.equal(out, one.sample(5, (3, 4), seed=8))
+    assert one.sample(0, (3, 4)).shape == (0, 3, 4)
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"n": -1, "shape": 3}, "n=-1"),
+        ({"n": 2, "shape": 3, "start": -1}, "start=-1"),
+        ({"n": 2, "shape": 3, "input_index": -5}, "input_index=-5"),
+        ({"n": 2}, r"gaussian\(sigma=0.5\) works in any dimension.*shape="),
+        ({"n": 2, "shape": 3, "dtype": torch.float16}, r"float32 or float64, not torch\.float16"),
+        ({"n": 2, "shape": 3, "dtype": torch.int64}, "not torch.int64"),
+        ({"n": 2, "shape": 3, "out": torch.empty(2, 4)}, r"out has shape \(2, 4\).*\(2, 3\)"),
+        ({"n": 2, "out": torch.empty(3, 4)}, r"out has shape \(3, 4\).*\(2, 4\)"),
+        ({"n": 2, "out": torch.empty(4, 2).T}, "contiguous"),
+        ({"n": 2, "out": torch.empty(2, 4, dtype=torch.int32)}, "not torch.int32"),
+        ({"n": 2, "shape": 3, "base": torch.zeros(4)}, r"base has shape \(4,\), expected \(3,\)"),
+    ],
+)
+def test_bad_requests_are_named(options: dict[str, Any], reason: str) -> None:
+    with pytest.raises(NoiseError, match=reason):
+        kind("gaussian").sample(**options)
+
+
+LAWS: dict[str, Callable[[], IID]] = {
+    "gaussian": lambda: noise.gaussian(sigma=0.5),
+    "laplace": lambda: noise.laplace(sigma=0.5),
+    "sech": lambda: noise.sech(sigma=0.5),
+    "gennorm 0.25": lambda: noise.gennorm(beta=0.25, sigma=1),
+    "gennorm 0.75": lambda: noise.gennorm(beta=0.75, sigma=1),
+    "gennorm 1.5": lambda: noise.gennorm(beta=1.5, sigma=1),
+    "gennorm 3": lambda: noise.gennorm(beta=3, sigma=1),
+    "cauchy": lambda: noise.cauchy(scale=0.3),
+    "pareto": lambda: noise.pareto(beta=3, scale=0.5),
+    "lapgauss": lambda: noise.lapgauss(beta=0.5, sigma=1),
+    "expmix": lambda: noise.expmix(beta=0.5, sigma=1),
+    "uniform": lambda: noise.uniform(sigma=1),
+    "truncated": lambda: noise.cauchy(scale=0.3).truncated(-1, 5),
+    "own": own,
+}
+
+
+def check_law(one: IID, n: int) -> None:
+    """Kolmogorov–Smirnov, Anderson–Darling and the count in each far tail, at 1e-6 each."""
+    draws = one.sample(n // 1000, 1000, seed=31, dtype=torch.float64).numpy().ravel()
+    draws.sort()
+    lower, upper = one.cdf(draws), one.sf(draws)
+    steps = np.arange(n + 1) / n
+    distance = max(np.max(steps[1:] - lower), np.max(lower - steps[:-1]))
+    assert distance < math.sqrt(math.log(2e6) / (2 * n))
+    weight = (2 * np.arange(n) + 1) / n
+    # P(A² > a) → √3·P(χ²₁ > 2a), which is 9e-7 at a = 12.1
+    assert -n - float(weight @ (np.log(lower) + np.log(upper[::-1]))) < 12.1
+    for tail in (lower, upper):
+        for expected in (100, 1000):
+            count = int(np.sum(tail < expected / n))
+            assert abs(count - expected) < 5.2 * math.sqrt(expected) + 5  # a Poisson count
+
+
+@pytest.mark.parametrize("name", LAWS)
+def test_a_million_draws_follow_the_law(name: str) -> None:
+    check_law(LAWS[name](), 1_000_000)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", LAWS)
+def test_ten_million_draws_follow_the_law(name: str) -> None:
+    check_law(LAWS[name](), 10_000_000)
+
+
+def test_the_check_sees_a_small_error_in_the_tail() -> None:
+    class Wrong(noise.Gaussian):
+        """The cdf of the Gaussian, with samples that shrink a little beyond 2.2."""
+
+        def _fill(self, out: torch.Tensor, **options: Any) -> None:
+            super()._fill(out, **options)
+            out.copy_(torch.where(out.abs() > 2.2, 0.97 * out, out))
+
+    with pytest.raises(AssertionError):
+        check_law(Wrong(sigma=1), 1_000_000)

@@ -1,0 +1,184 @@
+"""Curves: from below, accurate, monotone, scale-free, cached."""
+
+import math
+import multiprocessing
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import special
+
+from unicr import noise
+from unicr.errors import RadiusError
+from unicr.norms import linf
+from unicr.radius import RadiusCurve, _cache, _curve, certified_radius
+
+PROBABILITIES = np.array(
+    [0.52, 0.57, 0.631, 0.7, 0.813, 0.9, 0.968, 0.99, 0.9992, 1 - 2e-5, 1 - 1e-6]
+)
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv(_cache.VARIABLE, str(tmp_path / "cache"))
+    _curve._shape.cache_clear()
+    return tmp_path / "cache"
+
+
+@pytest.mark.parametrize(
+    ("spec", "p", "dim"),
+    [
+        ("gaussian(sigma=1)", 2, 3072),
+        ("gaussian(sigma=1)", math.inf, 150528),
+        ("laplace(sigma=1)", 1, 3072),
+        ("laplace(sigma=1)", math.inf, 3072),
+        ("sech(sigma=1)", math.inf, 150528),
+        ("uniform(sigma=1)", math.inf, 784),
+        ("cauchy(scale=1)", math.inf, 784),
+        pytest.param("gennorm(beta=0.25, sigma=1)", math.inf, 784, marks=pytest.mark.slow),
+        pytest.param("laplace(sigma=1)", 2, 784, marks=pytest.mark.slow),
+        pytest.param("laplace(sigma=1)", 2, 6, marks=pytest.mark.slow),
+    ],
+)
+def test_read_from_below_and_close(spec: str, p: float, dim: int) -> None:
+    """Never above the radius itself (a root stops up to 1e-5 short of it), at most 0.1 % below."""
+    one = noise.parse(spec)
+    curve = RadiusCurve(one, p, dim)
+    for p_a in PROBABILITIES:
+        truth = certified_radius(one, p, dim, p_a=float(p_a)).searched
+        read = float(curve(p_a))
+        assert read <= truth * (1 + 3e-5)
+        assert read >= truth * (1 - 1e-3)
+
+
+def test_exact_between_nodes_for_closed_forms() -> None:
+    """Against the formula itself, on a million points: from below everywhere, 0.1 % close."""
+    one = noise.gaussian(sigma=2)
+    p = np.linspace(0.501, 1 - 1e-6, 1_000_000)
+    truth = -2 * special.ndtri(1 - p)
+    read = RadiusCurve(one, 2, 3072)(p)
+    assert np.all(read <= truth * (1 + 1e-13))
+    assert np.all(read >= truth * (1 - 1e-3))
+
+
+def test_monotone_and_zero_below_one_half() -> None:
+    curve = RadiusCurve(noise.laplace(sigma=1), math.inf, 784)
+    p = np.sort(np.random.default_rng(0).random(100_000))
+    read = curve(p)
+    assert np.all(np.diff(read) >= 0)
+    assert np.all(read[p <= 0.5] == 0)
+    assert np.all(read[p > 0.5001] > 0)
+
+
+def test_ends() -> None:
+    curve = RadiusCurve(noise.laplace(sigma=1), math.inf, 784)
+    assert float(curve(1.0)) == math.inf
+    assert math.isfinite(float(curve(1 - 1e-15)))
+    bounded = RadiusCurve(noise.uniform(scale=1), 1, 784)
+    assert float(bounded(1.0)) == pytest.approx(1.0, rel=1e-9)
+    assert curve(np.empty((0, 3))).shape == (0, 3)
+    assert curve(np.full((2, 3), 0.9)).shape == (2, 3)
+
+
+@pytest.mark.parametrize("bad", [-0.1, 1.5, math.nan])
+def test_bad_probabilities(bad: float) -> None:
+    curve = RadiusCurve(noise.gaussian(sigma=1), 2, 10)
+    with pytest.raises(RadiusError, match="p_a="):
+        curve(np.array([0.7, bad]))
+
+
+def test_joint_noise_has_no_curve() -> None:
+    import torch
+
+    joint = noise.Joint(
+        lambda z: -z.square().sum(1) / 2,
+        lambda n, g: torch.randn(n, 3, generator=g, dtype=torch.float64),
+        dim=3,
+    )
+    with pytest.raises(RadiusError, match="no curve"):
+        RadiusCurve(joint, 2)
+
+
+def test_one_curve_serves_every_scale(own_cache: Path) -> None:
+    small = RadiusCurve(noise.laplace(sigma=0.25), math.inf, 784)
+    large = RadiusCurve(noise.laplace(sigma=1), math.inf, 784)
+    assert small._shape is large._shape
+    np.testing.assert_allclose(4 * small(PROBABILITIES), large(PROBABILITIES), rtol=1e-12)
+    assert len(list(own_cache.rglob("*.npz"))) == 1
+
+
+def test_proved_never_above_searched() -> None:
+    curve = RadiusCurve(noise.gennorm(beta=0.75, sigma=1), 1, 2)
+    p = np.linspace(0.5, 0.9999, 500)
+    assert np.all(curve(p, sound=True) <= curve(p))
+    assert curve(np.array(0.9), sound=True) >= 0.567  # the differential method alone
+
+
+def test_disk_cache_is_read_back_and_rebuilt_when_damaged(
+    own_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = noise.laplace(sigma=1)
+    first = RadiusCurve(one, math.inf, 784)(PROBABILITIES)
+    (file,) = own_cache.rglob("*.npz")
+    _curve._shape.cache_clear()
+    with monkeypatch.context() as patch:
+        patch.setattr(_curve, "_nodes", lambda *_: pytest.fail("not read from the cache"))
+        np.testing.assert_array_equal(RadiusCurve(one, math.inf, 784)(PROBABILITIES), first)
+    whole = file.read_bytes()
+    flipped = bytearray(whole)
+    flipped[len(whole) // 2] ^= 0xFF
+    for damaged in (b"", whole[:100], b"not a zip", bytes(flipped)):
+        file.write_bytes(damaged)
+        _curve._shape.cache_clear()
+        np.testing.assert_array_equal(RadiusCurve(one, math.inf, 784)(PROBABILITIES), first)
+        assert _cache._read(file, _curve._shape(one.unit, linf, 784).key) is not None
+
+
+def test_a_file_of_another_key_is_not_believed(own_cache: Path) -> None:
+    made = []
+
+    def make() -> dict[str, np.ndarray]:
+        made.append(1)
+        return {"x": np.arange(3.0)}
+
+    _cache.cached("kind", "one", make)
+    (file,) = own_cache.rglob("*.npz")
+    assert _cache._read(file, "other") is None
+    _cache.cached("kind", "one", make)
+    assert len(made) == 1
+
+
+def test_cache_folder_that_cannot_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    blocker = tmp_path / "file"
+    blocker.write_text("in the way")
+    monkeypatch.setenv(_cache.VARIABLE, str(blocker))
+    found = _cache.cached("kind", "key", lambda: {"x": np.ones(2)})
+    np.testing.assert_array_equal(found["x"], [1, 1])
+
+
+def _write_many(folder: str, seed: int) -> None:
+    import os
+
+    os.environ[_cache.VARIABLE] = folder
+    rng = np.random.default_rng(0)
+    arrays = {"x": rng.normal(size=20_000)}
+    for _ in range(40):
+        path = _cache.folder() / "shared.npz"
+        _cache._write(path, "key", arrays)
+        read = _cache._read(path, "key")
+        assert read is not None
+        np.testing.assert_array_equal(read["x"], arrays["x"])
+    assert seed >= 0
+
+
+def test_two_writers_never_leave_a_broken_file(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("spawn")
+    workers = [context.Process(target=_write_many, args=(str(tmp_path), seed)) for seed in range(2)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(60)
+    assert [worker.exitcode for worker in workers] == [0, 0]
+    assert not list(tmp_path.rglob("*.tmp"))

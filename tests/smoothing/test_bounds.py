@@ -1,0 +1,117 @@
+"""Binomial bounds against scipy, their coverage exactly, and anytime bounds by simulation."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from unicr.errors import CertifyError
+from unicr.smoothing import (
+    anytime_lower_bound,
+    binary_bounds,
+    log_wealth,
+    lower_bound,
+    three_bounds,
+    upper_bound,
+)
+
+
+@pytest.mark.parametrize("n", [1, 10, 1000, 100_000])
+def test_clopper_pearson_against_scipy(n: int) -> None:
+    for k in sorted({0, 1, n // 3, n - 1, n}):
+        for alpha in (0.05, 0.001):
+            exact = stats.binomtest(k, n).proportion_ci(1 - 2 * alpha, method="exact")
+            assert lower_bound(k, n, alpha) == pytest.approx(exact.low, abs=1e-12)
+            assert upper_bound(k, n, alpha) == pytest.approx(exact.high, abs=1e-12)
+
+
+def test_all_successes_is_the_classic_formula() -> None:
+    assert lower_bound(100_000, 100_000, 0.001) == pytest.approx(0.001 ** (1 / 100_000))
+
+
+@pytest.mark.parametrize("p", [0.02, 0.5, 0.9, 0.999])
+def test_exact_coverage(p: float) -> None:
+    n, alpha = 60, 0.05
+    k = np.arange(n + 1)
+    weights = stats.binom.pmf(k, n, p)
+    wrong_low = sum(w for i, w in enumerate(weights) if lower_bound(i, n, alpha) > p)
+    wrong_high = sum(w for i, w in enumerate(weights) if upper_bound(i, n, alpha) < p)
+    assert wrong_low <= alpha + 1e-12
+    assert wrong_high <= alpha + 1e-12
+
+
+def test_bad_counts_are_refused() -> None:
+    for bad in ((5, 4, 0.1), (-1, 4, 0.1), (1, 4, 0.0), (1, 4, 1.0), (1, 4, math.nan)):
+        with pytest.raises(CertifyError):
+            lower_bound(*bad)
+        with pytest.raises(CertifyError):
+            upper_bound(*bad)
+
+
+def test_binary_bounds() -> None:
+    p_a, p_b = binary_bounds([5, 95], 1, 0.01)
+    assert p_a == lower_bound(95, 100, 0.01)
+    assert p_b == 1 - p_a
+
+
+def test_three_bounds_hold_together_by_simulation() -> None:
+    """4 classes, 20,000 repetitions at α = 0.05: false alarm rate 1e-6 (binomial quantile)."""
+    rng = np.random.default_rng(1)
+    p = np.array([0.5, 0.25, 0.15, 0.1])
+    alpha, repeats = 0.05, 20_000
+    wrong = 0
+    for counts in rng.multinomial(150, p, size=repeats):
+        p_a, p_b = three_bounds(counts.tolist(), 0, 1, alpha)
+        wrong += p_a > p[0] or p_b < p[1:].max()
+    assert wrong <= stats.binom.isf(1e-6, repeats, alpha)
+
+
+def test_three_bounds_cover_a_class_that_was_not_the_runner_up() -> None:
+    _, p_b = three_bounds([60, 1, 39], 0, 1, 0.01)
+    assert p_b > 0.39
+
+
+def test_three_bounds_are_clipped_and_need_two_classes() -> None:
+    p_a, p_b = three_bounds([99, 1], 0, 1, 0.01)
+    assert p_b <= 1 - p_a
+    with pytest.raises(CertifyError, match="runner-up"):
+        three_bounds([5, 5], 0, 0, 0.1)
+
+
+@pytest.mark.parametrize("p", [0.6, 0.95])
+def test_anytime_bound_holds_at_every_n_at_once(p: float) -> None:
+    """1,500 paths of 600 samples, looked at after each sample, α = 0.05; false alarm 1e-6."""
+    rng = np.random.default_rng(2)
+    alpha, paths, steps = 0.05, 1500, 600
+    successes = np.cumsum(rng.random((paths, steps)) < p, axis=1)
+    looks = [1, 2, 3, 5, 8, *range(10, steps + 1, 10)]
+    wrong = 0
+    for path in successes:
+        wrong += any(anytime_lower_bound(int(path[n - 1]), n, alpha) > p for n in looks)
+    assert wrong <= stats.binom.isf(1e-6, paths, alpha)
+
+
+def test_anytime_bound_is_below_the_fixed_one_but_close() -> None:
+    for k, n in ((99_000, 100_000), (950, 1000), (100, 100)):
+        fixed = lower_bound(k, n, 0.001)
+        anytime = anytime_lower_bound(k, n, 0.001)
+        assert anytime < fixed
+        assert 1 - anytime < 3 * (1 - fixed)
+    assert anytime_lower_bound(0, 10, 0.001) == 0
+
+
+def test_wealth_is_a_martingale_under_its_hypothesis() -> None:
+    """Exact: E[wealth after one more sample] equals the wealth, under p itself."""
+    for k, n, p, above in ((3, 5, 0.6, True), (50, 80, 0.7, False), (0, 0, 0.5, True)):
+        now = math.exp(log_wealth(k, n, p, above=above))
+        up = math.exp(log_wealth(k + 1, n + 1, p, above=above))
+        down = math.exp(log_wealth(k, n + 1, p, above=above))
+        assert p * up + (1 - p) * down == pytest.approx(now, rel=1e-9)
+
+
+def test_wealth_grows_under_the_alternative() -> None:
+    assert log_wealth(990, 1000, 0.95, above=True) > math.log(1000)
+    assert log_wealth(900, 1000, 0.95, above=False) > math.log(1000)
+    assert log_wealth(900, 1000, 0.95, above=True) < 0
+    assert log_wealth(10, 100_000, 0.9, above=True) == -math.inf

@@ -1,0 +1,118 @@
+"""Train the three MNIST networks that the package carries, and cut the images they are shown on.
+
+Each 784-512-256-10 network learns with Gaussian noise added to inputs in [0, 1], is rounded to
+float16 for storage, and is measured as it will be used: by a majority vote under its own noise.
+
+    python tools/train_builtin.py --train mnist_train.npz --test mnist_test.npz
+
+reads any form of MNIST that `unicr.data.load_dataset` knows (npz, or the idx files that
+`unicr data fetch mnist` brings: give the images file of each half). One thread and fixed seeds:
+the same machine and torch version give the same files; about 90 seconds per network.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+
+import numpy as np
+import torch
+from safetensors.torch import save_file
+from torch import nn
+
+from unicr.classifier.mlp import MLP
+from unicr.data import Dataset, load_dataset
+
+OUT = Path(__file__).parents[1] / "src" / "unicr" / "data" / "builtin"
+SIGMAS = (0.25, 0.5, 1.0)
+IMAGES = 1000
+BATCH = 256
+
+
+def stacked(dataset: Dataset) -> tuple[torch.Tensor, torch.Tensor]:
+    """All inputs and labels of a dataset as two tensors."""
+    inputs, labels = zip(*(dataset[i] for i in range(len(dataset))), strict=True)
+    return torch.stack(inputs), torch.tensor(labels)
+
+
+def train(
+    images: torch.Tensor, labels: torch.Tensor, sigma: float, epochs: int, seed: int
+) -> nn.Module:
+    """A network trained on noisy images, with its weights rounded to float16."""
+    torch.manual_seed(seed)
+    model = MLP()
+    steps = epochs * -(-len(images) // BATCH)
+    optimizer = torch.optim.AdamW(model.parameters(), weight_decay=0.01)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=2e-3, total_steps=steps)
+    for _ in range(epochs):
+        order = torch.randperm(len(images))
+        for start in range(0, len(images), BATCH):
+            rows = order[start : start + BATCH]
+            clean = images[rows]
+            loss = nn.functional.cross_entropy(
+                model(clean + sigma * torch.randn_like(clean)), labels[rows]
+            )
+            optimizer.zero_grad()
+            loss.backward()  # type: ignore[no-untyped-call]
+            optimizer.step()
+            schedule.step()
+    return model.half().float().eval()
+
+
+@torch.inference_mode()
+def accuracy(
+    model: nn.Module, images: torch.Tensor, labels: torch.Tensor, sigma: float, votes: int
+) -> tuple[float, float]:
+    """(share of correct labels under noise, share of correct majority votes)."""
+    torch.manual_seed(1)
+    counts = torch.zeros(len(images), 10)
+    for _ in range(votes):
+        predicted = model(images + sigma * torch.randn_like(images)).argmax(1)
+        counts[torch.arange(len(images)), predicted] += 1
+    single = float(counts[torch.arange(len(images)), labels].mean()) / votes
+    return single, float((counts.argmax(1) == labels).float().mean())
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else None)
+    parser.add_argument("--train", required=True, help="MNIST training images and labels")
+    parser.add_argument("--test", required=True, help="MNIST test images and labels")
+    parser.add_argument("--out", type=Path, default=OUT, help="where the files go")
+    parser.add_argument("--epochs", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=0)
+    given = parser.parse_args()
+    torch.set_num_threads(1)
+    given.out.mkdir(parents=True, exist_ok=True)
+
+    images, labels = stacked(load_dataset(given.train))
+    test_images, test_labels = stacked(load_dataset(given.test))
+    np.savez_compressed(
+        given.out / "mnist_test_1000.npz",
+        images=(test_images[:IMAGES, 0] * 255).round().to(torch.uint8).numpy(),
+        labels=test_labels[:IMAGES].to(torch.uint8).numpy(),
+    )
+    for sigma in SIGMAS:
+        begin = time.perf_counter()
+        model = train(images, labels, sigma, given.epochs, given.seed)
+        seconds = time.perf_counter() - begin
+        file = given.out / f"mnist-mlp-{sigma}.safetensors"
+        save_file(
+            {name: tensor.half() for name, tensor in model.state_dict().items()},
+            file,
+            metadata={
+                "about": "784-512-256-10 with ReLU on inputs in [0, 1]; MNIST with Gaussian noise, "
+                f"sigma {sigma}, {given.epochs} epochs, seed {given.seed}, tools/train_builtin.py"
+            },
+        )
+        file.chmod(0o644)
+        single, voted = accuracy(model, test_images, test_labels, sigma, votes=50)
+        print(
+            f"sigma {sigma}: {seconds:.0f} s of training; on {len(test_images)} test images "
+            f"{single:.2%} under noise, {voted:.2%} by 50 votes",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    main()
