@@ -47,6 +47,10 @@ class Classifier(ABC):
         Raises ModelError where the model fails or its output gives no labels.
         """
 
+    def replica(self) -> Classifier | None:
+        """A copy that another thread may use at the same time, or None where that is not safe."""
+        return None
+
     def _labels(self, output: object, n: int) -> torch.Tensor:
         """Labels from the model's output for n inputs; the first output tells `num_classes`."""
         labels = labels_of(output, n, self.name)

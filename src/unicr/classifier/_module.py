@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -38,6 +39,19 @@ class ModuleClassifier(Classifier):
     def predict(self, batch: torch.Tensor) -> torch.Tensor:
         with torch.inference_mode(), evaluating(self.module):
             return self._labels(self.scores(batch), len(batch))
+
+    def replica(self) -> ModuleClassifier | None:
+        """Module objects copied, parameters shared; None off the CPU, or where copying fails."""
+        if self.device.type != "cpu":
+            return None
+        shared = {id(p): p for p in self.module.parameters()}
+        try:
+            module = copy.deepcopy(self.module, shared)
+        except Exception:  # a stranger's module may refuse to be copied in any way
+            return None
+        twin = copy.copy(self)
+        twin.module = module
+        return twin
 
     def scores(self, batch: torch.Tensor) -> object:
         """What the module gives; its own exceptions become ModelError."""

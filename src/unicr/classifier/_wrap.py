@@ -5,6 +5,7 @@ Both happen after the noise, so the radius is in the space of the raw input.
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -40,6 +41,14 @@ class Normalised(Classifier):
         self.classifier = classifier
         self._mean = torch.tensor(means, device=self.device)
         self._std = torch.tensor(stds, device=self.device)
+
+    def replica(self) -> Normalised | None:
+        inner = self.classifier.replica()
+        if inner is None:
+            return None
+        twin = copy.copy(self)
+        twin.classifier = inner
+        return twin
 
     def predict(self, batch: torch.Tensor) -> torch.Tensor:
         channels = batch.shape[1] if batch.ndim > 1 else 1

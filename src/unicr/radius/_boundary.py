@@ -69,9 +69,9 @@ def first_root(
         if high - low <= tolerance * high or high <= 1e-13 * guess:
             break
         slope = (at_low - at_high) / (high - low)
-        tight = low > 0 and high - low < 0.02 * high and math.isfinite(slope)
-        if tight and at_low <= slope * tolerance * low:
-            break
+        gentle = min(slope, (start - at_low) / low) if low > 0 else 0.0
+        if math.isfinite(gentle) and gentle > 0 and at_low <= gentle * tolerance * low:
+            break  # at the gentler of the two slopes the root is closer than the tolerance
         stuck = step % 4 == 3 and high - low > 0.25 * width
         if stuck or not math.isfinite(slope):
             r = 0.5 * (low + high)

@@ -1,0 +1,186 @@
+"""Certification: wall time against bare forward passes, against ART, memory, early stopping."""
+
+from __future__ import annotations
+
+import math
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from unicr import noise
+from unicr.classifier import MLP, ModuleClassifier, ResNet, load_classifier
+from unicr.data import load_dataset
+from unicr.noise import Noise
+from unicr.norms import l2, linf
+from unicr.runs import read_log
+from unicr.smoothing import Plan, Radii, SmoothedClassifier, lower_bound
+from unicr.smoothing._plan import decided
+
+LOG = Path(__file__).parents[2] / "shared/data/logs/cifar10_resnet110_sigma_0.50.tsv"
+
+
+def best_of(job: Callable[[], object], rounds: int) -> float:
+    times = []
+    for _ in range(rounds):
+        start = time.perf_counter()
+        job()
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
+def overhead(
+    name: str, model: torch.nn.Module, shape: tuple[int, ...], law: Noise, n: int, batch: int
+) -> None:
+    """certify ÷ bare forward passes on ready-made batches, rounds alternating."""
+    smoothed = SmoothedClassifier(model, law, num_classes=10, batch=batch)
+    radii = Radii(law, (linf,), math.prod(shape))
+    radii.at(0.9, 0.1)
+    x = torch.rand(shape)
+    plan = Plan(n0=100, n=n - 100)
+    ready = [torch.rand(batch, *shape) for _ in range(2)]
+    model.eval()
+
+    def bare() -> None:
+        with torch.inference_mode():
+            for i in range(n // batch):
+                model(ready[i % 2])
+
+    def certify() -> None:
+        smoothed.certify_with(x, plan, radii, 0)
+
+    certify()
+    bare()
+    pairs = [(best_of(certify, 1), best_of(bare, 1)) for _ in range(7)]
+    ratio = min(c for c, _ in pairs) / min(b for _, b in pairs)
+    print(f"  {name:<46} {ratio:5.3f} x the bare forward passes")
+
+
+def against_art(n: int = 10_000) -> None:
+    """The same torch model, n and α in adversarial-robustness-toolbox, same run."""
+    try:
+        import statsmodels  # noqa: F401  (ART imports it when it certifies)
+        from art.estimators.certification.randomized_smoothing import PyTorchRandomizedSmoothing
+    except ImportError:
+        print("  skipped: pip install adversarial-robustness-toolbox statsmodels")
+        return
+    classifier = load_classifier("builtin:mnist-mlp-0.5")
+    assert isinstance(classifier, ModuleClassifier)
+    art = PyTorchRandomizedSmoothing(
+        model=classifier.module,
+        loss=torch.nn.CrossEntropyLoss(),
+        input_shape=(1, 28, 28),
+        nb_classes=10,
+        sample_size=100,
+        scale=0.5,
+        alpha=0.001,
+    )
+    data = load_dataset("builtin:mnist")
+    xs = torch.stack([data[i][0] for i in range(5)])
+    law = noise.gaussian(sigma=0.5)
+    smoothed = SmoothedClassifier(classifier, law)
+    radii = Radii(law, (l2,), 784)
+    plan = Plan(n0=100, n=n)
+
+    def ours() -> list[float]:
+        return [smoothed.certify_with(x, plan, radii, i).radius() for i, x in enumerate(xs)]
+
+    def theirs() -> np.ndarray:
+        return np.asarray(art.certify(xs.numpy(), n=n)[1])
+
+    mine, other = ours(), theirs()
+    ratio = best_of(theirs, 2) / best_of(ours, 3)
+    print(f"  ART takes {ratio:.1f} x our time (bar: 4) for 5 digits, n = {n}")
+    print("  radii ours  ", " ".join(f"{r:.3f}" for r in mine))
+    print("  radii theirs", " ".join(f"{r:.3f}" for r in other.ravel()))
+
+
+MEMORY = """
+import resource
+import torch
+from unicr import noise
+from unicr.smoothing import SmoothedClassifier
+from torch.nn import AdaptiveAvgPool2d, Flatten, Linear, Sequential
+model = Sequential(AdaptiveAvgPool2d(4), Flatten(), Linear(48, 10))
+smoothed = SmoothedClassifier(model, noise.gaussian(sigma=0.5), batch=400)
+smoothed.certify(torch.rand(3, 224, 224), 2, n={n})
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6)
+"""
+
+
+def memory(n: int = 100_000) -> None:
+    """Peak memory of one ImageNet-size input, in a process of its own."""
+    done = subprocess.run(
+        [sys.executable, "-c", MEMORY.format(n=n)], capture_output=True, text=True, check=True
+    )
+    print(f"  one 3x224x224 input, n = {n}: peak {float(done.stdout):.2f} GB (bar: 1.5)")
+
+
+def early_stopping(target: float = 0.5, n: int = 100_000) -> None:
+    """Samples saved on the p_A's of a published CIFAR-10 log, decisions compared with n = 1e5."""
+    if not LOG.is_file():
+        print("  the published log is not beside the project: skipped")
+        return
+    law = noise.gaussian(sigma=0.5)
+    radii = Radii(law, (l2,), 3072)
+    rows = [row for row in read_log(LOG) if row.predict >= 0]
+    rng = np.random.default_rng(0)
+    probabilities = torch.special.ndtr(torch.tensor([r.radius for r in rows]) / 0.5).tolist()
+    for plan in (
+        Plan(n=n, mode="target", target=target),
+        *(Plan(n=n, mode="tolerance", tolerance=t) for t in (0.02, 0.05, 0.1)),
+    ):
+        used, same, ours, fixed_radius = 0, 0, 0.0, 0.0
+        for p in probabilities:
+            k = taken = 0
+            look = 100
+            needed = radii.needed(target)
+            while True:
+                step = min(look, n - taken)
+                k += int(rng.binomial(step, p))
+                taken += step
+                if decided(plan, k, taken, radii.first, needed):
+                    break
+                look = min(plan.look_every, taken)
+            used += taken
+            p_a, _ = radii.bounds(plan, [taken - k, k], 1, 0)
+            fixed = lower_bound(int(rng.binomial(n, p)), n, plan.alpha)
+            same += (p_a >= needed) == (fixed >= needed)
+            ours += radii.first(p_a)
+            fixed_radius += radii.first(fixed)
+        saved = n * len(rows) / used
+        if plan.mode == "target":
+            print(
+                f"  --target-radius {target:g}: {saved:.1f} x fewer samples (bar: 10), "
+                f"{same} of {len(rows)} decisions as at n = {n}"
+            )
+        else:
+            print(
+                f"  --tol {plan.tolerance:g}: {saved:.1f} x fewer samples, average radius "
+                f"{ours / len(rows):.4f} against {fixed_radius / len(rows):.4f}"
+            )
+
+
+def main() -> None:
+    """Print every comparison."""
+    torch.manual_seed(0)
+    print(f"\ncertify / bare forward passes, {torch.get_num_threads()} threads")
+    for law in (noise.gaussian(sigma=0.5), noise.gennorm(beta=1.5, sigma=0.5)):
+        name = f"MNIST MLP, batch 1000, {law.text} (bar 1.25)"
+        overhead(name, MLP(), (1, 28, 28), law, 60_000, 1000)
+    law = noise.gaussian(sigma=0.25)
+    overhead("ResNet-20, 3x32x32, batch 200 (bar 1.05)", ResNet(20), (3, 32, 32), law, 1000, 200)
+    print("\nagainst adversarial-robustness-toolbox")
+    against_art()
+    print("\nmemory")
+    memory()
+    print(
+        f"\nearly stopping (this process peaks at "
+        f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6:.1f} GB)"
+    )
+    early_stopping()
