@@ -24,10 +24,10 @@ lint: $(VENV)/.dev
 	$(BIN)/mypy
 
 test: lint
-	$(BIN)/pytest -m "not slow"
+	$(BIN)/pytest -n 2 --dist worksteal -m "not slow"
 
 test-all: lint
-	$(BIN)/pytest
+	$(BIN)/pytest -n 2 --dist worksteal
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m bench

@@ -59,9 +59,10 @@ def test_early_stopping_options(here: Path) -> None:
     assert certify("target", "--target-radius", "0.3", "--norm", "2") == 0
     assert certify("tol", "--tol", "0.2") == 0
     assert certify("both", "--bound", "both") == 0
-    for folder in ("target", "tol", "both"):
+    assert certify("adaptive", "--adaptive") == 0
+    for folder in ("target", "tol", "both", "adaptive"):
         assert run("verify", folder) == 0
-    with pytest.raises(UnicrError, match="not both"):
+    with pytest.raises(UnicrError, match="one of --target-radius"):
         certify("x", "--tol", "0.1", "--target-radius", "1")
 
 

@@ -13,7 +13,7 @@ from scipy import special, stats
 from unicr import noise
 from unicr.errors import RadiusError
 from unicr.norms import Norm
-from unicr.radius import Radius, certified_radius, round_down
+from unicr.radius import Radius, RadiusCurve, certified_radius, round_down
 from unicr.radius._direction import geometric
 
 PROBABILITIES = (0.51, 0.6, 0.9, 0.99, 0.999, 1 - 1e-6, 1 - 1e-9)
@@ -194,6 +194,17 @@ def test_spherical_noise_in_every_norm() -> None:
         result = certified_radius(one, p, p_a=0.95)
         assert result.searched == pytest.approx(same.searched, rel=1e-4)
         assert result.searched <= same.searched
+
+
+def test_a_users_spherical_density_is_searched_but_not_proved() -> None:
+    mine = noise.Spherical(lambda r: -(r**2) / 2, dim=20)
+    result = certified_radius(mine, 2, p_a=0.9)
+    assert result.proved == 0
+    assert result.guarantee == "approximate"
+    assert result.searched == pytest.approx(stats.norm.ppf(0.9), rel=1e-4)
+    curve = RadiusCurve(mine, 2)
+    assert float(curve(0.9, sound=True)) == 0
+    assert float(curve(0.9)) == pytest.approx(result.searched, rel=1e-3)
 
 
 def test_multiclass_values() -> None:

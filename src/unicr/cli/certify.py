@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -31,6 +32,7 @@ def certify(
     bound: Literal["single", "both"] = "single",
     target_radius: float | None = None,
     tol: float | None = None,
+    adaptive: Annotated[bool, Parameter(negative="")] = False,
     sound: Annotated[bool, Parameter(negative="")] = False,
     batch: int = 1000,
     device: str = "cpu",
@@ -77,6 +79,8 @@ def certify(
         Stop an input as soon as it is certified at this radius (in the first norm), or cannot be.
     tol
         Stop when the samples left could raise the radius (in the first norm) by at most this.
+    adaptive
+        Stop early with --tol at 1 % of the largest radius that n can give.
     sound
         Claim the proved radius instead of the searched one.
     batch
@@ -102,23 +106,14 @@ def certify(
     """
     from unicr.classifier import load_classifier
     from unicr.data import load_dataset
+    from unicr.errors import CertifyError
     from unicr.noise import parse
     from unicr.runs import Job
-    from unicr.smoothing import Plan, norms_of
+    from unicr.smoothing import Plan, Radii, norms_of
 
-    if target_radius is not None and tol is not None:
-        from unicr.errors import CertifyError
-
-        raise CertifyError("give --target-radius or --tol, not both")
-    plan = Plan(
-        n0=n0,
-        n=n,
-        alpha=alpha,
-        bound=bound,
-        mode="target" if target_radius is not None else "tolerance" if tol is not None else "fixed",
-        target=target_radius,
-        tolerance=tol,
-    )
+    if (target_radius is not None) + (tol is not None) + adaptive > 1:
+        raise CertifyError("give one of --target-radius, --tol and --adaptive")
+    smoothing, norms = parse(noise), norms_of(norm)
     arguments: dict[str, Any] = {
         "spec": model,
         "weights": weights,
@@ -131,11 +126,23 @@ def certify(
     dataset = load_dataset(data, labels=labels, split=split, label_column=label_column)
     if classifier.classes is not None:
         dataset = dataset.aligned(classifier.classes)
+    if adaptive:
+        radii = Radii(smoothing, norms, math.prod(dataset.shape), sound=sound)
+        tol = 0.01 * radii.largest(Plan(n0=n0, n=n, alpha=alpha))[norms[0].text]
+    plan = Plan(
+        n0=n0,
+        n=n,
+        alpha=alpha,
+        bound=bound,
+        mode="target" if target_radius is not None else "tolerance" if tol is not None else "fixed",
+        target=target_radius,
+        tolerance=tol,
+    )
     job = Job(
         classifier=classifier,
         data=dataset,
-        noise=parse(noise),
-        norms=norms_of(norm),
+        noise=smoothing,
+        norms=norms,
         plan=plan,
         seed=seed,
         sound=sound,

@@ -21,7 +21,7 @@ from unicr.norms import Norm, parse_norm
 from unicr.radius._boundary import first_root, margin, start_margin
 from unicr.radius._cache import cached
 from unicr.radius._direction import COARSE, FINE, candidates, neighbours, search, settled
-from unicr.radius._proofs import best_proof, from_l2
+from unicr.radius._proofs import best_proof, from_l2, quadrature_is_sound
 from unicr.radius._radius import check_dimension
 from unicr.radius._spectrum import Spectrum
 from unicr.tradeoff import TradeOff, shifted
@@ -82,6 +82,8 @@ class _Shape:
     @cached_property
     def proved(self) -> tuple[Array, Array]:
         """(1 − p, r): r is proved at p."""
+        if isinstance(self.unit, SphericalNoise) and not quadrature_is_sound(self.unit):
+            return self.searched[0], np.zeros_like(self.searched[1])
         if self._exact is not None or self._direction_is_settled:
             return self.searched
         return self._stored("proved", self._prove)
@@ -92,7 +94,7 @@ class _Shape:
 
     @cached_property
     def proved_table(self) -> _Table:
-        if self._exact is not None or self._direction_is_settled:
+        if self.proved is self.searched:
             return self.searched_table
         proved, searched = _from_below(*self.proved), _from_below(*self.searched)
         lower = lambda alpha: np.minimum(proved(alpha), searched(alpha))  # noqa: E731

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
-from unicr.noise import IID, Anisotropic, Gaussian, Noise, SphericalNoise
+from unicr.noise import IID, Anisotropic, Gaussian, Noise, Spherical, SphericalNoise
 from unicr.norms import Norm
 from unicr.radius._boundary import first_root, margin, start_margin
 from unicr.radius._differential import differential_l1
@@ -120,10 +120,17 @@ def spherical_radius(noise: SphericalNoise, p_a: float, p_b: float) -> float:
     return first_root(value, start_margin(p_a, p_b), guess, monotone=False)
 
 
+def quadrature_is_sound(noise: SphericalNoise) -> bool:
+    """Whether the 2-D quadrature errs on the safe side: the built-in families, not a user's φ."""
+    return not isinstance(noise, Spherical)
+
+
 def exact_proof(noise: Noise, norm: Norm, dim: int, p_a: float, p_b: float) -> Exact | None:
     """The exact radius where a theorem names the worst direction: (b), (c), (d), (i); else None."""
     toward = equal(1) if norm.p <= 2 else equal(dim)
     if isinstance(noise, SphericalNoise):
+        if not quadrature_is_sound(noise):
+            return None
         radius = spherical_radius(noise, p_a, p_b) * from_l2(norm, dim)
         return Exact(radius, "(i) spherical, to quadrature", "spherical", toward)
     if isinstance(noise, Gaussian):
@@ -135,10 +142,10 @@ def exact_proof(noise: Noise, norm: Norm, dim: int, p_a: float, p_b: float) -> E
         return None
     if noise.facts.log_concave and (norm.p <= 1 or dim == 1):
         radius = one_hot_log_concave(noise, p_a, p_b)
-        return Exact(radius, "(b) one-hot, log-concave", "closed form", equal(1))
+        return Exact(radius, "(b) one-hot, log-concave" + trust(noise), "closed form", equal(1))
     if noise.facts.unimodal and (math.isinf(norm.p) or dim == 1):
         radius = all_equal_linf(noise, dim, p_a, p_b)
-        return Exact(radius, "(c) all-equal, unimodal", "composition", equal(dim))
+        return Exact(radius, "(c) all-equal, unimodal" + trust(noise), "composition", equal(dim))
     return None
 
 
@@ -233,8 +240,14 @@ def best_proof(noise: IID, norm: Norm, dim: int, p_a: float, p_b: float) -> Proo
         most = envelope_linf(noise, dim, p_a, p_b)
         found.append(Proof(most, "(f) envelope" + included(norm, math.inf)))
     best = max(found, key=lambda proof: proof.radius)
-    rests_on = "" if noise.facts.log_concave and noise.facts.source == "analytic" else CHECKED
-    return Proof(best.radius, best.theorem + rests_on)
+    return Proof(best.radius, best.theorem + trust(noise))
+
+
+def trust(noise: IID) -> str:
+    """What a theorem's name must add: nothing where every fact it needs is known by formula."""
+    if noise.facts.source != "analytic":
+        return f", facts {noise.facts.source}"
+    return "" if noise.facts.log_concave else CHECKED
 
 
 def included(norm: Norm, other: float) -> str:

@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from unicr.errors import RadiusError
-from unicr.noise import IID, Anisotropic, Noise
+from unicr.noise import IID, Anisotropic, Noise, SphericalNoise
 from unicr.norms import Norm, parse_norm
 from unicr.radius._direction import search
 from unicr.radius._montecarlo import Found, MonteCarlo, monte_carlo
@@ -17,10 +17,13 @@ from unicr.radius._proofs import (
     anisotropic_proof,
     best_proof,
     exact_proof,
+    from_l2,
+    quadrature_is_sound,
+    spherical_radius,
     start_guess,
 )
 from unicr.radius._result import Radius, guarantee_of
-from unicr.radius._spectrum import Spectrum, spectrum_of
+from unicr.radius._spectrum import Spectrum, equal, spectrum_of
 
 Engine = Literal["auto", "exact", "numeric", "montecarlo"]
 ENGINES = ("auto", "exact", "numeric", "montecarlo")
@@ -149,6 +152,12 @@ def _solve(
             f"no exact theorem covers {noise.text} against {norm} in dimension {dim}: "
             "engine='auto' gives a bracket"
         )
+    if isinstance(noise, SphericalNoise):
+        radius = spherical_radius(noise, p_a, p_b) * from_l2(norm, dim)
+        direction = (equal(1) if norm.p <= 2 else equal(dim)).unit(norm)
+        if quadrature_is_sound(noise):
+            return _Found(radius, radius, "(i) spherical, to quadrature", "spherical", direction)
+        return _Found(0.0, radius, "none, the quadrature is an estimate", "spherical", direction)
     if not isinstance(noise, IID):
         if engine == "numeric":
             raise RadiusError(
