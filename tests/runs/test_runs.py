@@ -244,10 +244,11 @@ def test_a_real_size_limit_is_a_clear_error_and_loses_nothing(tmp_path: Path) ->
     store.close()
 
 
-def test_settings_that_can_certify_nothing_are_refused(tmp_path: Path) -> None:
-    """The classic: α^(1/n) must exceed 1/2, so n = 9 at α = 0.001 is hopeless and n = 10 is not."""
-    with pytest.raises(CertifyError, match=r"n=9 samples at alpha=0\.001 can certify nothing"):
-        certify_run(job(plan=Plan(n=9)), tmp_path / "run")
+@pytest.mark.parametrize("n", [1, 9, 10])
+def test_settings_that_can_certify_nothing_are_refused(tmp_path: Path, n: int) -> None:
+    """The classic: at α = 0.001 even ten unanimous votes give p_A = α^(1/10) = 0.501."""
+    with pytest.raises(CertifyError, match=rf"n={n} samples at alpha=0\.001 can certify nothing"):
+        certify_run(job(plan=Plan(n=n)), tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 

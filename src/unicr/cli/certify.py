@@ -177,5 +177,10 @@ def run_and_report(job: Job, out: Path, *, resume: bool) -> int:
     with store:
         rows: list[Row] = list(store.rows())
     Console().print(summary(rows, [norm.text for norm in job.norms]))
+    if job.plan.mode != "fixed":
+        taken = [row.certificate.n for row in rows if row.certificate is not None]
+        mean = sum(taken) / max(len(taken), 1)
+        saved = job.plan.n / max(mean, 1)
+        print(f"early stopping: {mean:.0f} of {job.plan.n} samples on average, {saved:.1f} x fewer")
     print(f"run in {out}", file=sys.stderr)
     return FAILED if any(row.status == "failed" for row in rows) else 0

@@ -28,6 +28,7 @@ from unicr.norms import Norm
 from unicr.runs._store import Row, Store
 from unicr.smoothing import Plan, Radii, SmoothedClassifier
 
+WORTHWHILE = 0.51  # a p_A below this gives radii of no use
 FREE = frozenset({"batch", "workers", "device", "unicr"})
 
 
@@ -124,7 +125,7 @@ def prepare(job: Job) -> Radii:
     """Check shapes and settings, and build the radius curves, before the first sample."""
     check_shape(job.classifier, job.data[0][0])
     radii = Radii(job.noise, job.norms, _size(job.data.shape), sound=job.sound)
-    if max(radii.largest(job.plan).values()) <= 0:
+    if job.plan.best_p_a() < WORTHWHILE:
         raise CertifyError(
             f"n={job.plan.n} samples at alpha={job.plan.alpha:g} can certify nothing, even if all "
             f"of them agree (p_A would be {job.plan.best_p_a():.4f}): take more samples"
