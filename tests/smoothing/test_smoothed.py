@@ -153,6 +153,19 @@ def test_votes_do_not_depend_on_the_batch(batch: int) -> None:
     np.testing.assert_array_equal(split, reference)
 
 
+def test_votes_follow_a_model_that_changes_in_place() -> None:
+    """Replicas for other threads share parameters and batch-norm statistics with the model."""
+    model = torch.nn.Sequential(torch.nn.BatchNorm1d(4), torch.nn.Linear(4, 2)).eval()
+    law = noise.gaussian(sigma=1)
+    smoothed = SmoothedClassifier(model, law, num_classes=2)
+    smoothed.votes(torch.ones(4), 1000, start=0)
+    with torch.no_grad():
+        model[0].running_mean.fill_(3.0)  # type: ignore[operator]
+        model[1].bias.copy_(torch.tensor([0.0, 0.2]))  # type: ignore[operator]
+    fresh = SmoothedClassifier(model, law, num_classes=2).votes(torch.ones(4), 1000, start=0)
+    np.testing.assert_array_equal(smoothed.votes(torch.ones(4), 1000, start=0), fresh)
+
+
 def test_inputs_and_seeds_have_their_own_noise() -> None:
     smoothed = SmoothedClassifier(half_space(ONE_HOT), noise.gaussian(sigma=1), num_classes=2)
     counts = {tuple(smoothed.votes(torch.zeros(4), 500, start=0, input_index=i)) for i in range(9)}

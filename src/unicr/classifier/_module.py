@@ -41,10 +41,13 @@ class ModuleClassifier(Classifier):
             return self._labels(self.scores(batch), len(batch))
 
     def replica(self) -> ModuleClassifier | None:
-        """Module objects copied, parameters shared; None off the CPU, or where copying fails."""
+        """Module objects copied, parameters and buffers shared, so that a model that is trained on
+        stays one model; None off the CPU, or where copying fails.
+        """
         if self.device.type != "cpu":
             return None
-        shared = {id(p): p for p in self.module.parameters()}
+        tensors = (*self.module.parameters(), *self.module.buffers())
+        shared = {id(tensor): tensor for tensor in tensors}
         try:
             module = copy.deepcopy(self.module, shared)
         except Exception:  # a stranger's module may refuse to be copied in any way
