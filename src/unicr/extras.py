@@ -13,6 +13,7 @@ EXTRAS = {
     "hf": ("transformers",),
     "table": ("pyarrow",),
     "attack": ("pyautoattack", "art", "foolbox"),
+    "optuna": ("optuna",),
     "ray": ("ray",),
     "report": ("plotly",),
 }

@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
+
+from unicr.cli._options import DATA, MODEL, PLACE, DataOptions, ModelOptions, PlaceOptions
 
 if TYPE_CHECKING:
     from unicr.runs import Job, Row
@@ -22,10 +24,9 @@ def certify(
     noise: str,
     norm: Annotated[list[str], Parameter(consume_multiple=True, negative="")],
     out: Path,
-    labels: Path | None = None,
-    split: Literal["test", "train"] = "test",
-    label_column: str | None = None,
-    weights: Path | None = None,
+    loading: ModelOptions = MODEL,
+    reading: DataOptions = DATA,
+    place: PlaceOptions = PLACE,
     n0: Annotated[int, Parameter(name="--n0")] = 100,
     n: int = 100_000,
     alpha: float = 0.001,
@@ -35,15 +36,10 @@ def certify(
     adaptive: Annotated[bool, Parameter(negative="")] = False,
     sound: Annotated[bool, Parameter(negative="")] = False,
     batch: int = 1000,
-    device: str = "cpu",
-    workers: int = 0,
     skip: int = 1,
     max_: Annotated[int | None, Parameter(name="--max")] = None,
     seed: int = 0,
     resume: Annotated[bool, Parameter(negative="")] = False,
-    mean: Annotated[list[float] | None, Parameter(consume_multiple=True, negative="")] = None,
-    std: Annotated[list[float] | None, Parameter(consume_multiple=True, negative="")] = None,
-    trust: Annotated[bool, Parameter(negative="")] = False,
 ) -> int:
     """Certify every input of a dataset. Exit code 3 if some inputs failed.
 
@@ -59,14 +55,6 @@ def certify(
         One or more norms, from the same votes: --norm 1 2 inf.
     out
         The folder of the run.
-    labels
-        Labels, where they are not with the inputs: .npy, idx, or text with one per line.
-    split
-        Which part of the data, where it has both.
-    label_column
-        The label column of a table.
-    weights
-        Weights for a model given as file.py:factory.
     n0
         Samples that choose the class.
     n
@@ -85,10 +73,6 @@ def certify(
         Claim the proved radius instead of the searched one.
     batch
         Samples per forward pass.
-    device
-        Where the model runs: cpu, cuda, …
-    workers
-        Processes; 0 runs everything in this one.
     skip
         Certify every skip-th input only.
     max_
@@ -97,15 +81,7 @@ def certify(
         Seed of the noise.
     resume
         Go on with a run that was interrupted.
-    mean
-        The model expects (x - mean)/std, per channel; noise and radius stay in input space.
-    std
-        See mean.
-    trust
-        Allow a model file that runs code when loaded (pickle, joblib).
     """
-    from unicr.classifier import load_classifier
-    from unicr.data import load_dataset
     from unicr.errors import CertifyError
     from unicr.noise import parse
     from unicr.runs import Job
@@ -114,18 +90,8 @@ def certify(
     if (target_radius is not None) + (tol is not None) + adaptive > 1:
         raise CertifyError("give one of --target-radius, --tol and --adaptive")
     smoothing, norms = parse(noise), norms_of(norm)
-    arguments: dict[str, Any] = {
-        "spec": model,
-        "weights": weights,
-        "device": device,
-        "mean": mean,
-        "std": std,
-        "trust": trust,
-    }
-    classifier = load_classifier(**arguments)
-    dataset = load_dataset(data, labels=labels, split=split, label_column=label_column)
-    if classifier.classes is not None:
-        dataset = dataset.aligned(classifier.classes)
+    classifier = loading.load(model)
+    dataset = reading.load(data, classifier)
     if adaptive:
         radii = Radii(smoothing, norms, math.prod(dataset.shape), sound=sound)
         tol = 0.01 * radii.largest(Plan(n0=n0, n=n, alpha=alpha))[norms[0].text]
@@ -149,9 +115,12 @@ def certify(
         skip=skip,
         limit=max_,
         batch=batch,
-        workers=workers,
+        workers=place.workers,
+        ray=place.ray,
+        gpus=place.gpus,
+        chunk=place.chunk,
         data_spec=data,
-        model_arguments=arguments,
+        model_arguments=loading.arguments(model),
     )
     return run_and_report(job, out, resume=resume)
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
-from cyclopts import Parameter
+from unicr.cli._options import MODEL, ModelOptions
 
 
 def verify(
@@ -14,11 +13,7 @@ def verify(
     replay: int = 0,
     model: str | None = None,
     data: str | None = None,
-    weights: Path | None = None,
-    device: str = "cpu",
-    mean: Annotated[list[float] | None, Parameter(consume_multiple=True, negative="")] = None,
-    std: Annotated[list[float] | None, Parameter(consume_multiple=True, negative="")] = None,
-    trust: Annotated[bool, Parameter(negative="")] = False,
+    loading: ModelOptions = MODEL,
 ) -> int:
     """Recompute every radius of a run from its vote counts. Exit code 1 if anything differs.
 
@@ -32,16 +27,6 @@ def verify(
         The model, where the one written in the run is not to be found.
     data
         The data, likewise.
-    weights
-        Weights for a model given as file.py:factory.
-    device
-        Where the model runs.
-    mean
-        As in `unicr certify`.
-    std
-        As in `unicr certify`.
-    trust
-        Allow a model file that runs code when loaded.
     """
     from unicr.runs import Store
     from unicr.runs import replay as sample_again
@@ -57,18 +42,10 @@ def verify(
                 print(f"input {problem.idx}: {problem.text}")
         print(f"{checked} inputs checked from their counts, {problems} do not hold")
         if replay:
-            from unicr.classifier import load_classifier
             from unicr.data import load_dataset
 
             manifest = store.manifest()
-            classifier = load_classifier(
-                model or manifest["model"],
-                weights=weights,
-                device=device,
-                mean=mean,
-                std=std,
-                trust=trust,
-            )
+            classifier = loading.load(model or manifest["model"])
             dataset = load_dataset(data or manifest["data"])
             different = 0
             for idx, text in sample_again(store, classifier, dataset, replay):

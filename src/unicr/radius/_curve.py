@@ -17,6 +17,7 @@ from scipy import special
 from unicr.errors import RadiusError
 from unicr.noise import IID, Gaussian, Noise, SphericalNoise
 from unicr.noise._base import Array
+from unicr.noise._ends import plainest
 from unicr.norms import Norm, parse_norm
 from unicr.radius._boundary import first_root, margin, start_margin
 from unicr.radius._cache import cached
@@ -45,21 +46,23 @@ class RadiusCurve:
     """
 
     def __init__(self, noise: Noise, norm: Norm | float | str, dim: int | None = None) -> None:
-        if not isinstance(noise, IID | SphericalNoise):
+        law = plainest(noise)
+        if not isinstance(law, IID | SphericalNoise):
             raise RadiusError(f"{noise.text} has no curve: its coordinates are not independent")
         self.noise = noise
         self.norm = parse_norm(norm)
         self.dim = check_dimension(noise, dim)
-        self._shape = _shape(noise.unit, self.norm, self.dim)
+        self._scale = law.scale
+        self._shape = _shape(law.unit, self.norm, self.dim)
 
     def __call__(self, p: ArrayLike, *, sound: bool = False) -> Array:
         table = self._shape.proved_table if sound else self._shape.searched_table
-        return table.read(p) * self.noise.scale
+        return table.read(p) * self._scale
 
     def nodes(self, *, sound: bool = False) -> tuple[Array, Array]:
         """(p_A, radius) at the nodes of the curve."""
         alpha, radius = self._shape.proved if sound else self._shape.searched
-        return 1.0 - alpha, radius * self.noise.scale
+        return 1.0 - alpha, radius * self._scale
 
 
 @lru_cache(maxsize=128)

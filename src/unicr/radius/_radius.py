@@ -9,6 +9,7 @@ import numpy as np
 
 from unicr.errors import RadiusError
 from unicr.noise import IID, Anisotropic, Noise, SphericalNoise
+from unicr.noise._ends import plainest
 from unicr.norms import Norm, parse_norm
 from unicr.radius._direction import search
 from unicr.radius._montecarlo import Found, MonteCarlo, monte_carlo
@@ -143,6 +144,7 @@ def _solve(
         return _sample(noise, norm, dim, p_a, p_b, settings, Proof(0.0, "none"))
     if isinstance(noise, Anisotropic) and np.ptp(noise.scales) == 0:
         noise = noise.base * float(noise.scales[0])
+    noise = plainest(noise) if engine == "auto" else noise
     exact = exact_proof(noise, norm, dim, p_a, p_b) if engine != "numeric" else None
     if exact is not None:
         direction = exact.direction.unit(norm) if exact.direction is not None else None

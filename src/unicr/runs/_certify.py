@@ -7,27 +7,25 @@ recorded with its reason, and the run goes on.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass
 from itertools import islice
-from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
-
-import torch
+from typing import Any, TypeVar
 
 import unicr
-from unicr.classifier import Classifier, check_shape, load_classifier
+from unicr.classifier import Classifier, check_shape
 from unicr.data import Dataset
-from unicr.errors import CertifyError, RunError, UnicrError
-from unicr.noise import Noise, parse
+from unicr.errors import CertifyError, RunError
+from unicr.noise import Noise
 from unicr.noise._spec import check_parses
 from unicr.norms import Norm
+from unicr.runs._execute import executor
 from unicr.runs._store import Row, Store
-from unicr.smoothing import Plan, Radii, SmoothedClassifier
+from unicr.runs._votes import CHUNK, Conversations, Failed, Input, VoteWork, read_input
+from unicr.smoothing import Certificate, Plan, Procedure, Radii, certification
 
+Result = TypeVar("Result")
 WORTHWHILE = 0.51  # a p_A below this gives radii of no use
 FREE = frozenset({"batch", "workers", "device", "unicr"})
 
@@ -37,7 +35,9 @@ class Job:
     """Everything that decides the results of a run.
 
     `data_spec` is how the data was named, for the manifest. `model_arguments` are those of
-    `load_classifier`: worker processes load the model with them; without, it is pickled.
+    `load_classifier`: workers load the model with them; without, it is pickled. `ray` is the
+    address of a cluster ("local" starts one here), `gpus` what each of its workers reserves.
+    `chunk` is the most samples of one task.
     """
 
     classifier: Classifier
@@ -51,6 +51,9 @@ class Job:
     limit: int | None = None
     batch: int = 1000
     workers: int = 0
+    ray: str | None = None
+    gpus: float = 0
+    chunk: int = CHUNK
     data_spec: str | None = None
     model_arguments: dict[str, Any] | None = None
 
@@ -63,6 +66,8 @@ class Job:
             raise CertifyError(f"workers={self.workers}: 0 for this process, or their number")
         if self.batch < 1:
             raise CertifyError(f"batch={self.batch}: at least one sample at a time")
+        if self.chunk < 1:
+            raise CertifyError(f"chunk={self.chunk}: at least one sample in a task")
 
     @property
     def indices(self) -> list[int]:
@@ -110,9 +115,9 @@ def certify_run(
     radii = prepare(job)
     store = Store(folder, create=True)
     try:
-        todo = _begin(job, store, folder, resume)
+        todo = begin(store, job.manifest(), job.indices, resume)
         for row in _results(job, radii, todo):
-            _write(store, row)
+            write(store, row)
             if on_result is not None:
                 on_result(row)
     except BaseException:
@@ -133,12 +138,12 @@ def prepare(job: Job) -> Radii:
     return radii
 
 
-def _begin(job: Job, store: Store, folder: Path, resume: bool) -> list[int]:
+def begin(store: Store, manifest: dict[str, Any], indices: list[int], resume: bool) -> list[int]:
     """The inputs still to do, after the manifest of a new run, or its check for an old one."""
-    manifest, old = job.manifest(), store.manifest()
+    folder, old = store.path.parent, store.manifest()
     if not old:
         store.set_manifest(manifest)
-        return job.indices
+        return indices
     if not resume:
         raise RunError(f"{folder} already holds a run: use --resume, or another folder")
     differing = sorted(k for k in manifest if k not in FREE and old.get(k) != manifest[k])
@@ -146,10 +151,10 @@ def _begin(job: Job, store: Store, folder: Path, resume: bool) -> list[int]:
         changes = "; ".join(f"{k}: {old.get(k)!r} there, {manifest[k]!r} now" for k in differing)
         raise RunError(f"cannot resume {folder} with other settings ({changes})")
     done = store.done()
-    return [i for i in job.indices if i not in done]
+    return [i for i in indices if i not in done]
 
 
-def _write(store: Store, row: Row) -> None:
+def write(store: Store, row: Row) -> None:
     """Store a result; where that fails, try once more as a failed row before giving up."""
     try:
         store.add(row)
@@ -159,108 +164,30 @@ def _write(store: Store, row: Row) -> None:
 
 
 def _results(job: Job, radii: Radii, todo: list[int]) -> Iterator[Row]:
-    if job.workers > 0:
-        yield from _in_processes(job, todo)
-        return
-    smoothed = SmoothedClassifier(job.classifier, job.noise, batch=job.batch, seed=job.seed)
-    for index in todo:
-        yield certify_one(smoothed, job.plan, radii, _input(job.data, index))
+    for one, result, seconds in conversations(job, todo, lambda _: certification(job.plan, radii)):
+        yield row_of(one, result, seconds)
 
 
-@dataclass(frozen=True)
-class Input:
-    """One input with its number, label and hash; `x` is None where it could not be read."""
-
-    index: int
-    x: torch.Tensor | None
-    label: int
-    digest: str
-
-
-def _input(data: Dataset, index: int) -> Input:
-    try:
-        x, label = data[index]
-        return Input(index, x, label, data.digest_of(index))
-    except (UnicrError, OSError) as error:
-        return Input(index, None, -1, f"unreadable: {error}")
-
-
-def certify_one(smoothed: SmoothedClassifier, plan: Plan, radii: Radii, one: Input) -> Row:
-    """One input, whatever happens: a certificate or the reason why there is none."""
-    start = time.perf_counter()
-    certificate, reason = None, None
-    if one.x is None:
-        reason = one.digest
-    else:
-        try:
-            certificate = smoothed.certify_with(one.x, plan, radii, one.index)
-        except Exception as error:  # a stranger's model may raise anything
-            reason = f"{type(error).__name__}: {error}".splitlines()[0][:500]
-    seconds = time.perf_counter() - start
-    return Row(one.index, one.label, one.digest, seconds, certificate, reason)
-
-
-@dataclass(frozen=True)
-class _Task:
-    """What a worker process needs to know, in a form that can be sent to it."""
-
-    classifier: Classifier | None
-    arguments: dict[str, Any] | None
-    noise: str
-    norms: tuple[Norm, ...]
-    dim: int
-    plan: Plan
-    seed: int
-    sound: bool
-    batch: int
-    threads: int
-
-
-def _in_processes(job: Job, todo: list[int]) -> Iterator[Row]:
-    """The same over a pool of processes; a bounded number of inputs is under way at a time."""
-    task = _Task(
-        classifier=None if job.model_arguments is not None else job.classifier,
-        arguments=job.model_arguments,
+def conversations(
+    job: Job, todo: Iterable[int], start: Callable[[Input], Procedure[Result]]
+) -> Iterator[tuple[Input, Result | Failed, float]]:
+    """The procedure that `start` gives each input, carried out where the job says."""
+    alone = job.workers == 0 and job.ray is None
+    sent = not alone and job.model_arguments is not None
+    work = VoteWork(
+        classifier=None if sent else job.classifier,
+        arguments=job.model_arguments if sent else None,
         noise=check_parses(job.noise),
-        norms=job.norms,
-        dim=_size(job.data.shape),
-        plan=job.plan,
         seed=job.seed,
-        sound=job.sound,
         batch=job.batch,
-        threads=max(1, torch.get_num_threads() // job.workers),
     )
-    context = get_context("spawn")
-    with ProcessPoolExecutor(job.workers, context, _start_worker, (task,)) as pool:
-        waiting = iter(todo)
-        running: set[Future[Row]] = set()
-        while True:
-            for index in islice(waiting, 2 * job.workers - len(running)):
-                running.add(pool.submit(_work, _input(job.data, index)))
-            if not running:
-                return
-            finished, running = wait(running, return_when=FIRST_COMPLETED)
-            for future in finished:
-                yield future.result()
+    with executor(work, workers=job.workers, ray=job.ray, gpus=job.gpus) as where:
+        talks = Conversations(where, start, chunk=None if alone else job.chunk)
+        yield from talks.over(read_input(job.data, index) for index in todo)
 
 
-_worker: tuple[SmoothedClassifier, Plan, Radii] | None = None
-
-
-def _start_worker(task: _Task) -> None:
-    global _worker
-    torch.set_num_threads(task.threads)
-    classifier = task.classifier
-    if classifier is None:
-        assert task.arguments is not None
-        classifier = load_classifier(**task.arguments)
-    noise = parse(task.noise)
-    smoothed = SmoothedClassifier(classifier, noise, batch=task.batch, seed=task.seed)
-    radii = Radii(noise, task.norms, task.dim, sound=task.sound)
-    _worker = (smoothed, task.plan, radii)
-
-
-def _work(one: Input) -> Row:
-    assert _worker is not None
-    smoothed, plan, radii = _worker
-    return certify_one(smoothed, plan, radii, one)
+def row_of(one: Input, result: Certificate | Failed, seconds: float) -> Row:
+    """What is stored of an input: its certificate, or the reason why there is none."""
+    if isinstance(result, Failed):
+        return Row(one.index, one.label, one.digest, seconds, None, result.reason)
+    return Row(one.index, one.label, one.digest, seconds, result, None)

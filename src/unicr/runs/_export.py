@@ -10,7 +10,8 @@ from typing import Any
 
 from unicr.errors import RunError
 from unicr.extras import require
-from unicr.runs._store import Row, Store
+from unicr.runs._store import EVERY_INPUT, Row, Store
+from unicr.runs._verify import noise_of
 
 DIGITS = 6
 
@@ -47,7 +48,8 @@ def record(row: Row, manifest: dict[str, Any]) -> dict[str, Any]:
         "reason": row.reason,
         "input_hash": row.input_hash,
         "model_hash": manifest["model_hash"],
-        "noise": manifest["noise"],
+        "noise": noise_of(row, manifest),
+        "scope": manifest.get("scope", EVERY_INPUT),
         "dim": manifest["dim"],
         "seed": manifest["seed"],
         "version": manifest["unicr"],

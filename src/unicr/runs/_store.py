@@ -17,6 +17,8 @@ from unicr.errors import RunError
 from unicr.smoothing import Certificate, NormRadius
 
 FILE = "run.sqlite"
+EVERY_INPUT = "every input"  # scope of a run with one noise: one g, certified at many points
+THIS_INPUT = "this input's noise"  # scope of a run with a noise per input
 Status = Literal["certified", "abstained", "failed"]
 
 _SCHEMA = """
@@ -32,7 +34,8 @@ CREATE TABLE IF NOT EXISTS results (
     selection TEXT, counts TEXT,
     radii TEXT NOT NULL,
     input_hash TEXT NOT NULL,
-    seconds REAL NOT NULL
+    seconds REAL NOT NULL,
+    noise TEXT
 );
 """
 
@@ -84,8 +87,15 @@ class Store:
             self._db.execute("PRAGMA synchronous=NORMAL")
             if create:
                 self._db.executescript(_SCHEMA)
+                self._add_missing_columns()
         except (OSError, sqlite3.DatabaseError) as error:
             raise RunError(f"cannot open {self.path}: {error}") from None
+
+    def _add_missing_columns(self) -> None:
+        """A run of an older version is gone on with: it gets the columns that came later."""
+        present = {name for (_, name, *_) in self._db.execute("PRAGMA table_info(results)")}
+        if "noise" not in present:
+            self._db.execute("ALTER TABLE results ADD COLUMN noise TEXT")
 
     def close(self) -> None:
         """Close the file."""
@@ -120,7 +130,8 @@ class Store:
         bounds = (c.p_a, c.p_b, c.n0, c.n, c.alpha) if c else (None,) * 5
         votes = (json.dumps(c.selection), json.dumps(c.counts)) if c else (None, None)
         head = (row.idx, row.label, row.status, row.reason, row.predict)
-        values = (*head, *bounds, *votes, radii, row.input_hash, row.seconds)
+        noise = c.noise if c else None
+        values = (*head, *bounds, *votes, radii, row.input_hash, row.seconds, noise)
         with self._transaction():
             marks = ", ".join("?" * len(values))
             self._db.execute(f"INSERT OR REPLACE INTO results VALUES ({marks})", values)
@@ -186,5 +197,6 @@ def _row(r: sqlite3.Row) -> Row:
             selection=tuple(json.loads(r["selection"])),
             counts=tuple(json.loads(r["counts"])),
             radii=tuple(NormRadius.from_dict(v) for v in json.loads(r["radii"])),
+            noise=dict(r).get("noise"),
         )
     return Row(r["idx"], r["label"], r["input_hash"], r["seconds"], certificate, r["reason"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -35,10 +36,20 @@ def verify(store: Store) -> Iterator[Problem | None]:
         raise RunError(f"{store.path} has no manifest: it was never started")
     plan = Plan(**manifest["plan"])
     norms = [parse_norm(text) for text in manifest["norms"]]
-    radii = Radii(parse(manifest["noise"]), norms, manifest["dim"], sound=manifest["sound"])
+
+    @cache
+    def radii(noise: str) -> Radii:
+        return Radii(parse(noise), norms, manifest["dim"], sound=manifest["sound"])
+
     for row in store.rows():
-        text = check_row(row, plan, radii)
+        text = check_row(row, plan, radii(noise_of(row, manifest)))
         yield None if text is None else Problem(row.idx, text)
+
+
+def noise_of(row: Row, manifest: dict[str, Any]) -> str:
+    """The noise that a certificate speaks of: its own, or the one of the whole run."""
+    own = None if row.certificate is None else row.certificate.noise
+    return own or manifest["noise"]
 
 
 def check_row(row: Row, plan: Plan, radii: Radii) -> str | None:
@@ -96,8 +107,9 @@ def _replay_one(
     if data.digest_of(row.idx) != row.input_hash:
         return "the input is another one (its hash differs)"
     x, _ = data[row.idx]
-    selection = smoothed.votes(x, c.n0, start=0, input_index=row.idx)
-    counts = smoothed.votes(x, c.n, start=c.n0, input_index=row.idx)
+    noise = parse(noise_of(row, manifest))
+    selection = smoothed.votes(x, c.n0, start=0, input_index=row.idx, noise=noise)
+    counts = smoothed.votes(x, c.n, start=c.n0, input_index=row.idx, noise=noise)
     if _trim(selection) != _trim(np.asarray(c.selection)):
         return f"selection votes {list(c.selection)} stored, {selection.tolist()} now"
     if _trim(counts) != _trim(np.asarray(c.counts)):

@@ -43,7 +43,8 @@ class Certificate:
 
     `predict` is −1 where the smoothed classifier abstains (all radii are 0). `selection` holds the
     votes of the n0 samples that chose the class, `counts` those of the n fresh ones that bound its
-    probability. `p_b` is an upper bound for every other class.
+    probability. `p_b` is an upper bound for every other class. `noise` is the text of the noise
+    that was chosen for this input; None where the whole run has one.
     """
 
     predict: int
@@ -55,6 +56,7 @@ class Certificate:
     selection: tuple[int, ...]
     counts: tuple[int, ...]
     radii: tuple[NormRadius, ...]
+    noise: str | None = None
 
     @property
     def abstained(self) -> bool:

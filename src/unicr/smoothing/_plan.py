@@ -18,7 +18,8 @@ class Plan:
     """Sampling settings. `mode` "fixed": n samples, Clopper–Pearson. "target": stop when the top
     class is certified at the radius `target` (in the first norm), or clearly is not. "tolerance":
     stop when the samples left up to n could raise the radius by at most `tolerance`. Both early
-    stops use anytime bounds.
+    stops use anytime bounds. `candidates` is the number of noises that one set of samples was to
+    choose from: each is bounded at alpha / candidates, so that all bounds hold together.
     """
 
     n0: int = 100
@@ -29,6 +30,7 @@ class Plan:
     target: float | None = None
     tolerance: float | None = None
     look_every: int = 500
+    candidates: int = 1
 
     def __post_init__(self) -> None:
         if self.n0 < 1 or self.n < 1:
@@ -39,6 +41,10 @@ class Plan:
             raise CertifyError(f"bound={self.bound!r} must be 'single' or 'both'")
         if self.mode != "fixed" and self.bound == "both":
             raise CertifyError("adaptive sampling works with --bound single")
+        if self.candidates < 1:
+            raise CertifyError(f"candidates={self.candidates}: at least one noise")
+        if self.candidates > 1 and (self.mode != "fixed" or self.bound != "single"):
+            raise CertifyError("a union bound over noises works with fixed n and --bound single")
         if (self.mode == "target") != (self.target is not None):
             raise CertifyError(f"mode={self.mode!r} and target={self.target!r} do not go together")
         if self.target is not None and not self.target > 0:
@@ -53,7 +59,7 @@ class Plan:
     def best_p_a(self) -> float:
         """The largest p_A that this plan can ever establish: every sample votes for one class."""
         if self.mode == "fixed":
-            share = self.alpha / 3 if self.bound == "both" else self.alpha
+            share = self.alpha / (3 if self.bound == "both" else self.candidates)
             return math.exp(math.log(share) / self.n)
         return anytime_lower_bound(self.n, self.n, self.alpha)
 

@@ -57,7 +57,7 @@ class Radii:
         if plan.bound == "both" and runner_up is not None:
             padded += [0] * (runner_up + 1 - len(padded))
             return three_bounds(padded, top, runner_up, plan.alpha)
-        return binary_bounds(padded, top, plan.alpha)
+        return binary_bounds(padded, top, plan.alpha / plan.candidates)
 
     def at(self, p_a: float, p_b: float) -> tuple[NormRadius, ...]:
         """The radius in every norm; zeros where p_A ≤ p_B."""

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from itertools import pairwise, repeat
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from scipy import special
 
 from unicr.classifier import Classifier, load_classifier
@@ -20,10 +19,10 @@ from unicr.errors import CertifyError
 from unicr.noise import IID, Noise, SphericalNoise
 from unicr.norms import Norm, parse_norm
 from unicr.smoothing._certificate import ABSTAIN, Certificate
-from unicr.smoothing._plan import Plan, decided
+from unicr.smoothing._plan import Plan
+from unicr.smoothing._procedure import Ask, Counts, add, certification, converse
 from unicr.smoothing._radii import Radii
 
-Counts = NDArray[np.int64]
 WORTH_SPLITTING = 256  # samples; fewer are not worth waking other threads for
 
 
@@ -82,17 +81,36 @@ class SmoothedClassifier:
             raise CertifyError(f"batch={batch}: at least one sample at a time")
         self.batch, self.seed = batch, seed
 
-    def votes(self, x: torch.Tensor, n: int, *, start: int, input_index: int = 0) -> Counts:
-        """How often each class was given to the noisy copies number start … start + n − 1 of x."""
+    def votes(
+        self,
+        x: torch.Tensor,
+        n: int,
+        *,
+        start: int,
+        input_index: int = 0,
+        noise: Noise | None = None,
+    ) -> Counts:
+        """How often each class was given to the noisy copies number start … start + n − 1 of x.
+
+        `noise` takes the place of the classifier's own, for these votes only.
+        """
         x = self._checked(x)
-        teams = self._teams if n >= WORTH_SPLITTING else self._teams[:1]
+        noise = self.noise if noise is None else noise
+        several = n >= WORTH_SPLITTING and isinstance(noise, IID | SphericalNoise)
+        teams = self._teams if several else self._teams[:1]
         cuts = [start + n * i // len(teams) for i in range(len(teams) + 1)]
         shares = list(pairwise(cuts))
         if len(teams) == 1:
-            return self._count(teams[0], x, shares[0], input_index)
+            return self._count(teams[0], x, shares[0], input_index, noise)
+        count = functools.partial(self._count, x=x, input_index=input_index, noise=noise)
         with _one_thread_each():
-            counted = _pool().map(self._count, teams, repeat(x), shares, repeat(input_index))
-            return functools.reduce(_add, counted)
+            return functools.reduce(add, _pool().map(lambda t, s: count(t, share=s), teams, shares))
+
+    def answer(self, ask: Ask, x: torch.Tensor, input_index: int) -> Counts:
+        """The votes that a procedure asks for."""
+        if ask.clean:
+            return self.classifier.votes(self._checked(x)[None], self.num_classes).numpy()
+        return self.votes(x, ask.n, start=ask.start, input_index=input_index, noise=ask.noise)
 
     @functools.cached_property
     def _teams(self) -> list[_Team]:
@@ -100,7 +118,7 @@ class SmoothedClassifier:
         than one after the other on all cores, where noise and model wait for each other.
         """
         teams = [_Team(self.classifier)]
-        if isinstance(self.noise, IID | SphericalNoise) and self.classifier.device.type == "cpu":
+        if self.classifier.device.type == "cpu":
             for _ in range(torch.get_num_threads() - 1):
                 twin = self.classifier.replica()
                 if twin is None:
@@ -109,12 +127,17 @@ class SmoothedClassifier:
         return teams
 
     def _count(
-        self, team: _Team, x: torch.Tensor, share: tuple[int, int], input_index: int
+        self,
+        team: _Team,
+        x: torch.Tensor,
+        share: tuple[int, int],
+        input_index: int,
+        noise: Noise,
     ) -> Counts:
         counts = np.zeros(self.num_classes or 0, dtype=np.int64)
         for first in range(*share, self.batch):
             size = min(self.batch, share[1] - first)
-            noisy = self.noise.sample(
+            noisy = noise.sample(
                 size,
                 seed=self.seed,
                 input_index=input_index,
@@ -122,7 +145,7 @@ class SmoothedClassifier:
                 base=x,
                 out=team.buffer(self.batch, x)[:size],
             )
-            counts = _add(counts, team.classifier.votes(noisy, self.num_classes).numpy())
+            counts = add(counts, team.classifier.votes(noisy, self.num_classes).numpy())
         return counts
 
     def _checked(self, x: torch.Tensor) -> torch.Tensor:
@@ -171,57 +194,10 @@ class SmoothedClassifier:
         self, x: torch.Tensor, plan: Plan, radii: Radii, input_index: int
     ) -> Certificate:
         """`certify` with radii that were prepared once for many inputs."""
-        selection = self.votes(x, plan.n0, start=0, input_index=input_index)
-        order = np.argsort(-selection, kind="stable")
-        top = int(order[0])
-        counts = self._sample(x, plan, radii, top, input_index)
-        runner_up = int(order[1]) if len(order) > 1 else None
-        p_a, p_b = radii.bounds(plan, _tuple(counts), top, runner_up)
-        certified = p_a > p_b
-        return Certificate(
-            predict=top if certified else ABSTAIN,
-            p_a=p_a,
-            p_b=p_b,
-            n0=plan.n0,
-            n=int(counts.sum()),
-            alpha=plan.alpha,
-            selection=_tuple(selection),
-            counts=_tuple(counts),
-            radii=radii.at(p_a, p_b),
-        )
-
-    def _sample(
-        self, x: torch.Tensor, plan: Plan, radii: Radii, top: int, input_index: int
-    ) -> Counts:
-        if plan.mode == "fixed":
-            return self.votes(x, plan.n, start=plan.n0, input_index=input_index)
-        needed = radii.needed(plan.target) if plan.target is not None else None
-        counts = np.zeros(self.num_classes or 0, dtype=np.int64)
-        taken, look = 0, min(plan.look_every, 100)
-        while True:
-            step = min(look, plan.n - taken)
-            more = self.votes(x, step, start=plan.n0 + taken, input_index=input_index)
-            counts = _add(counts, more)
-            taken += step
-            k = int(counts[top]) if top < len(counts) else 0
-            if decided(plan, k, taken, radii.first, needed):
-                return counts
-            look = min(plan.look_every, taken)
+        return converse(certification(plan, radii), lambda ask: self.answer(ask, x, input_index))
 
 
 def norms_of(norm: Norm | float | str | Iterable[Norm | float | str]) -> tuple[Norm, ...]:
     """One or several norms as a tuple without repetitions."""
     several = [norm] if isinstance(norm, Norm | float | int | str) else list(norm)
     return tuple(dict.fromkeys(parse_norm(one) for one in several))
-
-
-def _add(a: Counts, b: Sequence[int] | Counts) -> Counts:
-    size = max(len(a), len(b))
-    total = np.zeros(size, dtype=np.int64)
-    total[: len(a)] += a
-    total[: len(b)] += np.asarray(b)
-    return total
-
-
-def _tuple(counts: Counts) -> tuple[int, ...]:
-    return tuple(int(c) for c in counts)

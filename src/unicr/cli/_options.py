@@ -1,0 +1,117 @@
+"""Options that several commands share: how a model and a dataset are loaded, where work is done."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from cyclopts import Parameter
+
+if TYPE_CHECKING:
+    from unicr.classifier import Classifier
+    from unicr.data import Dataset
+
+Numbers = Annotated[list[float] | None, Parameter(consume_multiple=True, negative="")]
+Flag = Annotated[bool, Parameter(negative="")]
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class ModelOptions:
+    """How the model is loaded.
+
+    Parameters
+    ----------
+    weights
+        Weights for a model given as file.py:factory or as a built-in architecture.
+    device
+        Where the model runs: cpu, cuda, …
+    mean
+        The model expects (x - mean)/std, per channel; noise and radius stay in input space.
+    std
+        See mean.
+    trust
+        Allow a model file that runs code when loaded (pickle, joblib).
+    """
+
+    weights: Path | None = None
+    device: str = "cpu"
+    mean: Numbers = None
+    std: Numbers = None
+    trust: Flag = False
+
+    def arguments(self, spec: str) -> dict[str, Any]:
+        """What `load_classifier` takes, in a form that can be sent to workers."""
+        return {
+            "spec": spec,
+            "weights": self.weights,
+            "device": self.device,
+            "mean": self.mean,
+            "std": self.std,
+            "trust": self.trust,
+        }
+
+    def load(self, spec: str) -> Classifier:
+        """The classifier."""
+        from unicr.classifier import load_classifier
+
+        return load_classifier(**self.arguments(spec))
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class DataOptions:
+    """How the dataset is read.
+
+    Parameters
+    ----------
+    labels
+        Labels, where they are not with the inputs: .npy, idx, or text with one per line.
+    split
+        Which part of the data, where it has both.
+    label_column
+        The label column of a table.
+    """
+
+    labels: Path | None = None
+    split: Literal["test", "train"] = "test"
+    label_column: str | None = None
+
+    def load(self, spec: str, classifier: Classifier) -> Dataset:
+        """The dataset; its labels follow the classifier's names for them."""
+        from unicr.data import load_dataset
+
+        dataset = load_dataset(
+            spec, labels=self.labels, split=self.split, label_column=self.label_column
+        )
+        if classifier.classes is not None:
+            dataset = dataset.aligned(classifier.classes)
+        return dataset
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class PlaceOptions:
+    """Where the work is done.
+
+    Parameters
+    ----------
+    workers
+        Processes; 0 runs everything in this one. With --ray: how many actors (default: as many as
+        the cluster has CPUs, or GPUs where --gpus is given).
+    ray
+        Address of a Ray cluster: auto, HOST:PORT, ray://HOST:PORT, or local to start one here.
+    gpus
+        GPUs that each Ray worker reserves; may be a fraction.
+    chunk
+        The most samples of one task, with --workers or --ray.
+    """
+
+    workers: int = 0
+    ray: str | None = None
+    gpus: float = 0
+    chunk: int = 10_000
+
+
+MODEL, DATA, PLACE = ModelOptions(), DataOptions(), PlaceOptions()
