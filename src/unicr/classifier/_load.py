@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from unicr.classifier import mlp, resnet
 from unicr.classifier._base import Classifier, combined_digest, file_digest
 from unicr.classifier._callable import CallableClassifier
 from unicr.classifier._exported import is_torchscript, load_exported, load_torchscript
@@ -17,21 +18,21 @@ from unicr.classifier._hf import folder_digest, load_hf, own_normalisation
 from unicr.classifier._module import ModuleClassifier
 from unicr.classifier._onnx import OnnxClassifier
 from unicr.classifier._sklearn import SklearnClassifier, load_estimator
-from unicr.classifier._weights import load_weights
+from unicr.classifier._weights import load_weights, read_weights
 from unicr.classifier._wrap import Normalised
-from unicr.classifier.mlp import MLP
-from unicr.classifier.resnet import ResNet
 from unicr.data._load import builtin_file
 from unicr.errors import ModelError
 from unicr.files import load_object
 
-RESNETS = {f"builtin:resnet{depth}": depth for depth in (20, 56, 110)}
+MLP_SPEC = "builtin:mlp"
+RESNETS = {f"builtin:resnet{depth}": depth for depth in (8, 20, 56, 110)}
 MLPS = {f"builtin:mnist-mlp-{sigma}": f"mnist-mlp-{sigma}" for sigma in ("0.25", "0.5", "1.0")}
 KNOWN = (
     ".pt2 (torch.export), .pt/.ts (TorchScript), .onnx, .joblib/.pkl (with trust), "
     "file.py:name (a module, a factory of one, an estimator or a function), hf:DIR, "
-    f"{', '.join((*MLPS, *RESNETS))}; state dicts (.pt, .pth, .th, .safetensors) go in `weights` "
-    "beside file.py:factory or a builtin network"
+    f"{', '.join((*MLPS, MLP_SPEC, *RESNETS))}; "
+    "state dicts (.pt, .pth, .th, .safetensors) go in `weights` beside file.py:factory or a "
+    "builtin network"
 )
 
 Numbers = float | Sequence[float]
@@ -196,18 +197,23 @@ def _builtin(
     if spec in MLPS:
         _no_weights(spec, weights)
         file = builtin_file(f"{MLPS[spec]}.safetensors")
-        network = MLP()
-    elif spec in RESNETS:
+        network = mlp.MLP()
+    elif spec == MLP_SPEC or spec in RESNETS:
         if weights is None:
             raise ModelError(f"{spec} is an architecture: it needs weights (--weights FILE)")
-        file = weights
-        network = ResNet(RESNETS[spec], num_classes or 10)
+        file, tensors = weights, read_weights(weights)
+        known = spec in RESNETS
+        network = resnet.sized_as(RESNETS[spec], tensors) if known else mlp.sized_as(tensors)
     else:
-        raise ModelError(f"no {spec}: there are {', '.join((*MLPS, *RESNETS))}")
+        raise ModelError(f"no {spec}: there are {', '.join((*MLPS, MLP_SPEC, *RESNETS))}")
     load_weights(network, file)
     digest = combined_digest(spec, file_digest(file))
+    own = network.linear[-1] if isinstance(network, mlp.MLP) else network.linear
+    assert isinstance(own, nn.Linear)
+    if num_classes not in (None, own.out_features):
+        raise ModelError(f"{file} is for {own.out_features} classes, not {num_classes}")
     return ModuleClassifier(
-        network, name=spec, digest=digest, device=device, num_classes=num_classes or 10
+        network, name=spec, digest=digest, device=device, num_classes=own.out_features
     )
 
 

@@ -1,14 +1,18 @@
 """The small fully connected network of the demo: 784-512-256-10 with ReLU between.
 
-Three of them, trained with Gaussian noise by `tools/train_builtin.py`, come with the package.
+Three of them, trained with Gaussian noise by `tools/train_builtin.py`, come with the package;
+`unicr train --arch mlp` makes others, with sizes to fit the data.
 """
 
 from __future__ import annotations
 
-from itertools import pairwise
+from collections.abc import Mapping
+from itertools import count, pairwise, takewhile
 
 import torch
 from torch import nn
+
+from unicr.errors import ModelError
 
 MNIST_SIZES = (784, 512, 256, 10)
 
@@ -28,3 +32,15 @@ class MLP(nn.Module):
             hidden = layer(hidden).relu_()
         scores: torch.Tensor = self.linear[-1](hidden)
         return scores
+
+
+def sized_as(weights: Mapping[str, torch.Tensor]) -> MLP:
+    """A network with the layer sizes of a state dict: linear.0.weight, linear.1.weight, …"""
+    names = takewhile(weights.__contains__, (f"linear.{i}.weight" for i in count()))
+    layers = [weights[name] for name in names]
+    if not layers or any(layer.ndim != 2 for layer in layers):
+        raise ModelError(
+            "the weights are none of an mlp: it has the layers linear.0.weight, linear.1.weight, … "
+            f"and these are {', '.join(list(weights)[:5])}"
+        )
+    return MLP((layers[0].shape[1], *(len(layer) for layer in layers)))

@@ -6,6 +6,8 @@ zero, so that shortcuts have no weights.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import torch
 from torch import nn
 from torch.nn import functional
@@ -40,14 +42,17 @@ class Block(nn.Module):
 
 
 class ResNet(nn.Module):
-    """A CIFAR-10 residual network: three stages of n blocks with 16, 32 and 64 channels."""
+    """A CIFAR-10 residual network: three stages of n blocks with 16, 32 and 64 channels.
 
-    def __init__(self, depth: int = 20, num_classes: int = 10) -> None:
+    `channels` are those of the input: 3 for colour images, 1 for grey ones.
+    """
+
+    def __init__(self, depth: int = 20, num_classes: int = 10, channels: int = 3) -> None:
         super().__init__()
         if depth < 8 or (depth - 2) % 6:
             raise ModelError(f"depth={depth} is not 6n + 2: 20, 32, 44, 56 and 110 are usual")
         blocks = (depth - 2) // 6
-        self.conv1 = nn.Conv2d(3, WIDTHS[0], 3, padding=1, bias=False)
+        self.conv1 = nn.Conv2d(channels, WIDTHS[0], 3, padding=1, bias=False)
         self.bn1 = nn.BatchNorm2d(WIDTHS[0])
         self.layer1 = _stage(WIDTHS[0], WIDTHS[0], blocks, 1)
         self.layer2 = _stage(WIDTHS[0], WIDTHS[1], blocks, 2)
@@ -59,6 +64,13 @@ class ResNet(nn.Module):
         hidden = self.layer3(self.layer2(self.layer1(hidden)))
         scores: torch.Tensor = self.linear(hidden.mean((2, 3)))
         return scores
+
+
+def sized_as(depth: int, weights: Mapping[str, torch.Tensor]) -> ResNet:
+    """A network whose input channels and classes are those of a state dict; 3 and 10 without."""
+    first, last = weights.get("conv1.weight"), weights.get("linear.weight")
+    channels = 3 if first is None or first.ndim != 4 else first.shape[1]
+    return ResNet(depth, 10 if last is None else len(last), channels)
 
 
 def _stage(channels_in: int, channels: int, blocks: int, stride: int) -> nn.Sequential:

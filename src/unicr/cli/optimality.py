@@ -1,0 +1,145 @@
+"""`unicr optimality`: which noise of equal standard deviation gives the largest radius?"""
+
+from __future__ import annotations
+
+import math
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from cyclopts import Parameter
+
+from unicr.errors import UnicrError
+
+if TYPE_CHECKING:
+    from unicr.optimize._optimality import Comparison
+    from unicr.report.optimality import Group, RunInputs
+
+DEFAULT_PA = (0.6, 0.9, 0.99, 0.999)
+DEFAULT_FAMILIES = ("gennorm", "lapgauss", "expmix")
+
+
+def optimality(
+    *,
+    norm: Annotated[list[str] | None, Parameter(consume_multiple=True, negative="")] = None,
+    dim: int | None = None,
+    family: Annotated[list[str] | None, Parameter(consume_multiple=True, negative="")] = None,
+    beta: Annotated[list[float] | None, Parameter(consume_multiple=True, negative="")] = None,
+    noise: Annotated[list[str] | None, Parameter(consume_multiple=True, negative="")] = None,
+    sigma: float | None = None,
+    pa: Annotated[
+        list[float] | None, Parameter(name="--pa", consume_multiple=True, negative="")
+    ] = None,
+    run: Path | None = None,
+    format_: Annotated[Literal["markdown", "csv", "json"], Parameter(name="--format")] = "markdown",
+    output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
+) -> None:
+    """Rank noises of equal sigma by their radius at given p_A, and say what of it is proved.
+
+    Parameters
+    ----------
+    norm
+        One or more p of the lp norm, e.g. --norm 1 2 inf; with --run its norms if left out.
+    dim
+        Number of input coordinates, e.g. 3072; with --run its dimension if left out.
+    family
+        Families over beta: gennorm, lapgauss, expmix (these three if no --noise is given), pareto.
+    beta
+        The values of beta; each family takes those it can have. A gallery if left out.
+    noise
+        Other noises to compare, e.g. --noise 'sech(sigma=1)'; they are rescaled to sigma.
+    sigma
+        The standard deviation of them all: 1, or with --run that of the run's noise.
+    pa
+        The probabilities to compare at.
+    run
+        A run folder: compare the average radius over its inputs, each with the p_A it had.
+    format_
+        markdown, csv or json.
+    output
+        Also draw the radius against p_A, a row for each family and a column for each norm.
+    """
+    from unicr.norms import parse_norm
+    from unicr.optimize._optimality import validate, validate_average
+    from unicr.radius._progress import Meter
+    from unicr.report.optimality import NOTE, draw_gallery, optimality_table, read_run
+
+    if run is not None and pa is not None:
+        raise UnicrError("--run brings its own p_A: give --run or --pa, not both")
+    inputs = None if run is None else read_run(run)
+    texts = norm or ([] if inputs is None else inputs.norms)
+    if not texts:
+        raise UnicrError("say in which norm to compare, for example --norm 1 2 inf")
+    norms = list(dict.fromkeys(parse_norm(text) for text in texts))
+    common = _common_sigma(sigma, inputs)
+    groups = _groups(family, beta, noise, common)
+    noises = [one for group in groups for one in group.noises]
+    if inputs is not None:
+        dim = inputs.dim if dim is None else dim
+        if inputs.comparable:
+            noises.append(inputs.noise.with_sigma(common))
+    noises = list(dict.fromkeys(noises))
+    own = None if inputs is None or sigma is not None else inputs.sigma / common
+    comparisons: list[Comparison] = []
+    curves = None if output is None else True
+    with Meter() as meter:
+        if output is not None:
+            draw_gallery(groups, norms, dim, output, report=meter.update)
+        for lp in norms:
+            if inputs is None:
+                comparisons += validate(
+                    noises, lp, dim, pa or DEFAULT_PA, curves=curves, report=meter.update
+                )
+                continue
+            one = validate_average(
+                noises,
+                lp,
+                dim,
+                inputs.p_a,
+                factors=1.0 if own is None else own,
+                curves=curves,
+                report=meter.update,
+            )
+            comparisons.append(one)
+    per_input = own is not None and bool((own != 1).any())
+    print(optimality_table(comparisons, common, format_, per_input=per_input))
+    if format_ == "csv":
+        print(f"note: {NOTE}", file=sys.stderr)
+    if output is not None:
+        print(f"drawn to {output}", file=sys.stderr)
+
+
+def _common_sigma(sigma: float | None, inputs: RunInputs | None) -> float:
+    """What was asked for, or the run's own, or 1."""
+    if sigma is not None or inputs is None:
+        return 1.0 if sigma is None else sigma
+    if not math.isfinite(inputs.noise.sigma) or not all(map(math.isfinite, inputs.sigma)):
+        raise UnicrError(
+            f"the run's noise {inputs.noise.text} has no finite variance: say at which standard "
+            "deviation to compare, for example --sigma 1"
+        )
+    return inputs.noise.sigma
+
+
+def _groups(
+    families: list[str] | None, betas: list[float] | None, noises: list[str] | None, sigma: float
+) -> list[Group]:
+    """One group for each family, one for the noises that were named by themselves."""
+    from unicr.noise import parse
+    from unicr.optimize._optimality import at_sigma, gallery
+    from unicr.report.optimality import Group
+
+    if families is None:
+        families = [] if noises else list(DEFAULT_FAMILIES)
+    if betas is not None and not families:
+        raise UnicrError("--beta belongs to a --family, for example --family gennorm --beta 1 2")
+    groups = []
+    for name in dict.fromkeys(families):
+        members, refused = gallery(name, sigma, betas)
+        groups.append(Group(name, members))
+        for reason in refused:
+            print(f"left out {reason}", file=sys.stderr)
+    if noises:
+        named = dict.fromkeys(at_sigma(parse(text), sigma) for text in noises)
+        groups.append(Group("noises", tuple(named)))
+    return groups

@@ -1,0 +1,137 @@
+"""`unicr train`: a classifier trained with the noise that it will be smoothed with."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from cyclopts import Parameter
+
+if TYPE_CHECKING:
+    from unicr.optimize import Examples, Fitted, Training
+
+Numbers = Annotated[list[float] | None, Parameter(consume_multiple=True, negative="")]
+
+
+def train(
+    *,
+    data: str,
+    noise: str,
+    out: Path,
+    arch: str = "mlp",
+    labels: Path | None = None,
+    split: Literal["test", "train"] = "train",
+    label_column: str | None = None,
+    epochs: int = 10,
+    lr: float = 2e-3,
+    batch: int = 512,
+    val_share: float = 0.05,
+    patience: int | None = None,
+    seed: int = 0,
+    max_: Annotated[int | None, Parameter(name="--max")] = None,
+    device: str = "cpu",
+    mean: Numbers = None,
+    std: Numbers = None,
+    resume: Annotated[bool, Parameter(negative="")] = False,
+) -> None:
+    """Train a classifier on noisy inputs into a folder: model.safetensors and train.json.
+
+    Parameters
+    ----------
+    data
+        The training data, in any form that `unicr certify --data` takes, with labels.
+    noise
+        Added to every input anew in every epoch, e.g. 'gaussian(sigma=0.5)'; none trains without.
+    out
+        The folder of the training.
+    arch
+        mlp, resnet8, resnet20, resnet56, resnet110, or file.py:factory for a module of your own.
+    labels
+        Labels, where they are not with the inputs: .npy, idx, or text with one per line.
+    split
+        Which part of the data, where it has both.
+    label_column
+        The label column of a table.
+    epochs
+        Passes over the data; the learning rate rises and falls once over all of them.
+    lr
+        The highest learning rate.
+    batch
+        Inputs per step.
+    val_share
+        Share of the inputs held out to measure accuracy under noise; the best epoch is kept.
+    patience
+        Stop after this many epochs without a better accuracy.
+    seed
+        Seed of weights, order and noise.
+    max_
+        Train on at most this many inputs.
+    device
+        Where the training runs: cpu, cuda, …
+    mean
+        The network is given (x - mean)/std, per channel; the noise stays in input space.
+    std
+        See mean.
+    resume
+        Go on with a training that was interrupted.
+    """
+    from unicr.data import load_dataset
+    from unicr.optimize import Training, examples_of
+
+    settings = Training(
+        noise=None if noise == "none" else noise,
+        arch=arch,
+        epochs=epochs,
+        lr=lr,
+        batch=batch,
+        val_share=val_share,
+        patience=patience,
+        seed=seed,
+        device=device,
+        mean=None if mean is None else tuple(mean),
+        std=None if std is None else tuple(std),
+    )
+    dataset = load_dataset(data, labels=labels, split=split, label_column=label_column)
+    fitted = _with_bar(examples_of(dataset, max_), settings, out, resume)
+    best = fitted.best
+    accuracy = "" if best["accuracy"] is None else f", accuracy {best['accuracy']:.2%} under noise"
+    if settings.noise is None:
+        accuracy = accuracy.removesuffix(" under noise")
+    print(
+        f"{len(fitted.history)} epochs, best is {best['epoch']}: loss {best['loss']:.4f}{accuracy}"
+    )
+    shift = f" --mean {_words(mean)} --std {_words(std)}" if mean and std else ""
+    weights = out / "model.safetensors"
+    print(f"use it with: --model {settings.spec} --weights {weights}{shift}", file=sys.stderr)
+
+
+def _words(values: list[float]) -> str:
+    return " ".join(f"{value:g}" for value in values)
+
+
+def _with_bar(examples: Examples, settings: Training, out: Path, resume: bool) -> Fitted:
+    """Train with a progress bar over the epochs, on a terminal."""
+    from rich import progress
+    from rich.console import Console
+
+    from unicr.optimize import train_run
+
+    console = Console(stderr=True)
+    columns = (
+        progress.TextColumn("{task.description}"),
+        progress.BarColumn(),
+        progress.MofNCompleteColumn(),
+        progress.TimeRemainingColumn(),
+    )
+    with progress.Progress(*columns, console=console, disable=not console.is_terminal) as bar:
+        task = bar.add_task("training", total=settings.epochs)
+
+        def show(now: Fitted) -> None:
+            last = now.history[-1]
+            words = f"loss {last['loss']:.4f}"
+            if last["accuracy"] is not None:
+                words += f", accuracy {last['accuracy']:.1%}"
+            bar.update(task, completed=len(now.history), description=words)
+
+        return train_run(examples, settings, out, resume=resume, on_epoch=show)

@@ -1,0 +1,222 @@
+"""I-OPT (the paper's Algorithm 3): the best noise for one input, chosen and certified soundly.
+
+The search sees the samples 0 … n0 − 1 of each candidate noise, the same random numbers for all of
+them. The certificate comes from the fresh samples n0 … n0 + n − 1 of the noise that was chosen, or
+from a union bound over the whole lattice. The class is fixed before the first step: a candidate
+that votes for another one is never taken.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from unicr.errors import CertifyError
+from unicr.noise import Noise
+from unicr.norms import Norm
+from unicr.optimize._lattice import Lattice, Place
+from unicr.smoothing import (
+    Ask,
+    Certificate,
+    Counts,
+    Plan,
+    Procedure,
+    Radii,
+    certificate,
+    lower_bound,
+)
+
+Method = Literal["compass", "hill"]
+CAUTION = 0.25  # a candidate's p_A is taken at this quantile: less is won by luck
+FIRST_STRIDE = 4
+
+
+@dataclass(frozen=True)
+class IOpt:
+    """Settings of a search. `method` "hill" is Algorithm 3; "compass" takes long strides first.
+
+    `union` certifies every noise of the lattice at α / size from one set of samples instead of
+    the chosen one from fresh samples at α. `keep` fixes the class to the classifier's own f(x).
+    """
+
+    lattice: Lattice
+    method: Method = "compass"
+    union: bool = False
+    keep: bool = False
+
+    def __post_init__(self) -> None:
+        if self.method not in ("compass", "hill"):
+            raise CertifyError(f"method={self.method!r} must be 'compass' or 'hill'")
+
+    def plan(self, n0: int, n: int, alpha: float) -> Plan:
+        """The plan of the certificates."""
+        return Plan(n0=n0, n=n, alpha=alpha, candidates=self.lattice.size if self.union else 1)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for the manifest of a run."""
+        return {
+            **self.lattice.to_dict(),
+            "method": self.method,
+            "union": self.union,
+            "keep_prediction": self.keep,
+        }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> IOpt:
+        """The inverse of `to_dict`."""
+        return cls(
+            lattice=Lattice.from_dict(values),
+            method=values["method"],
+            union=values["union"],
+            keep=values["keep_prediction"],
+        )
+
+
+class NoNoise(CertifyError):
+    """No noise of the lattice votes for the class that is to be kept."""
+
+
+class Curves:
+    """The radii of every noise of a lattice in some norms, made when first asked for."""
+
+    def __init__(self, norms: Sequence[Norm], dim: int, sound: bool) -> None:
+        self.norms, self._dim, self._sound = tuple(norms), dim, sound
+        self._known: dict[tuple[Noise, Norm], Radii] = {}
+
+    def of(self, noise: Noise, norm: Norm) -> Radii:
+        """Radii of one noise in one norm."""
+        if (noise, norm) not in self._known:
+            self._known[noise, norm] = Radii(noise, [norm], self._dim, sound=self._sound)
+        return self._known[noise, norm]
+
+
+def optimised(settings: IOpt, plan: Plan, curves: Curves) -> Procedure[tuple[Certificate, ...]]:
+    """One certificate per norm, each under the noise that was found best for this input in it.
+
+    With probability ≥ 1 − α each certificate holds for the classifier smoothed with its own noise.
+    Votes are asked for once per noise, whatever the number of norms.
+    """
+    search = _Search(settings, plan, curves)
+    yield from search.begin()
+    found = []
+    for norm in curves.norms:
+        place = yield from search.best(norm)
+        noise = search.noise(place)
+        counts = yield from search.fresh(place)
+        radii = curves.of(noise, norm)
+        found.append(certificate(plan, radii, search.selection[place], counts, noise))
+    return tuple(found)
+
+
+class _Search:
+    """The search for one input: its votes by place, its class, and the two ways to climb."""
+
+    def __init__(self, settings: IOpt, plan: Plan, curves: Curves) -> None:
+        self._settings, self._plan, self._curves = settings, plan, curves
+        self._lattice = settings.lattice
+        self.selection: dict[Place, Counts] = {}
+        self._fresh: dict[Place, Counts] = {}
+        self._noises: dict[Place, Noise] = {}
+        self._class = -1
+        self._start = self._lattice.centre
+
+    def noise(self, place: Place) -> Noise:
+        """The noise at a place, made once."""
+        if place not in self._noises:
+            self._noises[place] = self._lattice.noise(place)
+        return self._noises[place]
+
+    def _votes(self, place: Place) -> Procedure[Counts]:
+        if place not in self.selection:
+            self.selection[place] = yield Ask(self._plan.n0, 0, self.noise(place))
+        return self.selection[place]
+
+    def fresh(self, place: Place) -> Procedure[Counts]:
+        """The votes that certify, which no choice between places has seen (or all pay for)."""
+        if place not in self._fresh:
+            self._fresh[place] = yield Ask(self._plan.n, self._plan.n0, self.noise(place))
+        return self._fresh[place]
+
+    def begin(self) -> Procedure[None]:
+        """Fix the class, and find a place that votes for it."""
+        if not self._settings.keep:
+            votes = yield from self._votes(self._start)
+            self._class = _top(votes)
+            return
+        clean = yield Ask(1, 0, clean=True)
+        self._class = _top(clean)
+        axis = next((i for i, a in enumerate(self._lattice.axes) if a.name == "sigma"), None)
+        place = list(self._start)
+        while tuple(place) in self._lattice:
+            votes = yield from self._votes(tuple(place))
+            if _top(votes) == self._class:
+                self._start = tuple(place)
+                return
+            if axis is None:
+                break
+            place[axis] -= 1
+        raise NoNoise(
+            f"no noise in the range keeps the prediction {self._class}: allow a smaller sigma"
+        )
+
+    def value(self, place: Place, norm: Norm) -> Procedure[float]:
+        """What a place promises: the radius that its certificate is expected to have.
+
+        −∞ outside the lattice and where another class has most votes.
+        """
+        if place not in self._lattice:
+            return -math.inf
+        votes = yield from self._votes(place)
+        if _top(votes) != self._class:
+            return -math.inf
+        if self._settings.union:
+            counts = yield from self.fresh(place)
+            p_a, _ = self._curves.of(self.noise(place), norm).bounds(
+                self._plan, counts.tolist(), self._class, None
+            )
+        else:
+            p_a = promised(_votes_for(self._class, votes), self._plan)
+        return self._curves.of(self.noise(place), norm).first(p_a)
+
+    def best(self, norm: Norm) -> Procedure[Place]:
+        """The best place found for one norm."""
+        if self._settings.method == "hill":
+            return (yield from self._climb(norm, self._start, 1))
+        place, stride = self._start, FIRST_STRIDE
+        while stride >= 1:
+            place = yield from self._climb(norm, place, stride)
+            stride //= 2
+        return place
+
+    def _climb(self, norm: Norm, place: Place, stride: int) -> Procedure[Place]:
+        """Algorithm 3: along each parameter a step up, else a step down; until nothing is won."""
+        radius = yield from self.value(place, norm)
+        improved = True
+        while improved:
+            improved = False
+            for axis in range(len(place)):
+                for step in (stride, -stride):
+                    there = (*place[:axis], place[axis] + step, *place[axis + 1 :])
+                    value = yield from self.value(there, norm)
+                    if value > radius:
+                        place, radius, improved = there, value, True
+                        break
+        return place
+
+
+def _top(votes: Counts) -> int:
+    return int(np.argsort(-votes, kind="stable")[0])
+
+
+def _votes_for(label: int, votes: Counts) -> int:
+    return int(votes[label]) if label < len(votes) else 0
+
+
+def promised(k: int, plan: Plan) -> float:
+    """The p_A that n fresh samples are expected to establish, seen from k of n0 selection votes."""
+    share = lower_bound(k, plan.n0, CAUTION)
+    return lower_bound(math.floor(share * plan.n), plan.n, plan.alpha)

@@ -1,0 +1,73 @@
+"""I-OPT over a dataset: an ordinary run per norm, in which every certificate names its noise."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from unicr.errors import CertifyError
+from unicr.norms import Norm
+from unicr.optimize._iopt import Curves, IOpt, optimised
+from unicr.runs import (
+    THIS_INPUT,
+    Failed,
+    Job,
+    Row,
+    Store,
+    begin,
+    conversations,
+    prepare,
+    row_of,
+    write,
+)
+
+
+def folders(out: Path, norms: tuple[Norm, ...]) -> dict[Norm, Path]:
+    """Where the run of each norm goes: `out` itself for one norm, a folder in it for several."""
+    if len(norms) == 1:
+        return {norms[0]: out}
+    return {norm: out / f"l{norm.text}" for norm in norms}
+
+
+def i_opt_run(
+    job: Job,
+    settings: IOpt,
+    out: Path,
+    *,
+    resume: bool = False,
+    on_result: Callable[[tuple[Row, ...]], None] | None = None,
+) -> dict[Norm, Path]:
+    """Search and certify every input of the job; the folders of the runs, one per norm.
+
+    The votes of an input under a noise are counted once and serve all norms. Inputs that have a
+    result in every norm are not done again with `resume`.
+    """
+    if job.plan.candidates != (settings.lattice.size if settings.union else 1):
+        raise CertifyError("the plan must come from IOpt.plan: its bound is over other noises")
+    prepare(job)
+    places = folders(out, job.norms)
+    curves = Curves(job.norms, math.prod(job.data.shape), job.sound)
+    with ExitStack() as stack:
+        stores = [stack.enter_context(Store(place, create=True)) for place in places.values()]
+        todo: set[int] = set()
+        for norm, store in zip(job.norms, stores, strict=True):
+            todo.update(begin(store, manifest(job, settings, norm), job.indices, resume))
+        results = conversations(job, sorted(todo), lambda _: optimised(settings, job.plan, curves))
+        for one, found, seconds in results:
+            each = [found] * len(stores) if isinstance(found, Failed) else list(found)
+            rows = tuple(row_of(one, result, seconds) for result in each)
+            for store, row in zip(stores, rows, strict=True):
+                write(store, row)
+            if on_result is not None:
+                on_result(rows)
+    return places
+
+
+def manifest(job: Job, settings: IOpt, norm: Norm) -> dict[str, Any]:
+    """That of an ordinary run, with the search and what its certificates speak of."""
+    ordinary = replace(job, norms=(norm,)).manifest()
+    return {**ordinary, "scope": THIS_INPUT, "i_opt": settings.to_dict()}

@@ -1,0 +1,148 @@
+"""The noises that a search for one input may choose from: a family, and a grid of its parameters.
+
+The grid is fixed before any sample is drawn. That makes a union bound over it honest, and lets
+one p_A–R curve per shape serve every input: σ is an axis too, but R is homogeneous in it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from unicr.errors import NoiseError, SpecError
+from unicr.noise import FAMILIES, Noise, parse
+from unicr.noise._ends import ENDS, plainest
+from unicr.noise._spec import check_parses
+
+SIGMA = "sigma"
+Place = tuple[int, ...]  # steps from the start, along each axis
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One parameter: from `low` to `high`, in steps of `step` (a factor, for σ)."""
+
+    name: str
+    low: float
+    high: float
+    step: float
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low <= self.high):
+            raise NoiseError(f"range {self.name}={self.low:g}:{self.high:g}: low:high is needed")
+        if self.name == SIGMA and not (self.low > 0 and self.step > 1):
+            raise NoiseError(
+                f"range sigma={self.low:g}:{self.high:g}:{self.step:g}: σ is above 0, and its "
+                "step is a factor above 1"
+            )
+        if not self.step > 0:
+            raise NoiseError(f"range {self.name}: the step {self.step:g} must be above 0")
+
+    def steps(self, start: float) -> range:
+        """How many steps down and up from `start` stay in the range."""
+        if not self.low * (1 - 1e-12) <= start <= self.high * (1 + 1e-12):
+            raise NoiseError(
+                f"the initial {self.name}={start:g} is outside its range {self.low:g}:{self.high:g}"
+            )
+        return range(-self._count(start, self.low), self._count(start, self.high) + 1)
+
+    def _count(self, start: float, end: float) -> int:
+        if self.name == SIGMA:
+            return math.floor(abs(math.log(end / start)) / math.log(self.step) + 1e-9)
+        return math.floor(abs(end - start) / self.step + 1e-9)
+
+    def at(self, start: float, steps: int) -> float:
+        """The value that many steps from `start`, in nine digits so that its text is short."""
+        value = start * self.step**steps if self.name == SIGMA else start + steps * self.step
+        return float(f"{value:.9g}")
+
+
+@dataclass(frozen=True)
+class Lattice:
+    """Every noise of `family` on the axes, around the initial noise."""
+
+    family: str
+    start: Mapping[str, float]
+    axes: tuple[Axis, ...]
+
+    @classmethod
+    def around(cls, init: Noise, family: str, axes: tuple[Axis, ...]) -> Lattice:
+        """A grid around `init`, which must be a noise of the family, under this or another name."""
+        known = [axis.name for axis in axes]
+        if len(set(known)) < len(known):
+            raise NoiseError(f"a range is given twice: {', '.join(known)}")
+        start = _parameters(init, family)
+        unknown = sorted(set(known) - set(start))
+        if unknown:
+            raise NoiseError(f"{family} has no {unknown[0]}: it has {', '.join(start)}")
+        return cls(family, start, axes)
+
+    @cached_property
+    def _ranges(self) -> tuple[range, ...]:
+        return tuple(axis.steps(self.start[axis.name]) for axis in self.axes)
+
+    def __contains__(self, place: Place) -> bool:
+        return all(step in one for step, one in zip(place, self._ranges, strict=True))
+
+    @property
+    def size(self) -> int:
+        """How many noises there are: what a union bound divides α by."""
+        return math.prod(len(one) for one in self._ranges)
+
+    @property
+    def centre(self) -> Place:
+        """Where a search begins: the initial noise."""
+        return (0,) * len(self.axes)
+
+    def noise(self, place: Place) -> Noise:
+        """The noise at a place."""
+        values = dict(self.start)
+        for axis, steps in zip(self.axes, place, strict=True):
+            values[axis.name] = axis.at(self.start[axis.name], steps)
+        return parse(_text(self.family, values))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for the manifest of a run."""
+        axes = [[axis.name, axis.low, axis.high, axis.step] for axis in self.axes]
+        return {"family": self.family, "start": dict(self.start), "axes": axes, "size": self.size}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Lattice:
+        """The inverse of `to_dict`."""
+        return cls(values["family"], values["start"], tuple(Axis(*one) for one in values["axes"]))
+
+
+def _text(family: str, values: Mapping[str, float]) -> str:
+    return f"{family}({', '.join(f'{name}={value!r}' for name, value in values.items())})"
+
+
+def _parameters(init: Noise, family: str) -> dict[str, float]:
+    """The parameters with which `family` is the same law as `init`; σ is always one of them."""
+    made = FAMILIES.get(family)
+    if made is None:
+        raise SpecError(f"unknown family {family!r}: known are {', '.join(FAMILIES)}")
+    if not math.isfinite(init.sigma):
+        raise NoiseError(f"{init.text} has no standard deviation: a search over σ cannot begin")
+    check_parses(init)
+    if isinstance(init, made):
+        return {**_shape_of(init), SIGMA: init.sigma}
+    plain = plainest(init)
+    if isinstance(plain, made):
+        return {SIGMA: plain.sigma}
+    for (other, beta), end in ENDS.items():
+        if other is made and isinstance(plain, end):
+            return {"beta": beta, SIGMA: init.sigma}
+    raise NoiseError(
+        f"{init.text} is not a {family} noise: begin with one, e.g. --init '{family}(…)'"
+    )
+
+
+def _shape_of(noise: Noise) -> dict[str, float]:
+    """The parameters of a noise other than its size, as its text has them."""
+    inside = noise.text.partition("(")[2].rpartition(")")[0]
+    pairs = (part.split("=") for part in inside.split(",") if "=" in part)
+    values = {name.strip(): float(value) for name, value in pairs}
+    return {name: value for name, value in values.items() if name not in (SIGMA, "scale")}

@@ -1,0 +1,283 @@
+"""Optimality validation: at a fixed p_A and equal σ, which noise certifies the largest radius?
+
+Every noise has a bracket, proved ≤ true ≤ searched. One noise is *proved* best among those compared
+where its proved radius reaches every other's searched one; otherwise several remain possible.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from unicr.errors import NoiseError, RadiusError
+from unicr.noise import (
+    FAMILIES,
+    Noise,
+)
+from unicr.noise._base import Array, number, positive
+from unicr.norms import Norm
+from unicr.radius import RadiusCurve, certified_radius
+
+Verdict = Literal["proved", "tied", "open", "none"]
+Report = Callable[[str, float], None]
+
+GALLERY: dict[str, tuple[float, ...]] = {
+    "gennorm": (1.0, 1.5, 2.0, 2.5, 3.0),
+    "lapgauss": (0.0, 0.25, 0.5, 0.75, 1.0),
+    "expmix": (0.0, 0.25, 0.5, 0.75, 1.0),
+    "pareto": (2.5, 3.0, 4.0, 6.0),
+}
+FEW = 8  # up to so many p_A, solving each by itself costs less than making a curve
+ACCURACY = 2e-3  # a searched radius stops at most this share short of its own boundary
+NEAR_HALF = 1e-6
+LAST_READ = 1 - 1e-11
+
+
+@dataclass(frozen=True)
+class Standing:
+    """One noise in a comparison: its bracket, its places, and whether it can be the best."""
+
+    noise: str
+    proved: float
+    searched: float
+    rank_proved: int
+    rank_searched: int
+    possible: bool
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Noises of equal σ at one p_A, or (`p_a` None) on average over the p_A of `inputs` inputs.
+
+    `verdict`: "proved" (one noise is proved best among these), "tied" (the best ones cannot be told
+    apart at the 0.2 % accuracy of a searched radius, and all others are proved worse), "open"
+    (brackets overlap) or "none" (nothing is certified at this p_A).
+    """
+
+    norm: Norm
+    dim: int
+    p_a: float | None
+    inputs: int
+    standings: tuple[Standing, ...]
+    verdict: Verdict
+
+    @property
+    def best(self) -> str:
+        """The noise with the largest searched radius, the first of equals."""
+        return min(self.standings, key=lambda s: s.rank_searched).noise
+
+    @property
+    def safest(self) -> str:
+        """The noise with the largest proved radius, the first of equals."""
+        return min(self.standings, key=lambda s: s.rank_proved).noise
+
+    @property
+    def possible(self) -> tuple[str, ...]:
+        """Every noise that is not proved to be worse than another one."""
+        return tuple(s.noise for s in self.standings if s.possible)
+
+    @property
+    def text(self) -> str:
+        """The verdict in words."""
+        if self.verdict == "none":
+            return "nothing is certified: p_A must exceed 1/2"
+        if self.verdict == "proved":
+            return (
+                f"{self.possible[0]} is proved best of {len(self.standings)}: its proved radius "
+                "exceeds every other searched one"
+            )
+        names = ", ".join(self.possible)
+        if self.verdict == "tied":
+            return f"tied within {ACCURACY:.1%}, all others proved worse: {names}"
+        return (
+            f"open, the brackets overlap: {names} remain possible; {self.best} leads by searched "
+            f"radius, {self.safest} by proved radius"
+        )
+
+
+def gallery(
+    family: str, sigma: float, betas: Sequence[float] | None = None
+) -> tuple[tuple[Noise, ...], tuple[str, ...]]:
+    """The noises of one family over β, all with standard deviation `sigma`; and what was refused.
+
+    A β that the family cannot have (3 for a mixture weight, 2 for a Pareto noise, which then has no
+    variance) is refused with its reason; an error where nothing else is left.
+    """
+    if family not in GALLERY:
+        known = ", ".join(GALLERY)
+        raise NoiseError(
+            f"{family!r} is no family over beta: there are {known}; name any other noise by itself "
+            "with --noise, for example --noise 'laplace(sigma=1)'"
+        )
+    sigma = positive("sigma", sigma)
+    make: Callable[..., Noise] = FAMILIES[family]
+    noises, refused = [], []
+    for beta in GALLERY[family] if betas is None else betas:
+        try:
+            noises.append(make(beta=beta, sigma=sigma))
+        except NoiseError as error:
+            refused.append(f"{family} at beta={number(beta)}: {error}")
+    if not noises:
+        raise NoiseError(f"no noise to compare: {'; '.join(refused) or 'no beta was given'}")
+    return tuple(dict.fromkeys(noises)), tuple(refused)
+
+
+def at_sigma(noise: Noise, sigma: float) -> Noise:
+    """The noise rescaled to `sigma`; an error where it has no variance to compare at."""
+    if not math.isfinite(noise.sigma):
+        raise NoiseError(
+            f"{noise.text} has no finite variance, and noises are compared at equal sigma: "
+            f"cut it, for example --noise '{noise.text}.truncated(5)'"
+        )
+    return noise if math.isclose(noise.sigma, sigma, rel_tol=1e-12) else noise.with_sigma(sigma)
+
+
+def validate(
+    noises: Sequence[Noise],
+    norm: Norm | float | str,
+    dim: int | None,
+    p_a: Sequence[float],
+    *,
+    curves: bool | None = None,
+    report: Report | None = None,
+) -> list[Comparison]:
+    """Compare noises of equal σ at every p_A (binary case, p_B = 1 − p_A).
+
+    `curves` reads the radii from p_A–R curves, from below; without it each is solved by itself.
+    Left to itself, more than eight p_A make it worth a curve. `report` hears of the progress.
+    """
+    p = _probabilities(p_a)
+    field = _Field.of(noises, norm, dim)
+    proved, searched = field.brackets(p, curves, report)
+    columns = zip(p, proved.T, searched.T, _upper(searched, p).T, strict=True)
+    return [field.compare(float(one), 1, *radii) for one, *radii in columns]
+
+
+def validate_average(
+    noises: Sequence[Noise],
+    norm: Norm | float | str,
+    dim: int | None,
+    p_a: ArrayLike,
+    *,
+    factors: ArrayLike = 1.0,
+    curves: bool | None = None,
+    report: Report | None = None,
+) -> Comparison:
+    """Compare the average radius over inputs whose p_A stay as they are, whatever the noise.
+
+    An input that was wrong or abstained has p_A 0 and counts with radius 0. `factors` scale the
+    radius of each input, where every input has a σ of its own (R(s·μ) = s·R(μ)).
+    """
+    given = _probabilities(p_a)
+    weights = np.broadcast_to(np.asarray(factors, dtype=np.float64), given.shape)
+    p, at = np.unique(given, return_inverse=True)
+    field = _Field.of(noises, norm, dim)
+    proved, searched = field.brackets(p, curves, report)
+    every = (proved, searched, _upper(searched, p))
+    means = [np.mean(values[:, at] * weights, axis=1) for values in every]
+    return field.compare(None, len(given), *means)
+
+
+def _probabilities(p_a: ArrayLike) -> Array:
+    p = np.atleast_1d(np.asarray(p_a, dtype=np.float64))
+    if p.size == 0:
+        raise RadiusError("no p_A to compare at: give at least one, for example 0.9")
+    bad = p[~((p >= 0) & (p <= 1))]
+    if bad.size:
+        raise RadiusError(f"p_a={float(bad[0])!r} must be a probability between 0 and 1")
+    return p
+
+
+def _check_equal_sigma(noises: Sequence[Noise]) -> None:
+    if not noises:
+        raise NoiseError("no noise to compare: give at least one")
+    first = noises[0].sigma
+    for noise in noises:
+        if not math.isclose(at_sigma(noise, noise.sigma).sigma, first, rel_tol=1e-9):
+            raise NoiseError(
+                f"{noise.text} has sigma {noise.sigma:g}, {noises[0].text} has {first:g}: noises "
+                f"are compared at equal sigma, use .with_sigma({first:g})"
+            )
+
+
+@dataclass(frozen=True)
+class _Field:
+    """The noises that are compared in one norm and dimension."""
+
+    noises: tuple[Noise, ...]
+    curves: tuple[RadiusCurve, ...]
+
+    @classmethod
+    def of(cls, noises: Sequence[Noise], norm: Norm | float | str, dim: int | None) -> _Field:
+        _check_equal_sigma(noises)
+        curves = tuple(RadiusCurve(noise, norm, dim) for noise in noises)
+        return cls(tuple(noises), curves)
+
+    def brackets(self, p: Array, curves: bool | None, report: Report | None) -> tuple[Array, Array]:
+        """(proved, searched), a row for each noise and a column for each p_A."""
+        read = len(p) > FEW if curves is None else curves
+        known: dict[Noise, tuple[Array, Array]] = {}
+        for i, curve in enumerate(self.curves):
+            if report is not None:
+                report(f"{self.noises[i].text}, {curve.norm}", i / len(self.curves))
+            if curve.noise not in known:
+                known[curve.noise] = _read(curve, p) if read else _solve(curve, p)
+        rows = [known[curve.noise] for curve in self.curves]
+        return np.array([row[0] for row in rows]), np.array([row[1] for row in rows])
+
+    def compare(
+        self, p_a: float | None, inputs: int, proved: Array, searched: Array, upper: Array
+    ) -> Comparison:
+        """Places and verdict from one bracket for each noise."""
+        possible = upper >= np.max(proved)
+        standings = tuple(
+            Standing(
+                noise=noise.text,
+                proved=float(proved[i]),
+                searched=float(searched[i]),
+                rank_proved=1 + int(np.sum(proved > proved[i])),
+                rank_searched=1 + int(np.sum(searched > searched[i])),
+                possible=bool(possible[i]),
+            )
+            for i, noise in enumerate(self.noises)
+        )
+        verdict = _verdict(proved[possible], searched[possible], float(np.max(upper)))
+        norm, dim = self.curves[0].norm, self.curves[0].dim
+        return Comparison(norm, dim, p_a, inputs, standings, verdict)
+
+
+def _read(curve: RadiusCurve, p: Array) -> tuple[Array, Array]:
+    """(proved, searched) from the curve; beyond its end, where it no longer rises, solved."""
+    proved, searched = curve(p, sound=True), curve(p)
+    beyond = p > LAST_READ
+    if beyond.any():
+        proved[beyond], searched[beyond] = _solve(curve, p[beyond])
+    return proved, searched
+
+
+def _solve(curve: RadiusCurve, p: Array) -> tuple[Array, Array]:
+    found = [certified_radius(curve.noise, curve.norm, curve.dim, p_a=float(one)) for one in p]
+    return np.array([one.proved for one in found]), np.array([one.searched for one in found])
+
+
+def _upper(searched: Array, p: Array) -> Array:
+    """Not below the true radius: searched radii stop short of their boundary, most near p_A = ½."""
+    above = p - 0.5
+    short = ACCURACY + NEAR_HALF / np.maximum(above, NEAR_HALF)
+    unreadable = (above > 0) & (above <= NEAR_HALF)
+    return np.where(unreadable, math.inf, searched * (1 + short))
+
+
+def _verdict(proved: Array, searched: Array, highest: float) -> Verdict:
+    """The verdict from the brackets of the noises that remain possible."""
+    if highest == 0:
+        return "none"
+    if len(proved) == 1:
+        return "proved"
+    lowest, top = float(np.min(proved)), float(np.max(searched))
+    return "tied" if lowest == top or lowest >= (1 - ACCURACY) * top else "open"

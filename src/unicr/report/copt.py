@@ -1,0 +1,104 @@
+"""C-OPT for people: the table of robustness scores, the best of each norm, and its picture."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from pathlib import Path
+
+from unicr.noise._base import number
+from unicr.optimize import Line, best_of
+from unicr.radius import round_down
+from unicr.report.plots import figure
+
+GAUSSIAN = (("beta", 2.0),)
+DIGITS = 4
+
+
+def copt_table(lines: Sequence[Line], norms: Sequence[str]) -> str:
+    """A row for each shape and a column for each norm, in Markdown; the best of a norm is bold."""
+    names = [name for name, _ in lines[0].shape]
+    best = {norm: best_of(lines, norm) for norm in norms}
+    head = [*names, *(f"l{norm}" for norm in norms)]
+    rows = ["| " + " | ".join(head) + " |", "|" + "---:|" * len(head)]
+    for line in lines:
+        cells = [number(value) for _, value in line.shape]
+        for norm in norms:
+            text = _cell(line, norm)
+            cells.append(f"**{text}**" if line is best[norm] else text)
+        rows.append("| " + " | ".join(cells) + " |")
+    failures = [f"- {reason}" for line in lines for reason in line.failures]
+    return "\n".join([*rows, *(["", "Failed:", "", *failures] if failures else [])])
+
+
+def _cell(line: Line, norm: str) -> str:
+    value = line.scores[norm]
+    return "failed" if value is None else round_down(value, DIGITS)
+
+
+def copt_csv(lines: Sequence[Line], norms: Sequence[str]) -> str:
+    """The same for a program: every digit of the scores, an empty cell where a training failed."""
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    names = [name for name, _ in lines[0].shape]
+    writer.writerow([*names, *(f"l{norm}" for norm in norms), *(f"best_l{n}" for n in norms)])
+    best = {norm: best_of(lines, norm) for norm in norms}
+    for line in lines:
+        scores = [line.scores[norm] for norm in norms]
+        marks = [int(line is best[norm]) for norm in norms]
+        writer.writerow([*(number(value) for _, value in line.shape), *scores, *marks])
+    return file.getvalue()
+
+
+def best_text(lines: Sequence[Line], norms: Sequence[str]) -> str:
+    """The best shape of each norm in one line each."""
+    texts = []
+    for norm in norms:
+        best = best_of(lines, norm)
+        if best is None:
+            texts.append(f"l{norm}: every shape has a training that failed")
+            continue
+        shape = ", ".join(f"{name}={number(value)}" for name, value in best.shape)
+        texts.append(f"l{norm}: best at {shape} with robustness score {_cell(best, norm)}")
+    return "\n".join(texts)
+
+
+def draw_copt(lines: Sequence[Line], norms: Sequence[str], path: Path) -> None:
+    """Score against the parameter, each norm as a share of the Gaussian's score or of its best."""
+    single = len(lines[0].shape) == 1
+    gaussian = next((line for line in lines if line.shape == GAUSSIAN), None)
+    with figure(path) as axes:
+        for norm in norms:
+            best = best_of(lines, norm)
+            by_gaussian = gaussian is not None and bool(gaussian.scores[norm])
+            reference = gaussian if by_gaussian else best
+            unit = reference.scores[norm] if reference is not None else None
+            if not unit:
+                continue
+            at, values = [], []
+            for i, line in enumerate(lines):
+                value = line.scores[norm]
+                if value is not None:
+                    at.append(line.shape[0][1] if single else float(i))
+                    values.append(value / unit)
+            label = f"l{norm}, of {'β = 2' if by_gaussian else 'its best'} ({round_down(unit, 4)})"
+            axes.plot(at, values, marker="o", label=label)
+        axes.set_ylabel("robustness score, relative")
+        if single:
+            axes.set_xlabel(lines[0].shape[0][0])
+        else:
+            texts = [", ".join(f"{k}={v:.4g}" for k, v in line.shape) for line in lines]
+            axes.set_xticks(range(len(lines)), texts, rotation=60, ha="right", fontsize=7)
+        axes.set_ylim(bottom=0)
+        if axes.get_legend_handles_labels()[0]:
+            axes.legend()
+
+
+def write_copt(lines: Sequence[Line], norms: Sequence[str], folder: Path) -> str:
+    """table.md, table.csv and c-opt.png in the folder of a search; the Markdown table."""
+    table = copt_table(lines, norms)
+    (folder / "table.md").write_text(f"{table}\n\n{best_text(lines, norms)}\n")
+    (folder / "table.csv").write_text(copt_csv(lines, norms))
+    draw_copt(lines, norms, folder / "c-opt.png")
+    return table

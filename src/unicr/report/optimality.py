@@ -1,0 +1,234 @@
+"""Optimality for people: what a run's p_A say about other noises, as tables and as a gallery."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from unicr.errors import RunError
+from unicr.noise import IID, Noise, SphericalNoise, parse
+from unicr.noise._base import Array
+from unicr.norms import Norm
+from unicr.optimize._optimality import Comparison, Report, Standing
+from unicr.radius import RadiusCurve, round_down
+from unicr.report.curves import probabilities
+from unicr.report.plots import figure
+from unicr.runs import Store
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+DIGITS = 5
+LONG = 16
+NOTE = (
+    "p_A is held fixed here. With p_A fixed and in high dimension, Gaussian noise maximises the "
+    "linf radius along dense directions at given sigma (R is close to Phi^-1(p_A) / sqrt(d I), and "
+    "the Fisher information I is least for Gaussian noise): a gain of another shape there must "
+    "come through a larger p_A, which this comparison does not see; certify with that noise to "
+    "see it."
+)
+
+
+@dataclass(frozen=True)
+class Group:
+    """Noises that are drawn into one row of the gallery: a family over β, or a user's own list."""
+
+    name: str
+    noises: tuple[Noise, ...]
+
+    @property
+    def labels(self) -> list[str]:
+        """β where that tells the noises apart, else their texts."""
+        betas = [getattr(noise, "beta", None) for noise in self.noises]
+        if None in betas or len({type(noise) for noise in self.noises}) > 1:
+            return [noise.text for noise in self.noises]
+        return [f"β = {beta:g}" for beta in betas]
+
+
+@dataclass(frozen=True)
+class RunInputs:
+    """What a run knows of its inputs: p_A (0 where wrong or abstained) and the σ they met."""
+
+    p_a: Array
+    sigma: Array
+    noise: Noise
+    dim: int
+    norms: tuple[str, ...]
+
+    @property
+    def comparable(self) -> bool:
+        """Whether the run's own noise can take part: it has a σ and a curve."""
+        return math.isfinite(self.noise.sigma) and isinstance(self.noise, IID | SphericalNoise)
+
+
+def read_run(folder: Path) -> RunInputs:
+    """The p_A of every input of a run, in the order of the inputs."""
+    with Store(folder) as store:
+        manifest, rows = store.manifest(), list(store.rows())
+    if not rows:
+        raise RunError(f"{folder} holds no results yet: there is no p_A to compare at")
+    law = parse(manifest["noise"])
+    own: dict[str, float] = {}
+    p_a, sigma = np.zeros(len(rows)), np.full(len(rows), law.sigma)
+    for i, row in enumerate(rows):
+        certificate = row.certificate
+        if certificate is None:
+            continue
+        if row.correct:
+            p_a[i] = certificate.p_a
+        if certificate.noise is not None:
+            if certificate.noise not in own:
+                own[certificate.noise] = parse(certificate.noise).sigma
+            sigma[i] = own[certificate.noise]
+    return RunInputs(p_a, sigma, law, manifest["dim"], tuple(manifest["norms"]))
+
+
+def optimality_table(
+    comparisons: Sequence[Comparison],
+    sigma: float,
+    form: Literal["markdown", "csv", "json"],
+    *,
+    per_input: bool = False,
+) -> str:
+    """Every comparison: per norm one table in markdown, one record for each noise in CSV.
+
+    `per_input` says that every input was taken at a σ of its own, not at the one in the noises.
+    """
+    if form == "json":
+        values = {"sigma": sigma, "sigma_per_input": per_input, "note": NOTE}
+        return json.dumps({**values, "comparisons": [_json(c) for c in comparisons]}, indent=1)
+    if form == "csv":
+        return _csv(comparisons, "per input" if per_input else sigma)
+    words = f"sigma {sigma:g}" + (", rescaled to each input's own sigma" if per_input else "")
+    return _markdown(comparisons, words)
+
+
+def _json(comparison: Comparison) -> dict[str, Any]:
+    return {
+        "norm": comparison.norm.text,
+        "dim": comparison.dim,
+        "p_a": comparison.p_a,
+        "inputs": comparison.inputs,
+        "verdict": comparison.verdict,
+        "text": comparison.text,
+        "possible": list(comparison.possible),
+        "noises": [_record(standing) for standing in comparison.standings],
+    }
+
+
+def _record(standing: Standing) -> dict[str, Any]:
+    return {
+        "noise": standing.noise,
+        "proved": _plain(standing.proved),
+        "searched": _plain(standing.searched),
+        "rank_proved": standing.rank_proved,
+        "rank_searched": standing.rank_searched,
+        "possible": standing.possible,
+    }
+
+
+def _plain(radius: float) -> float | str:
+    return "inf" if math.isinf(radius) else radius
+
+
+def _csv(comparisons: Sequence[Comparison], sigma: float | str) -> str:
+    file = io.StringIO()
+    writer: csv.DictWriter[str] | None = None
+    for c in comparisons:
+        p_a = "average" if c.p_a is None else c.p_a
+        head = {"norm": c.norm.text, "dim": c.dim, "sigma": sigma, "p_a": p_a, "inputs": c.inputs}
+        for standing in c.standings:
+            record = {**head, **_record(standing), "verdict": c.verdict}
+            if writer is None:
+                writer = csv.DictWriter(file, list(record), lineterminator="\n")
+                writer.writeheader()
+            writer.writerow(record)
+    return file.getvalue().rstrip("\n")
+
+
+def _markdown(comparisons: Sequence[Comparison], sigma: str) -> str:
+    blocks = []
+    for norm in dict.fromkeys(c.norm for c in comparisons):
+        columns = [c for c in comparisons if c.norm == norm]
+        heads = [_head(c) for c in columns]
+        lines = [f"**{norm}, dimension {columns[0].dim}, {sigma}**", ""]
+        lines.append("| noise | " + " | ".join(heads) + " |")
+        lines.append("|---|" + "---|" * len(heads))
+        for i, standing in enumerate(columns[0].standings):
+            cells = (_cell(c.standings[i]) for c in columns)
+            lines.append(f"| {standing.noise} | " + " | ".join(cells) + " |")
+        lines.append("")
+        lines += [f"- {head}: {c.text}" for head, c in zip(heads, columns, strict=True)]
+        blocks.append("\n".join(lines))
+    key = (
+        "Radii: proved – searched, one number where they meet; # is the place by searched radius. "
+        "Binary case, p_B = 1 - p_A."
+    )
+    return "\n\n".join([*blocks, key, NOTE])
+
+
+def _head(comparison: Comparison) -> str:
+    if comparison.p_a is None:
+        return f"average over {comparison.inputs} inputs"
+    return f"p_A = {comparison.p_a:g}"
+
+
+def _cell(standing: Standing) -> str:
+    proved, searched = (round_down(v, DIGITS) for v in (standing.proved, standing.searched))
+    radii = searched if proved == searched else f"{proved} – {searched}"
+    return f"{radii} #{standing.rank_searched}"
+
+
+def draw_gallery(
+    groups: Sequence[Group],
+    norms: Sequence[Norm],
+    dim: int | None,
+    path: Path,
+    *,
+    report: Report | None = None,
+) -> None:
+    """Radius against p_A: a row of panels for each group, a column for each norm.
+
+    Lines are searched radii, bands reach down to the proved ones. `report` hears of the progress.
+    """
+    width, height = 1.6 + 3.4 * len(norms), 0.4 + 2.8 * len(groups)
+    with figure(path, width=width, height=height) as single:
+        canvas = single.get_figure(root=True)
+        assert canvas is not None
+        single.remove()
+        rows = canvas.subfigures(len(groups), 1, squeeze=False)[:, 0]
+        for i, (row, group) in enumerate(zip(rows, groups, strict=True)):
+            panels = row.subplots(1, len(norms), squeeze=False)[0]
+            for j, (axes, norm) in enumerate(zip(panels, norms, strict=True)):
+                if report is not None:
+                    report(f"{group.name}, {norm}", (i + j / len(norms)) / len(groups))
+                _panel(axes, group, norm, dim)
+            panels[0].set_ylabel("certified radius")
+            lines, labels = panels[0].get_legend_handles_labels()
+            place = "right center" if max(map(len, labels)) < LONG else "lower center"
+            row.legend(lines, labels, loc=f"outside {place}", fontsize=8)
+
+
+def _panel(axes: Axes, group: Group, norm: Norm, dim: int | None) -> None:
+    from matplotlib import colormaps
+
+    p = probabilities()
+    shades = colormaps["viridis"](np.linspace(0.0, 0.9, len(group.noises)))
+    for noise, label, colour in zip(group.noises, group.labels, shades, strict=True):
+        curve = RadiusCurve(noise, norm, dim)
+        searched, proved = curve(p), curve(p, sound=True)
+        axes.plot(p, searched, color=colour, linewidth=1.2, label=label)
+        axes.fill_between(p, proved, searched, color=colour, alpha=0.2, linewidth=0)
+    axes.set_title(f"{group.name}, {norm}", fontsize=10)
+    axes.set_xlabel("$p_A$")
+    axes.set_xlim(0.5, 1.0)
+    axes.set_ylim(bottom=0)
+    axes.grid(True, alpha=0.3)

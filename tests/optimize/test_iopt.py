@@ -1,0 +1,318 @@
+"""I-OPT: the search per input, and that its certificates are as good as their word.
+
+Planted classifiers: a half-space {x_1 > 0}, whose smoothed version is exactly robust up to the
+margin under every symmetric noise, and an interval |x_1| < 1, where more noise changes the class.
+"""
+
+from __future__ import annotations
+
+import itertools
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from scipy import stats
+
+from unicr.classifier import load_classifier
+from unicr.data import load_dataset
+from unicr.errors import CertifyError, RunError
+from unicr.metrics import Scores
+from unicr.noise import parse
+from unicr.norms import Norm, l1, l2, linf
+from unicr.optimize import Axis, Curves, IOpt, Lattice, i_opt_run, optimised
+from unicr.optimize._iopt import promised
+from unicr.report.runs import load_scores
+from unicr.runs import THIS_INPUT, Job, Store, certify_run, replay, verify
+from unicr.runs._export import record
+from unicr.smoothing import Ask, Certificate, Counts, Plan, SmoothedClassifier, converse
+
+MARGIN = 0.8
+SIGMA = Axis("sigma", 0.25, 4, 2**0.25)
+BETA = Axis("beta", 1, 3, 0.25)
+
+
+def half_space(batch: torch.Tensor) -> torch.Tensor:
+    return (batch.flatten(1)[:, 0] > 0).long()
+
+
+def interval(batch: torch.Tensor) -> torch.Tensor:
+    return (batch.flatten(1)[:, 0].abs() < 1).long()
+
+
+def lattice(init: str = "gaussian(sigma=1)", *axes: Axis) -> Lattice:
+    return Lattice.around(parse(init), "gennorm", axes or (SIGMA, BETA))
+
+
+Model = Callable[[torch.Tensor], torch.Tensor]
+
+
+def found(
+    settings: IOpt,
+    plan: Plan,
+    x: torch.Tensor,
+    *,
+    model: Model = half_space,
+    norms: tuple[Norm, ...] = (l1,),
+    index: int = 0,
+    asked: list[Ask] | None = None,
+    curves: Curves | None = None,
+) -> tuple[Certificate, ...]:
+    smoothed = SmoothedClassifier(
+        load_classifier(model, num_classes=2), parse("gaussian(sigma=1)"), seed=11, batch=4000
+    )
+
+    def answer(ask: Ask) -> Counts:
+        if asked is not None:
+            asked.append(ask)
+        return smoothed.answer(ask, x, index)
+
+    curves = curves or Curves(norms, x.numel(), sound=False)
+    return converse(optimised(settings, plan, curves), answer)
+
+
+TRIALS, ALPHA = 200, 0.1
+MOST = 43  # P(Binomial(200, 0.1) > 43) < 1e-6: the false-alarm rate of each of these tests
+COARSE = (Axis("sigma", 0.35, 2.9, 2**0.5), Axis("beta", 1, 3, 0.5))
+
+
+def false_certificates(settings: IOpt, plan: Plan) -> int:
+    """How many of TRIALS certificates claim more than the margin, which is the exact radius."""
+    x = torch.tensor([MARGIN, 0.0])
+    curves = Curves((l1,), 2, sound=False)
+    claims = [found(settings, plan, x, index=i, curves=curves)[0] for i in range(TRIALS)]
+    return sum(c.predict == 0 or c.radius(1) > MARGIN * (1 + 1e-9) for c in claims)
+
+
+@pytest.mark.parametrize("union", [False, True])
+@pytest.mark.parametrize("method", ["compass", pytest.param("hill", marks=pytest.mark.slow)])
+def test_false_certificates_stay_within_alpha_with_the_climb_on(union: bool, method) -> None:  # type: ignore[no-untyped-def]
+    assert stats.binom.sf(MOST, TRIALS, ALPHA) < 1e-6
+    settings = IOpt(lattice("gaussian(sigma=1)", *COARSE), method=method, union=union)
+    assert false_certificates(settings, settings.plan(n0=100, n=200, alpha=ALPHA)) <= MOST
+
+
+def test_certifying_on_the_samples_that_chose_is_caught() -> None:
+    """The naive way: every candidate at α on the same samples, the best is claimed."""
+    settings = IOpt(lattice("gaussian(sigma=1)", *COARSE), union=True)
+    naive = Plan(n0=100, n=200, alpha=ALPHA)
+    assert false_certificates(settings, naive) > MOST
+
+
+def test_the_search_comes_near_the_best_noise_of_the_lattice() -> None:
+    """On the interval p_A is known in closed form; every place of the lattice is computed."""
+    axis = Axis("sigma", 0.1, 1.6, 2**0.25)
+    plan = Plan(n0=4000, n=4000, alpha=0.001)
+    curves = Curves((l1,), 1, sound=False)
+    grid = lattice("gaussian(sigma=0.2)", axis, BETA)
+
+    def exact(place: tuple[int, ...]) -> float:
+        law = grid.noise(place)
+        p = 1 - 2 * float(law.sf(1.0))  # type: ignore[attr-defined]
+        expected = int(p * plan.n)
+        bound = float(stats.beta.ppf(plan.alpha, expected, plan.n - expected + 1))
+        return curves.of(law, l1).first(bound)
+
+    places = itertools.product(range(-4, 13), range(-4, 5))
+    best = max(exact(place) for place in places if place in grid)
+    x = torch.zeros(1)
+    for method, share in (("compass", 0.95), ("hill", 0.8)):
+        settings = IOpt(grid, method=method)  # type: ignore[arg-type]
+        (certificate,) = found(settings, plan, x, model=interval, curves=curves)
+        assert certificate.predict == 1
+        assert certificate.radius(1) > share * best
+        start = exact(grid.centre)
+        assert certificate.radius(1) > 1.4 * start
+
+
+def test_the_class_never_changes_silently() -> None:
+    """σ = 0.5 votes for the interval; large σ for its outside, at a larger radius."""
+    settings = IOpt(lattice("gaussian(sigma=0.5)", Axis("sigma", 0.25, 64, 2**0.5)))
+    plan = settings.plan(n0=500, n=1000, alpha=0.001)
+    x = torch.zeros(1)
+    outside = IOpt(lattice("gaussian(sigma=32)", Axis("sigma", 0.25, 64, 2**0.5)))
+    (large,) = found(outside, plan, x, model=interval)
+    (kept,) = found(settings, plan, x, model=interval)
+    assert large.predict == 0
+    assert kept.predict == 1
+    assert large.radius(1) > kept.radius(1) > 0
+
+
+def test_keep_prediction_starts_where_the_noise_agrees_with_the_classifier() -> None:
+    grid = lattice("gaussian(sigma=4)", Axis("sigma", 0.25, 8, 2**0.5), BETA)
+    plan = Plan(n0=500, n=1000, alpha=0.001)
+    x = torch.zeros(1)
+    (free,) = found(IOpt(grid), plan, x, model=interval)
+    (kept,) = found(IOpt(grid, keep=True), plan, x, model=interval)
+    assert free.predict == 0
+    assert kept.predict == 1
+    assert parse(kept.noise or "").sigma < 2
+    assert kept.radius(1) > 0
+
+
+def test_a_prediction_that_no_noise_keeps_is_said() -> None:
+    settings = IOpt(lattice("gaussian(sigma=4)", Axis("sigma", 3, 8, 1.5)), keep=True)
+    with pytest.raises(CertifyError, match="keeps the prediction 1: allow a smaller sigma"):
+        found(settings, Plan(n0=500, n=1000), torch.zeros(1), model=interval)
+
+
+def test_votes_are_counted_once_per_noise_and_shared_between_norms() -> None:
+    asked: list[Ask] = []
+    settings = IOpt(lattice("gaussian(sigma=1)", SIGMA))
+    plan = settings.plan(n0=200, n=400, alpha=0.001)
+    three = found(settings, plan, torch.tensor([MARGIN]), norms=(l1, l2, linf), asked=asked)
+    seen = [(ask.noise, ask.start, ask.n) for ask in asked]
+    assert len(set(seen)) == len(seen)
+    assert {(start, n) for _, start, n in seen} == {(0, 200), (200, 400)}
+    chosen = {c.noise for c in three}
+    assert sum(start == 200 for _, start, _ in seen) == len(chosen)
+    assert [c.radii[0].norm for c in three] == ["1", "2", "inf"]
+
+
+def test_promise_is_what_the_final_samples_are_expected_to_give() -> None:
+    plan = Plan(n0=1000, n=10_000, alpha=0.001)
+    cautious = float(stats.beta.ppf(0.25, 900, 101))
+    expected = float(stats.beta.ppf(0.001, int(cautious * 10_000), 10_001 - int(cautious * 10_000)))
+    assert promised(900, plan) == pytest.approx(expected, rel=1e-12)
+    assert promised(0, plan) == 0
+
+
+@pytest.mark.parametrize("bad", ["annealing", ""])
+def test_an_unknown_method_is_refused(bad: str) -> None:
+    with pytest.raises(CertifyError, match="compass"):
+        IOpt(lattice(), method=bad)  # type: ignore[arg-type]
+
+
+def mnist_job(settings: IOpt, norms: tuple[Norm, ...], limit: int, **more) -> Job:  # type: ignore[no-untyped-def]
+    arguments: dict[str, Any] = {"spec": "builtin:mnist-mlp-0.5"}
+    values = {"n0": 200, "n": 1000, "alpha": 0.001} | more.pop("plan", {})
+    return Job(
+        classifier=load_classifier(**arguments),
+        data=load_dataset("builtin:mnist"),
+        noise=settings.lattice.noise(settings.lattice.centre),
+        norms=norms,
+        plan=settings.plan(**values),
+        limit=limit,
+        model_arguments=arguments,
+        data_spec="builtin:mnist",
+        **more,
+    )
+
+
+CHEAP = Axis("beta", 1, 2, 1)  # Laplace and Gaussian: closed-form curves in ℓ1
+
+
+def rows_of(folder: Path) -> list[tuple[object, ...]]:
+    with Store(folder) as store:
+        return [(r.idx, r.label, r.certificate) for r in store.rows()]
+
+
+def test_a_run_is_an_ordinary_run(tmp_path: Path) -> None:
+    settings = IOpt(lattice("gaussian(sigma=0.5)", Axis("sigma", 0.125, 2, 2**0.5), CHEAP))
+    norms = (l1, linf)
+    places = i_opt_run(mnist_job(settings, norms, 6), settings, tmp_path / "a")
+    assert list(places.values()) == [tmp_path / "a/l1", tmp_path / "a/linf"]
+    for norm, folder in places.items():
+        with Store(folder) as store:
+            manifest = store.manifest()
+            assert manifest["scope"] == THIS_INPUT
+            assert IOpt.from_dict(manifest["i_opt"]) == settings
+            assert list(verify(store)) == [None] * 6
+            again = replay(
+                store, load_classifier(manifest["model"]), load_dataset(manifest["data"]), 2
+            )
+            assert [text for _, text in again] == [None, None]
+            rows = list(store.rows())
+            values = record(rows[0], manifest)
+        assert values["scope"] == THIS_INPUT
+        assert values["noise"] == rows[0].certificate.noise  # type: ignore[union-attr]
+        (scores,) = load_scores([folder], None)[norm.text]
+        assert scores.average_radius > 0
+    workers = mnist_job(settings, norms, 6, workers=2, chunk=300)
+    i_opt_run(workers, settings, tmp_path / "b")
+    for name in ("l1", "linf"):
+        assert rows_of(tmp_path / "a" / name) == rows_of(tmp_path / "b" / name)
+
+
+def test_resume_goes_on_and_refuses_another_search(tmp_path: Path) -> None:
+    settings = IOpt(lattice("gaussian(sigma=0.5)", Axis("sigma", 0.25, 1, 2**0.5)))
+    norms = (l1, l2)
+    i_opt_run(mnist_job(settings, norms, 4), settings, tmp_path / "whole")
+    seen: list[int] = []
+
+    class Stop(Exception):
+        pass
+
+    def stop_at_two(rows) -> None:  # type: ignore[no-untyped-def]
+        seen.append(rows[0].idx)
+        if len(seen) == 2:
+            raise Stop
+
+    with pytest.raises(Stop):
+        i_opt_run(mnist_job(settings, norms, 4), settings, tmp_path / "cut", on_result=stop_at_two)
+    with pytest.raises(RunError, match="--resume"):
+        i_opt_run(mnist_job(settings, norms, 4), settings, tmp_path / "cut")
+    hill = IOpt(settings.lattice, method="hill")
+    with pytest.raises(RunError, match="i_opt"):
+        i_opt_run(mnist_job(hill, norms, 4), hill, tmp_path / "cut", resume=True)
+    i_opt_run(mnist_job(settings, norms, 4), settings, tmp_path / "cut", resume=True)
+    for name in ("l1", "l2"):
+        assert rows_of(tmp_path / "whole" / name) == rows_of(tmp_path / "cut" / name)
+
+
+def test_a_plan_for_other_candidates_is_refused(tmp_path: Path) -> None:
+    settings = IOpt(lattice("gaussian(sigma=0.5)"), union=True)
+    job = mnist_job(IOpt(settings.lattice), (l1,), 2)
+    with pytest.raises(CertifyError, match=r"IOpt\.plan"):
+        i_opt_run(job, settings, tmp_path)
+
+
+def test_an_altered_noise_does_not_verify(tmp_path: Path) -> None:
+    settings = IOpt(lattice("gaussian(sigma=0.5)", Axis("sigma", 0.25, 1, 2**0.5)))
+    i_opt_run(mnist_job(settings, (l2,), 2), settings, tmp_path)
+    with sqlite3.connect(tmp_path / "run.sqlite") as db:
+        db.execute("UPDATE results SET noise = 'gaussian(sigma=3)' WHERE idx = 1")
+    with Store(tmp_path) as store:
+        problems = list(verify(store))
+    assert problems[0] is None
+    assert problems[1] is not None
+    assert "from the counts" in problems[1].text
+
+
+def test_a_run_of_an_older_version_still_opens(tmp_path: Path) -> None:
+    """Its table had no column for the noise."""
+    settings = IOpt(lattice("gaussian(sigma=0.5)"))
+    job = mnist_job(settings, (l2,), 3, plan={"n": 500})
+    certify_run(job, tmp_path).close()
+    with sqlite3.connect(tmp_path / "run.sqlite") as db:
+        db.execute("ALTER TABLE results DROP COLUMN noise")
+        db.execute("DELETE FROM results WHERE idx = 2")
+    assert len(rows_of(tmp_path)) == 2
+    certify_run(job, tmp_path, resume=True).close()
+    with Store(tmp_path) as store:
+        assert list(verify(store)) == [None] * 3
+
+
+@pytest.mark.slow
+def test_i_opt_beats_the_fixed_noise_on_mnist(tmp_path: Path) -> None:
+    """200 digits, fresh samples: the average radius is at least the fixed noise's, in each norm."""
+    norms = (l1, l2, linf)
+    plan = {"n0": 500, "n": 5000}
+    axes = (Axis("sigma", 0.125, 2, 2**0.25), BETA)
+    settings = IOpt(lattice("gaussian(sigma=0.5)", *axes))
+    job = mnist_job(settings, norms, 200, plan=plan)
+    certify_run(job, tmp_path / "fixed").close()
+    i_opt_run(job, settings, tmp_path / "chosen")
+    fixed = load_scores([tmp_path / "fixed"], None)
+
+    def average(scores: list[Scores]) -> float:
+        return scores[0].average_radius
+
+    for norm in norms:
+        chosen = load_scores([tmp_path / "chosen" / f"l{norm.text}"], None)
+        assert average(chosen[norm.text]) >= average(fixed[norm.text])
+        radii = np.array([s.radius for s in chosen[norm.text]])
+        assert np.isfinite(radii).all()
