@@ -1,0 +1,20 @@
+"""A predictor that remembers its certified regions, so that its answers never contradict them.
+
+`docs/input-dependent.md` says what it guarantees, with proofs, and what it does not.
+"""
+
+from unicr.guard._guard import ChosenNoise, FixedNoise, Guard, Planted, Policy, plant
+from unicr.guard._memory import Answer, Memory
+from unicr.guard._metric import Metric
+
+__all__ = [
+    "Answer",
+    "ChosenNoise",
+    "FixedNoise",
+    "Guard",
+    "Memory",
+    "Metric",
+    "Planted",
+    "Policy",
+    "plant",
+]

@@ -1,0 +1,158 @@
+"""The guarded predictor: an answer from memory where there is one, else a new certificate.
+
+A noise that is chosen for each input certifies each input for its own smoothed classifier; the
+memory makes one classifier of all of them (Alfarra et al. 2022; THEORY.md, section 6).
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from unicr.classifier import Classifier
+from unicr.data import Dataset
+from unicr.errors import CertifyError, RunError
+from unicr.guard._memory import Answer, Memory
+from unicr.noise import Noise
+from unicr.norms import Norm
+from unicr.optimize import Curves, IOpt, optimised
+from unicr.runs import Row
+from unicr.smoothing import Certificate, Plan, Radii, SmoothedClassifier, converse
+
+# Chooses a noise for x and certifies x with it, on the noise stream of the number given.
+Policy = Callable[[torch.Tensor, int], Certificate]
+
+
+class FixedNoise:
+    """The policy of a run with one noise: certify every input with that.
+
+    `norms` in the order of the run: a plan with a target radius means the first.
+    """
+
+    def __init__(
+        self,
+        model: Classifier | Any,
+        noise: Noise,
+        norms: Sequence[Norm],
+        shape: Sequence[int],
+        plan: Plan,
+        *,
+        seed: int,
+        sound: bool = False,
+        batch: int = 1000,
+    ) -> None:
+        self._smoothed = SmoothedClassifier(model, noise, batch=batch, seed=seed)
+        self._radii = Radii(noise, norms, math.prod(shape), sound=sound)
+        self._plan = plan
+
+    def __call__(self, x: torch.Tensor, input_index: int) -> Certificate:
+        return self._smoothed.certify_with(x, self._plan, self._radii, input_index)
+
+
+class ChosenNoise:
+    """The policy of an I-OPT run: search the noise for the input, then certify it with that."""
+
+    def __init__(
+        self,
+        model: Classifier | Any,
+        settings: IOpt,
+        norm: Norm,
+        shape: Sequence[int],
+        plan: Plan,
+        *,
+        seed: int,
+        sound: bool = False,
+        batch: int = 1000,
+    ) -> None:
+        centre = settings.lattice.noise(settings.lattice.centre)
+        self._smoothed = SmoothedClassifier(model, centre, batch=batch, seed=seed)
+        self._curves = Curves([norm], math.prod(shape), sound)
+        self._settings, self._plan = settings, plan
+
+    def __call__(self, x: torch.Tensor, input_index: int) -> Certificate:
+        search = optimised(self._settings, self._plan, self._curves)
+        (found,) = converse(search, lambda ask: self._smoothed.answer(ask, x, input_index))
+        return found
+
+
+class Guard:
+    """Answers queries so that no answer ever contradicts a region given out before.
+
+    `certify` makes the certificate of a new point, at failure probability `alpha` or less; it is
+    called by one thread at a time. For any sequence of queries: a query in the region of an earlier
+    one gets the same answer, always; and with probability ≥ 1 − `memory.spent` every region lies in
+    the set where the classifier smoothed with its own noise gives its class.
+    """
+
+    def __init__(self, certify: Policy, memory: Memory, *, alpha: float = 0.001) -> None:
+        if not 0 < alpha < 1:
+            raise CertifyError(f"alpha={alpha!r} must lie strictly between 0 and 1")
+        self.memory, self.alpha = memory, alpha
+        self._certify = certify
+        self._one_at_a_time = threading.Lock()
+
+    def __call__(self, x: Any) -> Answer:
+        """The answer for one input; what is new is on the disk before it is given."""
+        known = self.memory.look_up(x)
+        if known is not None:
+            return known
+        with self._one_at_a_time:
+            known = self.memory.look_up(x)
+            if known is not None:
+                return known
+            stream = self.memory.reserve(self.alpha)
+            point = self.memory.point(x)
+            certificate = self._certify(torch.from_numpy(point.reshape(self.memory.shape)), stream)
+        if certificate.alpha > self.alpha:
+            raise CertifyError(
+                f"a certificate at alpha={certificate.alpha:g} where the guard counts "
+                f"{self.alpha:g} for each"
+            )
+        return self.memory.settle(point.reshape(self.memory.shape), certificate, stream)
+
+
+@dataclass(frozen=True)
+class Planted:
+    """What became of the certificates of a run in a memory.
+
+    `shrunk` holds (input, certified radius, radius kept); `overruled` the inputs that lie in the
+    region of an earlier input of another class, whose certificates were left out; `known` counts
+    those that were there already.
+    """
+
+    stored: int
+    abstained: int
+    known: int
+    shrunk: tuple[tuple[int, float, float], ...]
+    overruled: tuple[int, ...]
+
+
+def plant(memory: Memory, rows: Iterable[Row], data: Dataset) -> Planted:
+    """Give a memory the certificates of a run, in order, each shrunk against the earlier ones.
+
+    Inputs are found in `data` and checked by their hash. Planting again goes on where it stopped.
+    """
+    stored = abstained = known = 0
+    shrunk: list[tuple[int, float, float]] = []
+    overruled: list[int] = []
+    for row in rows:
+        if row.certificate is None:
+            continue
+        if row.idx >= len(data) or data.digest_of(row.idx) != row.input_hash:
+            raise RunError(f"input {row.idx} of {data.name} is not the one that was certified")
+        answer = memory.plant(data[row.idx][0], row.certificate, row.idx)
+        if answer is None:
+            known += 1
+        elif answer.source == "memory":
+            overruled.append(row.idx)
+        else:
+            stored += 1
+            abstained += row.certificate.abstained
+            if answer.shrunk_from is not None:
+                shrunk.append((row.idx, answer.shrunk_from, answer.radius))
+    return Planted(stored, abstained, known, tuple(shrunk), tuple(overruled))
