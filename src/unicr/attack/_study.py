@@ -1,0 +1,165 @@
+"""One task of the defence study: an attack on a group of inputs, judged by fresh votes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+import numpy as np
+import torch
+
+from unicr.attack._base import Attack, AttackError, Memory, Targets, mixed
+from unicr.attack._smoothed import SmoothedModel
+from unicr.attack._store import Outcome
+from unicr.attack._verdict import verdict
+from unicr.classifier import Classifier, load_classifier
+from unicr.noise import Noise, parse
+from unicr.norms import parse_norm
+from unicr.smoothing import SmoothedClassifier
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What decides the outcomes beside the attack: samples of the attacker, votes of the judge.
+
+    `samples` noisy copies are what an attack averages over; `votes` fresh ones judge the result,
+    at the significance `level`. `sound` attacks the proved radius, whatever the run claims.
+    """
+
+    samples: int = 32
+    votes: int = 1000
+    level: float = 1e-3
+    seed: int = 0
+    clip: bool = False
+    sound: bool = False
+
+    def __post_init__(self) -> None:
+        if self.samples < 1:
+            raise AttackError(f"samples={self.samples}: an attack needs at least one noisy copy")
+        if not 0 < self.level < 1:
+            raise AttackError(f"level={self.level!r} must lie strictly between 0 and 1")
+        if self.votes < 1 or 0.5**self.votes > self.level:
+            raise AttackError(
+                f"votes={self.votes} can prove nothing at level {self.level:g}, even if all agree: "
+                f"take {math.ceil(-math.log2(self.level))} or more"
+            )
+
+
+@dataclass(frozen=True)
+class Aim:
+    """One certified input: its class, its noise, and its radius in every norm asked for."""
+
+    idx: int
+    x: torch.Tensor
+    certified: int
+    noise: str
+    radii: dict[str, float]
+
+
+@dataclass(frozen=True)
+class Task:
+    """One attack on a group of inputs, for every (norm, factor) in `goals`."""
+
+    attack: Attack
+    aims: tuple[Aim, ...]
+    goals: tuple[tuple[str, float], ...]
+
+
+@dataclass(frozen=True)
+class Study:
+    """The unit of work for `unicr.runs.execute`: picklable, opened once per process.
+
+    `arguments` are those of `load_classifier`; without them the classifier itself is carried.
+    """
+
+    classifier: Classifier | None
+    arguments: dict[str, Any] | None
+    settings: Settings
+    num_classes: int
+    run_seed: int
+    starts: dict[int, torch.Tensor] = field(default_factory=dict)
+    batch: int = 1024
+
+    def open(self) -> Callable[[Task], list[Outcome]]:
+        """Load the model; what comes back attacks the inputs of one task."""
+        classifier = self.classifier
+        if classifier is None:
+            assert self.arguments is not None
+            classifier = load_classifier(**self.arguments)
+        return _Worker(self, classifier)
+
+
+class _Worker:
+    def __init__(self, study: Study, classifier: Classifier) -> None:
+        self._study, self._classifier = study, classifier
+        self._judge = cache(self._make_judge)
+
+    def _make_judge(self, noise: str) -> SmoothedClassifier:
+        """g with samples that neither the certificate nor the attack has seen."""
+        return SmoothedClassifier(
+            self._classifier,
+            parse(noise),
+            num_classes=self._study.num_classes,
+            batch=self._study.batch,
+            seed=self._seed("judge"),
+        )
+
+    def _seed(self, role: str) -> int:
+        return mixed(self._study.run_seed, self._study.settings.seed, role)
+
+    def __call__(self, task: Task) -> list[Outcome]:
+        targets = self._targets(task.aims)
+        memory: Memory = {}
+        outcomes = []
+        for text, factor in task.goals:
+            bounds = np.array([aim.radii[text] * factor for aim in task.aims])
+            moved = task.attack.perturb(targets, parse_norm(text), bounds, memory)
+            for aim, x, bound in zip(task.aims, moved, bounds.tolist(), strict=True):
+                outcomes.append(self._judged(task.attack.name, text, factor, aim, x, bound))
+        return outcomes
+
+    def _targets(self, aims: Sequence[Aim]) -> Targets:
+        study, device = self._study, self._classifier.device
+        noises: list[Noise] = [parse(aim.noise) for aim in aims]
+        x = torch.stack([aim.x for aim in aims]).to(device, torch.float32)
+        model = SmoothedModel(
+            self._classifier,
+            noises,
+            [aim.idx for aim in aims],
+            tuple(x.shape[1:]),
+            num_classes=study.num_classes,
+            samples=study.settings.samples,
+            seed=self._seed("attacker"),
+            batch=study.batch,
+        )
+        return Targets(
+            x,
+            torch.tensor([aim.certified for aim in aims], device=device),
+            model,
+            seed=mixed(self._seed("attack"), [aim.idx for aim in aims]),
+            clip=study.settings.clip,
+            starts=tuple(study.starts.values()),
+        )
+
+    def _judged(
+        self, attack: str, norm: str, factor: float, aim: Aim, moved: torch.Tensor, bound: float
+    ) -> Outcome:
+        settings = self._study.settings
+        judge = self._judge(aim.noise)
+        counts = judge.votes(moved, settings.votes, start=0, input_index=aim.idx)
+        found = tuple(int(c) for c in counts)
+        away = moved.cpu().to(torch.float64) - aim.x.to(torch.float64)
+        return Outcome(
+            attack=attack,
+            norm=norm,
+            factor=factor,
+            idx=aim.idx,
+            certified=aim.certified,
+            bound=bound,
+            length=parse_norm(norm)(away),
+            counts=found,
+            verdict=verdict(found, aim.certified, settings.level),
+        )

@@ -1,0 +1,52 @@
+"""Projected gradient descent (Madry et al., 2018) by foolbox, in the coordinates of `apgd`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+
+from unicr.attack._base import Attack, Bounds, Targets, ball, library, per_input, quiet
+from unicr.norms import Norm
+
+
+@dataclass(frozen=True)
+class Pgd(Attack):
+    """Steps of a fixed size (a share of the radius) on the cross-entropy, from a random start.
+
+    In ℓ1 the steps are those of Tramèr and Boneh (2019), along the steepest coordinates only.
+    """
+
+    name: ClassVar[str] = "pgd"
+    differentiates: ClassVar[bool] = True
+    EFFORT: ClassVar[tuple[str, ...]] = ("iterations",)
+    iterations: int = 20
+    step: float = 0.1
+
+    def _directions(self, targets: Targets, norm: Norm, bounds: Bounds, seed: int) -> torch.Tensor:
+        shape, relative = ball(norm, targets.dim)
+        width = 2 * relative * per_input(bounds, targets.x)
+        fools = library("foolbox")
+        model = fools.PyTorchModel(
+            _Walk(targets, width).eval(), bounds=(0, 1), device=targets.x.device
+        )
+        kind = {"L1": "SparseL1DescentAttack", "L2": "L2PGD", "Linf": "LinfPGD"}[shape]
+        descent = getattr(fools.attacks, kind)(rel_stepsize=self.step, steps=self.iterations)
+        middle = torch.full_like(targets.x, 0.5)
+        with quiet():
+            z = descent.run(model, middle, targets.classes, epsilon=0.5)
+        return (z - 0.5) * width
+
+
+class _Walk(torch.nn.Module):
+    """The smoothed model in coordinates where each input is the middle of the unit cube."""
+
+    def __init__(self, targets: Targets, width: torch.Tensor) -> None:
+        super().__init__()
+        self._targets, self._width = targets, width
+
+    def forward(self, z: torch.Tensor) -> torch.Tensor:
+        moved = self._targets.moved((z - 0.5) * self._width)
+        log_probabilities: torch.Tensor = self._targets.model(moved)
+        return log_probabilities

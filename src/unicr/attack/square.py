@@ -1,0 +1,52 @@
+"""Square Attack (Andriushchenko et al., 2020): random squares, kept where they help."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+
+from unicr.attack._base import Attack, Bounds, Targets, ball, library, per_input, quiet
+from unicr.norms import Norm
+
+
+@dataclass(frozen=True)
+class Square(Attack):
+    """pyautoattack's search in the coordinates of `apgd`, over all queries.
+
+    The library stops an input at its first success; here every input goes on, since a success on
+    the samples of the attack is not yet one on fresh samples.
+    """
+
+    name: ClassVar[str] = "square"
+    images_only: ClassVar[bool] = True
+    EFFORT: ClassVar[tuple[str, ...]] = ("queries",)
+    queries: int = 300
+
+    def _directions(self, targets: Targets, norm: Norm, bounds: Bounds, seed: int) -> torch.Tensor:
+        shape, relative = ball(norm, targets.dim)
+        images = targets.x.view(len(targets), -1, *targets.x.shape[-2:])
+        width = 2 * relative * per_input(bounds, targets.x)
+
+        def delta(z: torch.Tensor) -> torch.Tensor:
+            return (z - 0.5).view(targets.x.shape) * width
+
+        def margin(z: torch.Tensor, _: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+            value = targets.margin(delta(z))
+            return torch.ones_like(value), value
+
+        search = library("pyautoattack.square").SquareAttack(
+            None,
+            norm=shape,
+            n_queries=self.queries,
+            eps=0.5,
+            seed=seed,
+            device=targets.x.device,
+        )
+        search.margin_and_loss = margin
+        middle = torch.full_like(images, 0.5)
+        with quiet():
+            search.init_hyperparam(middle)
+            _, z = search.attack_single_run(middle, targets.classes)
+        return delta(z)

@@ -1,0 +1,120 @@
+"""`unicr attack`: real attacks on the certified inputs of a run, at the radius and beyond it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
+
+from unicr.cli._options import MODEL, ModelOptions
+
+MISSED = 1
+
+
+def attack(
+    run: Path,
+    *,
+    attack: Annotated[list[str], Parameter(consume_multiple=True, negative="")],
+    norm: Annotated[list[str] | None, Parameter(consume_multiple=True, negative="")] = None,
+    factor: Annotated[list[float] | None, Parameter(consume_multiple=True, negative="")] = None,
+    max_: Annotated[int | None, Parameter(name="--max")] = None,
+    sound: Annotated[bool, Parameter(negative="")] = False,
+    clip: Annotated[bool, Parameter(negative="")] = False,
+    effort: float = 1.0,
+    samples: int = 32,
+    n: int = 1000,
+    level: float = 0.001,
+    seed: int = 0,
+    again: Annotated[bool, Parameter(negative="")] = False,
+    workers: int = 0,
+    ray: str | None = None,
+    batch: int = 1024,
+    format_: Annotated[Literal["markdown", "csv", "json"], Parameter(name="--format")] = "markdown",
+    model: str | None = None,
+    data: str | None = None,
+    split: Literal["test", "train"] = "test",
+    loading: ModelOptions = MODEL,
+) -> int:
+    """Attack every certified input of a run. Exit code 1 if a class changed within its radius.
+
+    A change counts when the votes show it significantly.
+    Outcomes are kept in RUN/attacks.sqlite: what was done with the same settings is not done again.
+
+    Parameters
+    ----------
+    run
+        The folder of the run.
+    attack
+        One or more of apgd, square, hopskipjump, wasserstein, pgd, procedural and gaussian.
+    norm
+        Norms of the run; all of them if left out.
+    factor
+        Multiples of the certified radius: --factor 1 1.5 3 if left out.
+    max_
+        Attack at most this many certified inputs.
+    sound
+        Attack the proved radius, also where the run claims the searched one.
+    clip
+        Keep perturbed inputs within [0, 1]; a certificate holds without that.
+    effort
+        Multiplies the steps, queries and tries of every attack.
+    samples
+        Noisy copies that an attack averages over.
+    n
+        Fresh samples that decide about the class of each perturbed input.
+    level
+        Significance level of a change of class.
+    seed
+        Seed of the attacks and of the judge's samples.
+    again
+        Throw stored outcomes of these attacks away and begin anew.
+    workers
+        Processes; 0 runs everything in this one.
+    ray
+        The address of a Ray cluster, or auto, to run there.
+    batch
+        Noisy inputs per forward pass.
+    format_
+        markdown, csv or json.
+    model
+        The model, where the one written in the run is not to be found.
+    data
+        The data, likewise.
+    split
+        Which part of the data, where it has both.
+    """
+    from unicr.attack import FACTORS, Settings, attack_run, defences, make
+    from unicr.data import load_dataset
+    from unicr.report.attack import Progress, defence_table, left_out
+    from unicr.runs import Store
+
+    settings = Settings(samples=samples, votes=n, level=level, seed=seed, clip=clip, sound=sound)
+    attacks = [make(name, effort) for name in dict.fromkeys(attack)]
+    with Store(run) as store:
+        manifest = store.manifest()
+    spec = model or manifest.get("model", "")
+    classifier = loading.load(spec)
+    dataset = load_dataset(data or manifest.get("data", ""), split=split)
+    with Progress() as progress:
+        outcomes, left = attack_run(
+            run,
+            classifier,
+            dataset,
+            attacks,
+            settings=settings,
+            norms=norm,
+            factors=factor or FACTORS,
+            limit=max_,
+            again=again,
+            batch=batch,
+            model_arguments=loading.arguments(spec),
+            workers=workers,
+            ray=ray,
+            on_task=progress.add,
+        )
+    found = defences(outcomes)
+    print(defence_table(found, format_))
+    print(left_out(left), file=sys.stderr)
+    return MISSED if any(one.changed and one.factor <= 1 for one in found) else 0
