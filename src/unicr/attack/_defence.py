@@ -56,6 +56,7 @@ def attack_run(
     model_arguments: dict[str, Any] | None = None,
     workers: int = 0,
     ray: str | None = None,
+    gpus: float = 0,
     on_task: Callable[[Task], None] | None = None,
 ) -> tuple[list[Outcome], Left]:
     """Attack the certified inputs of the run in `folder`; outcomes are stored beside it.
@@ -92,7 +93,7 @@ def attack_run(
         for attack in attacks:
             kept.begin(attack.name, {**attack.settings(), **asdict(settings)}, again=again)
         tasks = tasks_of(attacks, aims, goals, settings.samples, kept.outcomes())
-        for task, outcomes in execute(study, tasks, workers=workers, ray=ray):
+        for task, outcomes in execute(study, tasks, workers=workers, ray=ray, gpus=gpus):
             kept.add(outcomes)
             if on_task is not None:
                 on_task(task)

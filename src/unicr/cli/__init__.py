@@ -8,16 +8,25 @@ from cyclopts import App
 
 import unicr
 from unicr.cli import (
+    attack,
+    c_opt,
     certify,
     curve,
     data,
     demo,
+    explore,
     export,
+    guard,
+    i_opt,
     noise,
+    optimality,
+    paper,
     radius,
     recertify,
+    report,
     score,
     tightness,
+    train,
     verify,
 )
 from unicr.errors import UnicrError
@@ -30,7 +39,14 @@ app = App(
 )
 app.command(certify.certify)
 app.command(verify.verify)
+app.command(attack.attack)
 app.command(score.score)
+app.command(report.report)
+app.command(train.train)
+app.command(c_opt.c_opt)
+app.command(i_opt.i_opt)
+app.command(guard.guard)
+app.command(optimality.optimality)
 app.command(recertify.recertify)
 app.command(export.export)
 app.command(data.app)
@@ -38,6 +54,8 @@ app.command(noise.app)
 app.command(radius.radius)
 app.command(curve.curve)
 app.command(tightness.tightness)
+app.command(paper.paper)
+app.command(explore.explore)
 app.command(demo.demo)
 
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 Numbers = Annotated[list[float] | None, Parameter(consume_multiple=True, negative="")]
 Flag = Annotated[bool, Parameter(negative="")]
+RayAddress = Annotated[bool | str | None, Parameter(negative="")]
 
 
 @Parameter(name="*")
@@ -101,17 +102,20 @@ class PlaceOptions:
         Processes; 0 runs everything in this one. With --ray: how many actors (default: as many as
         the cluster has CPUs, or GPUs where --gpus is given).
     ray
-        Address of a Ray cluster: auto, HOST:PORT, ray://HOST:PORT, or local to start one here.
+        Address of a Ray cluster: auto (without a value), HOST:PORT, ray://HOST:PORT, or local to
+        start one here.
     gpus
         GPUs that each Ray worker reserves; may be a fraction.
-    chunk
-        The most samples of one task, with --workers or --ray.
     """
 
     workers: int = 0
-    ray: str | None = None
+    ray: RayAddress = None
     gpus: float = 0
-    chunk: int = 10_000
+
+    @property
+    def address(self) -> str | None:
+        """The cluster's address, None for this machine."""
+        return "auto" if self.ray is True else self.ray or None
 
 
 MODEL, DATA, PLACE = ModelOptions(), DataOptions(), PlaceOptions()

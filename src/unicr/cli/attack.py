@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from unicr.cli._options import MODEL, ModelOptions
+from unicr.cli._options import MODEL, PLACE, ModelOptions, PlaceOptions
 
 MISSED = 1
 
@@ -28,8 +28,7 @@ def attack(
     level: float = 0.001,
     seed: int = 0,
     again: Annotated[bool, Parameter(negative="")] = False,
-    workers: int = 0,
-    ray: str | None = None,
+    place: PlaceOptions = PLACE,
     batch: int = 1024,
     format_: Annotated[Literal["markdown", "csv", "json"], Parameter(name="--format")] = "markdown",
     model: str | None = None,
@@ -70,10 +69,6 @@ def attack(
         Seed of the attacks and of the judge's samples.
     again
         Throw stored outcomes of these attacks away and begin anew.
-    workers
-        Processes; 0 runs everything in this one.
-    ray
-        The address of a Ray cluster, or auto, to run there.
     batch
         Noisy inputs per forward pass.
     format_
@@ -110,8 +105,9 @@ def attack(
             again=again,
             batch=batch,
             model_arguments=loading.arguments(spec),
-            workers=workers,
-            ray=ray,
+            workers=place.workers,
+            ray=place.address,
+            gpus=place.gpus,
             on_task=progress.add,
         )
     found = defences(outcomes)

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
+from unicr.cli._options import PLACE, Numbers, PlaceOptions
+
 if TYPE_CHECKING:
     from unicr.optimize import Line, Result
 
-Numbers = Annotated[list[float] | None, Parameter(consume_multiple=True, negative="")]
 Words = Annotated[list[str] | None, Parameter(consume_multiple=True, negative="")]
 FAILED = 3
 
@@ -44,8 +45,7 @@ def c_opt(
     device: str = "cpu",
     mean: Numbers = None,
     std: Numbers = None,
-    workers: int = 0,
-    ray: str | None = None,
+    place: PlaceOptions = PLACE,
     search: Literal["grid", "optuna"] = "grid",
     trials: int = 30,
     range_: Annotated[
@@ -109,10 +109,6 @@ def c_opt(
         The networks are given (x - mean)/std, per channel; noise and radius stay in input space.
     std
         See mean.
-    workers
-        Processes side by side, one point each: take the number of cores. 0 runs all in this one.
-    ray
-        Address of a Ray cluster that does the points; "local" starts one here.
     search
         grid, or optuna (the extra unicr[optuna]) within --range, by the score in the first norm.
     trials
@@ -159,7 +155,14 @@ def c_opt(
         train_spec=train,
         test_spec=test,
     )
-    copt = COpt(settings, out, workers=workers, ray=ray, on_result=_announce)
+    copt = COpt(
+        settings,
+        out,
+        workers=place.workers,
+        ray=place.address,
+        gpus=place.gpus,
+        on_result=_announce,
+    )
     lines: list[Line]
     if search == "optuna":
         from unicr.optimize._optuna import optuna_search

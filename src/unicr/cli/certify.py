@@ -36,6 +36,7 @@ def certify(
     adaptive: Annotated[bool, Parameter(negative="")] = False,
     sound: Annotated[bool, Parameter(negative="")] = False,
     batch: int = 1000,
+    chunk: int = 10_000,
     skip: int = 1,
     max_: Annotated[int | None, Parameter(name="--max")] = None,
     seed: int = 0,
@@ -73,6 +74,8 @@ def certify(
         Claim the proved radius instead of the searched one.
     batch
         Samples per forward pass.
+    chunk
+        The most samples of one task, with --workers or --ray.
     skip
         Certify every skip-th input only.
     max_
@@ -116,9 +119,9 @@ def certify(
         limit=max_,
         batch=batch,
         workers=place.workers,
-        ray=place.ray,
+        ray=place.address,
         gpus=place.gpus,
-        chunk=place.chunk,
+        chunk=chunk,
         data_spec=data,
         model_arguments=loading.arguments(model),
     )

@@ -35,6 +35,7 @@ def i_opt(
     alpha: float = 0.001,
     sound: Annotated[bool, Parameter(negative="")] = False,
     batch: int = 1000,
+    chunk: int = 10_000,
     skip: int = 1,
     max_: Annotated[int | None, Parameter(name="--max")] = None,
     seed: int = 0,
@@ -79,6 +80,8 @@ def i_opt(
         Search and claim proved radii instead of searched ones.
     batch
         Samples per forward pass.
+    chunk
+        The most samples of one task, with --workers or --ray.
     skip
         Every skip-th input only.
     max_
@@ -114,9 +117,9 @@ def i_opt(
         limit=max_,
         batch=batch,
         workers=place.workers,
-        ray=place.ray,
+        ray=place.address,
         gpus=place.gpus,
-        chunk=place.chunk,
+        chunk=chunk,
         data_spec=data,
         model_arguments=loading.arguments(model),
     )

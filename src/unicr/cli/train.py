@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
+from unicr.cli._options import Numbers
+
 if TYPE_CHECKING:
     from unicr.optimize import Examples, Fitted, Training
-
-Numbers = Annotated[list[float] | None, Parameter(consume_multiple=True, negative="")]
 
 
 def train(

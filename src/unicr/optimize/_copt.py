@@ -214,10 +214,11 @@ class COpt:
         *,
         workers: int = 0,
         ray: str | None = None,
+        gpus: float = 0,
         on_result: Callable[[Result], None] | None = None,
     ) -> None:
         self.search, self.folder = search, folder
-        self.workers, self.ray, self.on_result = workers, ray, on_result
+        self.workers, self.ray, self.gpus, self.on_result = workers, ray, gpus, on_result
 
     def begin(self, what: Mapping[str, Any], *, resume: bool) -> None:
         """Write down the settings, `what` is searched included, or check those of an old search."""
@@ -269,7 +270,8 @@ class COpt:
 
     def _executed(self, todo: Sequence[Point]) -> Iterator[tuple[Point, dict[str, bytes] | None]]:
         if todo:
-            yield from execute(self._work(), todo, workers=self.workers, ray=self.ray)
+            work = self._work()
+            yield from execute(work, todo, workers=self.workers, ray=self.ray, gpus=self.gpus)
 
     def _work(self) -> PointWork:
         search = self.search

@@ -180,6 +180,7 @@ def conversations(
         noise=check_parses(job.noise),
         seed=job.seed,
         batch=job.batch,
+        digest=job.classifier.digest if sent else None,
     )
     with executor(work, workers=job.workers, ray=job.ray, gpus=job.gpus) as where:
         talks = Conversations(where, start, chunk=None if alone else job.chunk)

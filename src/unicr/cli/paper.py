@@ -1,0 +1,126 @@
+"""`unicr paper`: make the paper's tables and figures again, item by item."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from unicr.paper import Mode, Settings
+
+FAILED, MISSING, INTERRUPTED = 3, 4, 130
+VARIABLE = "UNICR_PAPER_DATA"
+
+
+def paper(
+    names: list[str] | None = None,
+    /,
+    *,
+    quick: Annotated[bool, Parameter(negative="")] = False,
+    full: Annotated[bool, Parameter(negative="")] = False,
+    out: Path = Path("paper-results"),
+    data_dir: Path | None = None,
+    again: Annotated[bool, Parameter(negative="")] = False,
+    seed: int = 0,
+    workers: int = 0,
+    set_: Annotated[list[str] | None, Parameter(name="--set", negative="")] = None,
+) -> int:
+    """Make items of the paper again; `list` (or nothing) prints them. What is done is skipped.
+
+    Exit code 3 if an item failed, 4 if one was skipped because its data is not there.
+
+    Parameters
+    ----------
+    names
+        Items, or ALL, or list.
+    quick
+        Small sizes: minutes for all.
+    full
+        The paper's numbers of images and samples.
+    out
+        Each item writes CSV, PNG, SVG, comparison.txt and item.json into a folder of its own here.
+    data_dir
+        Where datasets and weights lie; $UNICR_PAPER_DATA or ./data if left out.
+    again
+        Make items again that are done.
+    seed
+        Seed of everything random.
+    workers
+        Processes for certification runs; 0 runs everything in this one.
+    set_
+        Something that an item asks for, as NAME=VALUE; may be given several times.
+    """
+    from unicr.errors import SpecError
+    from unicr.paper import ITEMS, Settings, check_options, choose
+
+    if quick and full:
+        raise SpecError("give one of --quick and --full")
+    mode: Mode = "quick" if quick else "full" if full else "default"
+    options = _options(set_ or [])
+    check_options(options, ITEMS)
+    data = data_dir or Path(os.environ.get(VARIABLE) or "data")
+    settings = Settings(
+        out=out,
+        data=data,
+        mode=mode,
+        seed=seed,
+        workers=workers,
+        again=again,
+        options=options,
+    )
+    if not names or [name.lower() for name in names] == ["list"]:
+        _print_list(settings)
+        return 0
+    choose(names, ITEMS)
+    try:
+        return _run(names, settings)
+    except KeyboardInterrupt:
+        print(f"unicr: interrupted; what is done stays in {out}", file=sys.stderr)
+        return INTERRUPTED
+
+
+def _options(given: Sequence[str]) -> dict[str, str]:
+    from unicr.errors import SpecError
+
+    options = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not (name and equals and value):
+            raise SpecError(f"--set {text!r}: write NAME=VALUE")
+        options[name] = value
+    return options
+
+
+def _print_list(settings: Settings) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    from unicr.paper import ITEMS, state_of
+
+    table = Table(box=None, pad_edge=False)
+    for column in ("item", "in the paper", "what", "state"):
+        table.add_column(column)
+    for item in ITEMS.values():
+        table.add_row(item.name, item.source, item.title, state_of(item, settings))
+    Console().print(table)
+
+
+def _run(names: Sequence[str], settings: Settings) -> int:
+    from unicr.paper import ITEMS, choose, run_items
+
+    def log(text: str) -> None:
+        print(text, file=sys.stderr, flush=True)
+
+    states = set()
+    for outcome in run_items(choose(names, ITEMS), settings, log=log):
+        states.add(outcome.state)
+        print(f"{outcome.name}: {outcome.state}, {outcome.text}", flush=True)
+    if "failed" in states:
+        return FAILED
+    return MISSING if "missing data" in states else 0

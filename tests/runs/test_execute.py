@@ -1,0 +1,289 @@
+"""Executors: where work is done and how it is cut changes nothing; failures stay where they are."""
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from unicr import noise
+from unicr.classifier import load_classifier
+from unicr.data import Dataset, load_dataset
+from unicr.errors import CertifyError, RunError
+from unicr.runs import Executor, Job, Store, Work, certify_run, conversations, execute
+from unicr.runs._execute import Here, executor
+from unicr.runs._votes import Conversations, Failed, VoteWork, read_input
+from unicr.smoothing import (
+    Ask,
+    Certificate,
+    Counts,
+    Plan,
+    Radii,
+    SmoothedClassifier,
+    certification,
+    norms_of,
+)
+
+LAW = noise.gaussian(sigma=0.5)
+NORMS = norms_of([2, "inf"])
+MODEL = """
+import os
+
+def classify(batch):
+    level = float(batch[:, 1].mean())
+    if len(batch) > 2 and level > 500:
+        raise RuntimeError("the planted failure")
+    return (batch[:, 0] > 0).long()
+
+def killer(batch):
+    if float(batch[:, 1].mean()) > 500 and os.path.exists(FLAG):
+        os._exit(1)
+    return (batch[:, 0] > 0).long()
+"""
+
+
+def inputs(*bad: int, count: int = 8) -> Dataset:
+    """Random inputs; the models above stumble over the bad ones."""
+    x = np.random.default_rng(0).normal(size=(count, 6)).astype(np.float32)
+    x[list(bad), 1] = 1000
+    return load_dataset((x, (x[:, 0] > 0).astype(np.int64)))
+
+
+def job(folder: Path, name: str = "classify", **changes: Any) -> Job:
+    file = folder / "model.py"
+    file.write_text(f"FLAG = {str(folder / 'deadly')!r}\n{MODEL}")
+    arguments: dict[str, Any] = {"spec": f"{file}:{name}", "num_classes": 2}
+    settings: dict[str, Any] = {
+        "classifier": load_classifier(**arguments),
+        "data": inputs(),
+        "noise": LAW,
+        "norms": NORMS,
+        "plan": Plan(n=400),
+        "model_arguments": arguments,
+        **changes,
+    }
+    return Job(**settings)
+
+
+def results(job: Job, folder: Path) -> dict[int, Certificate | str | None]:
+    with certify_run(job, folder) as store:
+        return {row.idx: row.certificate or row.reason for row in store.rows()}
+
+
+def counted_by_hand(plan: Plan, data: Dataset) -> dict[int, Certificate]:
+    """The certificates of the plain conversation, without executors, chunks or stores."""
+    smoothed = SmoothedClassifier(load_classifier(first_coordinate, num_classes=2), LAW)
+    radii = Radii(LAW, NORMS, 6)
+    return {i: smoothed.certify_with(data[i][0], plan, radii, i) for i in range(len(data))}
+
+
+def first_coordinate(batch: torch.Tensor) -> torch.Tensor:
+    return (batch[:, 0] > 0).long()
+
+
+PLANS = [
+    Plan(n=400),
+    Plan(n=400, bound="both"),
+    Plan(n=2000, mode="target", target=0.3),
+    Plan(n=2000, mode="tolerance", tolerance=0.05),
+]
+
+
+@pytest.mark.parametrize("plan", PLANS, ids=lambda plan: f"{plan.mode}-{plan.bound}")
+@pytest.mark.parametrize("chunk", [7, 130, 10_000, None])
+def test_chunks_change_nothing(plan: Plan, chunk: int | None) -> None:
+    data = inputs()
+    work = VoteWork(
+        load_classifier(first_coordinate, num_classes=2), None, LAW.text, seed=0, batch=64
+    )
+    radii = Radii(LAW, NORMS, 6)
+    with Here(work) as where:
+        talks = Conversations(where, lambda _: certification(plan, radii), chunk=chunk)
+        found = {one.index: c for one, c, _ in talks.over(read_input(data, i) for i in range(8))}
+    assert found == counted_by_hand(plan, data)
+
+
+def test_processes_change_nothing_and_failures_stay_where_they_are(tmp_path: Path) -> None:
+    data = inputs(3, 5)
+    there = results(job(tmp_path, data=data, workers=2, chunk=37), tmp_path / "there")
+    assert there == results(job(tmp_path, data=data), tmp_path / "here")
+    right = counted_by_hand(Plan(n=400), inputs())
+    for index, result in there.items():
+        if index in (3, 5):
+            assert "the planted failure" in str(result)
+        else:
+            assert result == right[index]
+
+
+def test_early_stopping_over_a_process_is_the_same(tmp_path: Path) -> None:
+    plan = Plan(n=5000, mode="target", target=0.3)
+    there = results(job(tmp_path, plan=plan, workers=1, chunk=150), tmp_path / "there")
+    right = counted_by_hand(plan, inputs())
+    assert there == right
+    assert len({c.n for c in right.values()}) > 1
+
+
+def test_a_killed_worker_process_is_a_clear_error_and_the_run_goes_on(tmp_path: Path) -> None:
+    data, flag = inputs(7), tmp_path / "deadly"
+    flag.touch()
+    with pytest.raises(RunError, match=r"worker process was killed .* --resume"):
+        certify_run(job(tmp_path, "killer", data=data, workers=1, chunk=100), tmp_path / "run")
+    flag.unlink()
+    with Store(tmp_path / "run") as store:
+        assert 0 < len(store.done()) < 8
+    with certify_run(job(tmp_path, "killer", data=data), tmp_path / "run", resume=True) as store:
+        resumed = {row.idx: row.certificate for row in store.rows()}
+    assert resumed == counted_by_hand(Plan(n=400), data)
+
+
+def test_what_is_not_wanted_any_more_is_not_done() -> None:
+    """An input that fails at its first chunk does not cost its other ninety-nine."""
+    asked: list[float] = []
+
+    def stumbling(batch: torch.Tensor) -> torch.Tensor:
+        asked.append(float(batch[0, 1]))
+        if batch[0, 1] > 500:
+            raise RuntimeError("no")
+        return first_coordinate(batch)
+
+    work = VoteWork(load_classifier(stumbling, num_classes=2), None, LAW.text, seed=0, batch=10)
+    radii = Radii(LAW, NORMS, 6)
+    data = inputs(0, count=2)
+    with Here(work) as where:
+        talks = Conversations(where, lambda _: certification(Plan(n0=1000, n=400), radii), chunk=10)
+        found = {one.index: c for one, c, _ in talks.over(read_input(data, i) for i in range(2))}
+    assert isinstance(found[0], Failed)
+    assert found[1] == counted_by_hand(Plan(n0=1000, n=400), data)[1]
+    assert sum(level > 500 for level in asked) == 1
+
+
+def test_a_procedure_may_ask_for_nothing_for_the_input_itself_or_raise() -> None:
+    data = inputs(count=3)
+
+    def procedure(index: int) -> Any:
+        nothing: Counts = yield Ask(0, 0)
+        clean: Counts = yield Ask(1, 0, clean=True)
+        if index == 2:
+            raise CertifyError("the procedure gives up")
+        other: Counts = yield Ask(50, 7, noise.laplace(sigma=0.3))
+        return nothing.sum(), clean.tolist(), other.tolist()
+
+    classifier = load_classifier(first_coordinate, num_classes=2)
+    work = VoteWork(classifier, None, LAW.text, seed=5, batch=10)
+    with Here(work) as where:
+        talks = Conversations(where, lambda one: procedure(one.index), chunk=20)
+        found = {one.index: c for one, c, _ in talks.over(read_input(data, i) for i in range(3))}
+    laplace = SmoothedClassifier(classifier, noise.laplace(sigma=0.3), seed=5)
+    for index in (0, 1):
+        x = data[index][0]
+        votes = laplace.votes(x, 50, start=7, input_index=index).tolist()
+        clean = [int(x[0] <= 0), int(x[0] > 0)]
+        assert found[index] == (0, clean, votes)
+    assert found[2] == Failed("CertifyError: the procedure gives up")
+
+
+def test_inputs_that_cannot_be_read_are_failures(tmp_path: Path) -> None:
+    class Torn(Dataset):
+        def __getitem__(self, index: int) -> tuple[torch.Tensor, int]:
+            if index == 1:
+                raise OSError("the disk is gone")
+            return super().__getitem__(index)
+
+    whole = inputs(count=3)
+    torn = Torn.__new__(Torn)
+    torn.__dict__.update(whole.__dict__)
+    found = {
+        one.index: result
+        for one, result, _ in conversations(
+            job(tmp_path, data=torn),
+            range(3),
+            lambda _: certification(Plan(n=400), Radii(LAW, NORMS, 6)),
+        )
+    }
+    assert found[1] == Failed("unreadable: the disk is gone")
+    right = counted_by_hand(Plan(n=400), whole)
+    assert (found[0], found[2]) == (right[0], right[2])
+
+
+# any other work ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Squares:
+    """Squares numbers; says in which process, and dies or raises on demand."""
+
+    fault: str | None = None
+
+    def open(self) -> Callable[[int], tuple[int, int]]:
+        if self.fault == "open":
+            raise OSError("no such weights")
+        return self.square
+
+    def square(self, task: int) -> tuple[int, int]:
+        if task == 5 and self.fault == "raise":
+            raise ArithmeticError("five is too much")
+        time.sleep(0.001)
+        return task**2, os.getpid()
+
+
+def test_execute_gives_every_task_once() -> None:
+    here = list(execute(Squares(), range(20)))
+    assert here == [(i, (i * i, os.getpid())) for i in range(20)]
+    there = sorted(execute(Squares(), range(20), workers=1))
+    assert [(task, square) for task, (square, _) in there] == [(i, i * i) for i in range(20)]
+    assert os.getpid() not in {pid for _, (_, pid) in there}
+    assert list(execute(Squares(), [])) == []
+
+
+def test_what_a_task_raises_is_raised() -> None:
+    with pytest.raises(ArithmeticError, match="five"):
+        list(execute(Squares("raise"), range(9)))
+    with pytest.raises(ArithmeticError, match="five"):
+        list(execute(Squares("raise"), range(9), workers=1))
+
+
+def test_workers_that_cannot_start_say_why() -> None:
+    with pytest.raises(RunError, match="could not start: OSError: no such weights"):
+        list(execute(Squares("open"), range(3), workers=1))
+
+
+def test_work_that_cannot_be_sent_says_so() -> None:
+    work = VoteWork(load_classifier(lambda x: x), None, LAW.text, seed=0, batch=1)
+    with pytest.raises(RunError, match=r"cannot be sent .*file\.py:name"):
+        executor(work, workers=1)
+
+
+def test_a_worker_refuses_another_model(tmp_path: Path) -> None:
+    """A file that differs between machines must not mix two models in one run."""
+    file = tmp_path / "model.py"
+    file.write_text(MODEL)
+    arguments: dict[str, Any] = {"spec": f"{file}:classify"}
+    digest = load_classifier(**arguments).digest
+    work = VoteWork(None, arguments, LAW.text, seed=0, batch=1, digest=digest)
+    work.open()
+    file.write_text(MODEL.replace("> 0", "> 0.1"))
+    with pytest.raises(RunError, match="another model here"):
+        work.open()
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"), [({"workers": -1}, "workers=-1"), ({"gpus": 1}, "gpus=1.*Ray")], ids=str
+)
+def test_bad_settings(settings: dict[str, Any], words: str) -> None:
+    work: Work = Squares()
+    with pytest.raises(RunError, match=words):
+        executor(work, **settings)
+
+
+def test_an_executor_is_closed_by_its_block() -> None:
+    with executor(Squares()) as where:
+        assert isinstance(where, Executor)
+        where.submit(0, 3)
+        where.submit(1, 4)
+        assert where.withdraw({1, 7}) == {1}
+        assert where.finished() == [(0, (9, os.getpid()))]
