@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test test-all lint bench clean
+.PHONY: demo test test-all lint docs bench clean
 
 $(VENV)/.core: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -28,6 +28,9 @@ test: lint
 
 test-all: lint
 	$(BIN)/pytest -n 2 --dist worksteal
+
+docs: $(VENV)/.dev
+	$(BIN)/sphinx-build -W --keep-going -q -b html docs build/docs
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m bench

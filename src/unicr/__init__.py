@@ -11,12 +11,16 @@ from typing import Any
 __version__ = "0.1.0"
 
 _SUBMODULES = (
+    "attack",
     "classifier",
     "data",
     "errors",
+    "explore",
+    "guard",
     "metrics",
     "noise",
     "norms",
+    "optimize",
     "radius",
     "runs",
     "smoothing",

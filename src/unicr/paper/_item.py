@@ -1,0 +1,126 @@
+"""What an item of `unicr paper` is: one table or figure of the paper, made again.
+
+To add one, write a file `unicr/paper/my_item.py` and list its `ITEM` in `unicr/paper/__init__.py`:
+
+    def run(context: Context) -> Result:
+        images = load_dataset(str(context.file("cifar10_test.npz")))
+        runs = certify(images, context.sizes["inputs"], context.work / "sigma-0.5")  # resumable
+        table = Table(("norm", "accuracy"), [("1", 0.71), ("2", 0.68)])
+
+        def draw(axes: list[Axes]) -> None:
+            axes[0].plot(...)
+
+        return Result(
+            tables={"accuracy": table},
+            figures={"accuracy": Figure(draw)},
+            comparison=["l2 at 0.25: ours 68 %, the paper 70 % (Table 4)"],
+            remarks=["20 images of 10,000"],
+        )
+
+    ITEM = Item(
+        name="my-item",
+        title="what it shows",
+        source="Table 4",
+        run=run,
+        sizes={"quick": {"inputs": 5}, "default": {"inputs": 20}, "full": {"inputs": 10_000}},
+        needs=("cifar10_test.npz",),
+        options={"imagenet": "a folder in ImageNet format"},
+    )
+
+`run` computes and returns; it writes nothing except below `context.work`, where what an interrupted
+item left (a run of `certify_run`, a model) is found again by the next one with the same settings.
+Everything that decides the result stands in `sizes`, `context.seed` and `context.options`. A size
+that is smaller than the paper's is said in `remarks`; radii in a table are never rounded up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from unicr.errors import UnicrError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Mode = Literal["quick", "default", "full"]
+MODES: tuple[Mode, ...] = ("quick", "default", "full")
+
+
+class MissingDataError(UnicrError):
+    """A file that an item needs is not in the data folder, or an option is not given."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """One CSV file: a header and rows of texts and numbers, which are written in full."""
+
+    columns: tuple[str, ...]
+    rows: Sequence[Sequence[Any]]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One picture, saved as PNG and SVG: `draw` gets rows × columns axes, in reading order."""
+
+    draw: Callable[[list[Axes]], None]
+    rows: int = 1
+    columns: int = 1
+    width: float = 6.4
+    height: float = 4.2
+
+
+@dataclass(frozen=True)
+class Result:
+    """What an item gives back: files by name (without ending), and what to say about them."""
+
+    tables: Mapping[str, Table] = field(default_factory=dict)
+    figures: Mapping[str, Figure] = field(default_factory=dict)
+    comparison: Sequence[str] = ()
+    remarks: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Context:
+    """What an item may ask for while it runs."""
+
+    mode: Mode
+    sizes: Mapping[str, Any]
+    work: Path
+    data: Path
+    seed: int
+    workers: int
+    log: Callable[[str], None]
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    def file(self, name: str) -> Path:
+        """The file or folder `name` of the data folder; the item is skipped where it is absent."""
+        path = self.data / name
+        if not path.exists():
+            raise MissingDataError(f"needs {name}, which is not in {self.data} (--data-dir)")
+        return path
+
+    def option(self, name: str) -> str:
+        """The value of `--set name=value`; the item is skipped where it was not given."""
+        if name not in self.options:
+            raise MissingDataError(f"needs --set {name}=…")
+        return self.options[name]
+
+
+@dataclass(frozen=True)
+class Item:
+    """One table or figure of the paper. `source` says which; `sizes` what each mode computes.
+
+    `needs` are files of the data folder without which it cannot run. `options` are the names that
+    `--set` may give it, each with a word on what it is.
+    """
+
+    name: str
+    title: str
+    source: str
+    run: Callable[[Context], Result]
+    sizes: Mapping[Mode, Mapping[str, Any]]
+    needs: tuple[str, ...] = ()
+    options: Mapping[str, str] = field(default_factory=dict)

@@ -1,0 +1,117 @@
+"""ImageNet: certified accuracy at the paper's radii, for a folder and a model that the user gives.
+
+Neither images nor weights can be shipped; whatever `load_dataset` and `load_classifier` read will
+do: a folder with one sub-folder of images per class, or an .npz file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from unicr.errors import SpecError
+from unicr.paper import _versus
+from unicr.paper._item import Context, Item, Result
+from unicr.paper._versus import NORMS, Printed, Setup
+
+TABLE = "Table 5"
+RADII = (0.5, 1.0, 1.5, 2.0, 2.5)
+# Table 5 of the paper: Gaussian noise, then General Normal with I-OPT
+PRINTED = {
+    "1": Printed(
+        RADII, (58.8, 45.6, 34.6, 27.0, 0.0), (63.4, 49.6, 36.8, 29.6, 6.6), (1.0469, 1.1385)
+    ),
+    "2": Printed(
+        RADII, (58.8, 44.2, 34.0, 27.0, 0.0), (62.6, 49.0, 36.6, 28.6, 2.0), (1.0463, 1.0939)
+    ),
+    "inf": Printed(
+        (0.25 / 255, 0.5 / 255, 0.75 / 255, 1 / 255, 1.25 / 255),
+        (63.6, 52.4, 39.8, 34.2, 28.0),
+        (69.2, 57.4, 47.2, 38.2, 33.0),
+        (0.0027, 0.0031),
+    ),
+}
+OPTIONS = {
+    "folder": "images by class in sub-folders, or .npz",
+    "model": "as unicr certify --model takes it",
+    "weights": "a state dict for the model, if it needs one",
+    "mean": "per channel, 0.485,0.456,0.406",
+    "std": "per channel, 0.229,0.224,0.225",
+    "sigma": "of the fixed Gaussian noise, 0.5 if left out",
+}
+
+
+def run(context: Context) -> Result:
+    given = context.options
+    arguments: dict[str, Any] = {
+        "spec": context.option("model"),
+        "weights": given.get("weights"),
+        "mean": _numbers("mean", given.get("mean")),
+        "std": _numbers("std", given.get("std")),
+    }
+    (sigma,) = _numbers("sigma", given.get("sigma")) or (0.5,)
+    setup = Setup(arguments, context.option("folder"), sigma, batch=50)
+    pairs = _versus.compare(context, setup)
+    scores = {norm: pair.scores() for norm, pair in pairs.items()}
+    inputs = len(next(iter(pairs.values())).fixed)
+    return Result(
+        tables={
+            "accuracy": _versus.accuracy_table(scores, PRINTED),
+            "scores": _versus.score_table(scores, PRINTED),
+        },
+        figures={"accuracy": _versus.accuracy_figure(scores, PRINTED)},
+        comparison=_versus.lines(scores, PRINTED, TABLE),
+        remarks=[
+            f"{inputs} images of {setup.data}, model {arguments['spec']}, one σ = {sigma:g}; the "
+            "paper: 500 images, 1,000 samples, ResNet-50 and the best of σ = 0.25, 0.5 and 1",
+            _versus.sizes_text(context, "images at most, evenly spread"),
+        ],
+    )
+
+
+def _numbers(name: str, text: str | None) -> Sequence[float] | None:
+    """The numbers of an option, or None where it was not given."""
+    if text is None:
+        return None
+    try:
+        values = tuple(float(word) for word in text.split(","))
+    except ValueError:
+        raise SpecError(f"--set {name}={text}: numbers with commas between them") from None
+    if name == "sigma" and not (len(values) == 1 and values[0] > 0):
+        raise SpecError(f"--set sigma={text}: one number above 0")
+    return values
+
+
+ITEM = Item(
+    name="imagenet",
+    title="certified accuracy and robustness score on a folder in ImageNet format",
+    source=TABLE,
+    run=run,
+    sizes={
+        "quick": {
+            "inputs": 3,
+            "n0": 20,
+            "n": 50,
+            "norms": ("2", "inf"),
+            "sigma": (0.5, 2, 2),
+            "beta": (2, 2, 0.25),
+        },
+        "default": {
+            "inputs": 20,
+            "n0": 100,
+            "n": 400,
+            "norms": NORMS,
+            "sigma": (0.25, 4, 2**0.5),
+            "beta": (1.5, 2.5, 0.25),
+        },
+        "full": {
+            "inputs": 500,
+            "n0": 200,
+            "n": 1000,
+            "norms": NORMS,
+            "sigma": (0.25, 4, 2**0.25),
+            "beta": (1, 3, 0.25),
+        },
+    },
+    options=OPTIONS,
+)

@@ -1,0 +1,161 @@
+"""Run time of one radius against the size of the input, for the engines of this package."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from unicr.noise import parse
+from unicr.norms import parse_norm
+from unicr.paper._item import Context, Figure, Item, Result, Table
+from unicr.radius import MonteCarlo, RadiusCurve, certified_radius
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+SIZES = {"24×24": 576, "3×32×32": 3072, "3×224×224": 150_528}
+NOISE, P_A, PRINTED = "gennorm(beta=1.5, sigma=1)", 0.9, 10.0
+READS = 100_000
+ENGINES = ("composition", "Monte Carlo", "reading a curve")
+FIRST = "composition, first radius of the noise"
+OTHER = "laplace(sigma=1)"
+
+
+class Row(NamedTuple):
+    """One radius: time on the clock, and time that this process had a processor."""
+
+    engine: str
+    norm: str
+    input: str
+    dim: int
+    wall_seconds: float
+    cpu_seconds: float
+    radius: float
+
+
+def run(context: Context) -> Result:
+    law = parse(NOISE)
+    rows = []
+    for make in _engines(OTHER, "2", 4, context.sizes, 0).values():
+        make()  # libraries load and kernels compile: not the time of a radius
+    norm, name = context.sizes["norms"][0], context.sizes["inputs"][0]
+    first = _engines(NOISE, norm, SIZES[name], context.sizes, context.seed)[ENGINES[0]]
+    rows.append(Row(FIRST, norm, name, SIZES[name], *_timed(first)))
+    for norm in context.sizes["norms"]:
+        for name in context.sizes["inputs"]:
+            dim = SIZES[name]
+            for engine, make in _engines(NOISE, norm, dim, context.sizes, context.seed).items():
+                context.log(f"{engine}, l{norm}, {name}")
+                rows.append(Row(engine, norm, name, dim, *_timed(make)))
+            if context.sizes["curves"]:
+                context.log(f"a curve, l{norm}, {name}")
+                rows.append(_reading(RadiusCurve(law, norm, dim), norm, name))
+
+    def draw(axes: list[Axes]) -> None:
+        for one, norm in zip(axes, context.sizes["norms"], strict=True):
+            for engine in (*ENGINES, FIRST):
+                own = [row for row in rows if (row.engine, row.norm) == (engine, norm)]
+                if own:
+                    times = [row.cpu_seconds for row in own]
+                    one.plot([row.dim for row in own], times, "o-", label=engine)
+            one.axhline(PRINTED, color="grey", linestyle=":", label="the paper's 10 s (RTX 3080)")
+            one.set_xscale("log")
+            one.set_yscale("log")
+            one.set_xlabel("dimension of the input")
+            one.set_ylabel("CPU seconds per radius")
+            one.set_title(str(parse_norm(norm)))
+            one.legend()
+
+    sizes = context.sizes
+    panels = len(sizes["norms"])
+    return Result(
+        tables={"seconds": Table(Row._fields, rows)},
+        figures={"runtime": Figure(draw, columns=panels, width=5 * panels, height=4.2)},
+        comparison=_compare(rows),
+        remarks=[
+            f"{NOISE}, p_A = {P_A}; one thread of this machine's CPU, time of the processor (wall "
+            "time stands in the table); the paper: an RTX 3080 and its own code",
+            "the composition engine gives searched and proved radius; Monte Carlo is the paper's "
+            f"algorithm with {sizes['samples']} samples, {sizes['particles']} particles and "
+            f"{sizes['iterations']} iterations, and proves nothing",
+        ],
+    )
+
+
+def _reading(curve: RadiusCurve, norm: str, name: str) -> Row:
+    """The time of one radius where its curve is known: what every image after the first costs."""
+    curve(P_A)
+    wall, cpu, radius = _timed(lambda: float(curve([P_A] * READS)[0]))
+    return Row(ENGINES[2], norm, name, curve.dim, wall / READS, cpu / READS, radius)
+
+
+def _engines(
+    noise: str, norm: str, dim: int, sizes: Mapping[str, Any], seed: int
+) -> dict[str, Callable[[], float]]:
+    law = parse(noise)
+    settings = MonteCarlo(
+        samples=sizes["samples"],
+        particles=sizes["particles"],
+        iterations=sizes["iterations"],
+        search_samples=sizes["search_samples"],
+        seed=seed,
+        estimator="quantile",
+        confidence_method="none",
+        progress=False,
+    )
+
+    def composed() -> float:
+        return certified_radius(law, norm, dim, p_a=P_A, engine="numeric").searched
+
+    def sampled() -> float:
+        result = certified_radius(law, norm, dim, p_a=P_A, engine="montecarlo", montecarlo=settings)
+        return result.searched
+
+    return {ENGINES[0]: composed, ENGINES[1]: sampled}
+
+
+def _timed(make: Callable[[], float]) -> tuple[float, float, float]:
+    """(wall seconds, CPU seconds, value)."""
+    wall, cpu = time.perf_counter(), time.process_time()
+    value = make()
+    return time.perf_counter() - wall, time.process_time() - cpu, value
+
+
+def _compare(rows: list[Row]) -> list[str]:
+    """The slowest radius of each engine beside the paper's bound, and ratios of the engines."""
+    lines = []
+    for engine in ENGINES[:2]:
+        most = max((row for row in rows if row.engine == engine), key=lambda row: row.cpu_seconds)
+        lines.append(
+            f"{engine}: at most {most.cpu_seconds:.3g} CPU seconds (l{most.norm}, {most.input}); "
+            f"the paper: under {PRINTED:g} s on average"
+        )
+    first = next(row for row in rows if row.engine == FIRST)
+    lines.append(
+        f"{FIRST}, with what its proofs share from then on: {first.cpu_seconds:.3g} CPU seconds"
+    )
+    times = {(row.engine, row.norm, row.input): row.cpu_seconds for row in rows}
+    ratios = [
+        f"l{norm} {name} {times[ENGINES[1], norm, name] / seconds:.3g}"
+        for (engine, norm, name), seconds in times.items()
+        if engine == ENGINES[0]
+    ]
+    lines.append(f"Monte Carlo time / composition time: {', '.join(ratios)}")
+    return lines
+
+
+SMALL = {"samples": 1000, "particles": 4, "iterations": 2, "search_samples": 256}
+LARGE = {"samples": 1000, "particles": 24, "iterations": 20, "search_samples": None}
+NORMS = ("1", "2", "inf")
+ITEM = Item(
+    name="runtime",
+    title="run time of one radius against the input size",
+    source="Figure 11",
+    run=run,
+    sizes={
+        "quick": {"norms": ("2",), "inputs": ("24×24", "3×32×32"), "curves": False, **SMALL},
+        "default": {"norms": ("2",), "inputs": tuple(SIZES), "curves": False, **SMALL},
+        "full": {"norms": NORMS, "inputs": tuple(SIZES), "curves": True, **LARGE},
+    },
+)
