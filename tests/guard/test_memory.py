@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -45,16 +45,24 @@ def holds(norm: str, region: Stored, x: NDArray[np.float32]) -> bool:
 
 
 def assert_disjoint(norm: str, regions: list[Stored]) -> None:
-    """ρ ≥ reach + reach′ for every two regions of different classes, in exact arithmetic."""
+    """What is promised of two regions of different classes is disjoint, in exact arithmetic.
+
+    A promise is 4e-12 of the reach below it: that far a rounded distance may err.
+    """
+    promised = Metric(parse_norm(norm)).promised
     for i, (a, r, label) in enumerate(regions):
         for b, s, other in regions[:i]:
             if label != other:
                 assert np.any(a != b)
-                both = Fraction(r) + Fraction(s)
+                both = Fraction(promised(r)) + Fraction(promised(s))
                 assert exact(norm, a, b) >= (both * both if norm == "2" else both)
 
 
+LONE = [([0.0, 0.0, 2.4142654e-17], 0, 2.0), ([0.0, 0.0, 2.0], 1, 0.0)]  # 2 − 2e-17 rounds to 2
+
+
 @pytest.mark.parametrize("norm", ["1", "2", "inf"])
+@example(LONE, [])
 @given(events, st.lists(st.lists(coordinates, min_size=3, max_size=3), max_size=6))
 @settings(max_examples=60, deadline=None)
 def test_against_brute_force(
@@ -67,7 +75,6 @@ def test_against_brute_force(
             claimed = 0.0 if label < 0 else radius
             before = regions_of(store)
             inside = {region[2] for region in before if holds(norm, region, x)}
-            assert len(inside) <= 1
             answer = store.settle(x, certificate(label, claimed, norm=norm), 0)
             if inside and answer.source == "memory":
                 assert answer.label in inside
@@ -93,7 +100,7 @@ def test_against_brute_force(
                     assert found is not None
                     assert found.label == label
             if found is not None:
-                assert expected == {found.label}
+                assert found.label in expected
 
 
 def assert_largest(

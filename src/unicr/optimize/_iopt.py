@@ -33,6 +33,7 @@ from unicr.smoothing import (
 Method = Literal["compass", "hill"]
 CAUTION = 0.25  # a candidate's p_A is taken at this quantile: less is won by luck
 FIRST_STRIDE = 4
+HURDLE = 0.01  # what a compass step must promise to win: many looks find small gains by chance
 
 
 @dataclass(frozen=True)
@@ -185,14 +186,14 @@ class _Search:
     def best(self, norm: Norm) -> Procedure[Place]:
         """The best place found for one norm."""
         if self._settings.method == "hill":
-            return (yield from self._climb(norm, self._start, 1))
+            return (yield from self._climb(norm, self._start, 1, 0.0))
         place, stride = self._start, FIRST_STRIDE
         while stride >= 1:
-            place = yield from self._climb(norm, place, stride)
+            place = yield from self._climb(norm, place, stride, HURDLE)
             stride //= 2
         return place
 
-    def _climb(self, norm: Norm, place: Place, stride: int) -> Procedure[Place]:
+    def _climb(self, norm: Norm, place: Place, stride: int, hurdle: float) -> Procedure[Place]:
         """Algorithm 3: along each parameter a step up, else a step down; until nothing is won."""
         radius = yield from self.value(place, norm)
         improved = True
@@ -202,7 +203,7 @@ class _Search:
                 for step in (stride, -stride):
                     there = (*place[:axis], place[axis] + step, *place[axis + 1 :])
                     value = yield from self.value(there, norm)
-                    if value > radius:
+                    if value > radius * (1 + hurdle):
                         place, radius, improved = there, value, True
                         break
         return place
