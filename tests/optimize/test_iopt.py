@@ -230,6 +230,7 @@ def test_a_run_is_an_ordinary_run(tmp_path: Path) -> None:
         assert values["noise"] == rows[0].certificate.noise  # type: ignore[union-attr]
         (scores,) = load_scores([folder], None)[norm.text]
         assert scores.average_radius > 0
+        assert THIS_INPUT in scores.name
     workers = mnist_job(settings, norms, 6, workers=2, chunk=300)
     i_opt_run(workers, settings, tmp_path / "b")
     for name in ("l1", "linf"):

@@ -21,7 +21,7 @@ from unicr.metrics import Scores, accuracy_curve, envelope, robustness_score
 from unicr.noise import Noise
 from unicr.radius import round_down
 from unicr.report.plots import figure
-from unicr.runs import LogRow, Row, Store, read_log
+from unicr.runs import THIS_INPUT, LogRow, Row, Store, read_log
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -133,10 +133,17 @@ def load_scores(paths: Sequence[Path], norm: str | None) -> dict[str, list[Score
             manifest, rows = store.manifest(), list(store.rows())
         for text in manifest["norms"]:
             if wanted in (None, text):
-                name = f"{path.name} ({manifest['noise']})"
+                name = f"{path.name} ({_smoothed_with(manifest)})"
                 one = scores_of(rows, text, name, manifest["plan"]["alpha"])
                 groups.setdefault(text, []).append(one)
     return groups
+
+
+def _smoothed_with(manifest: dict[str, Any]) -> str:
+    """The noise of a run, or that every input has its own."""
+    if manifest.get("scope") == THIS_INPUT:
+        return f"{THIS_INPUT}, from {manifest['noise']}"
+    return str(manifest["noise"])
 
 
 def default_radii(runs: Sequence[Scores]) -> list[float]:
