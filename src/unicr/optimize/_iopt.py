@@ -77,10 +77,6 @@ class IOpt:
         )
 
 
-class NoNoise(CertifyError):
-    """No noise of the lattice votes for the class that is to be kept."""
-
-
 class Curves:
     """The radii of every noise of a lattice in some norms, made when first asked for."""
 
@@ -160,7 +156,7 @@ class _Search:
             if axis is None:
                 break
             place[axis] -= 1
-        raise NoNoise(
+        raise CertifyError(
             f"no noise in the range keeps the prediction {self._class}: allow a smaller sigma"
         )
 
