@@ -258,6 +258,8 @@ def test_resume_goes_on_and_refuses_another_search(tmp_path: Path) -> None:
     hill = IOpt(settings.lattice, method="hill")
     with pytest.raises(RunError, match="i_opt"):
         i_opt_run(mnist_job(hill, norms, 4), hill, tmp_path / "cut", resume=True)
+    with pytest.raises(RunError, match="scope"):
+        certify_run(mnist_job(settings, (l1,), 4), tmp_path / "cut/l1", resume=True)
     i_opt_run(mnist_job(settings, norms, 4), settings, tmp_path / "cut", resume=True)
     for name in ("l1", "l2"):
         assert rows_of(tmp_path / "whole" / name) == rows_of(tmp_path / "cut" / name)

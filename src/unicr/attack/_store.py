@@ -14,6 +14,7 @@ from typing import Any
 
 from unicr.attack._verdict import Verdict, agrees
 from unicr.errors import RunError
+from unicr.runs import changes
 
 FILE = "attacks.sqlite"
 
@@ -87,11 +88,9 @@ class AttackStore:
             self._db.execute("INSERT INTO settings VALUES (?, ?)", (attack, json.dumps(settings)))
             return
         old, new = json.loads(row[0]), json.loads(json.dumps(settings))
-        differing = sorted(k for k in {*old, *new} if old.get(k) != new.get(k))
-        if differing:
-            changes = "; ".join(f"{k}: {old.get(k)!r} there, {new.get(k)!r} now" for k in differing)
+        if differing := changes(old, new):
             raise RunError(
-                f"{self.path} has {attack} with other settings ({changes}): "
+                f"{self.path} has {attack} with other settings ({differing}): "
                 "use --again to throw those outcomes away"
             )
 

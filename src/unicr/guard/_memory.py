@@ -33,6 +33,7 @@ from numpy.typing import NDArray
 from unicr.errors import CertifyError, RunError
 from unicr.guard._metric import Floats, Metric
 from unicr.norms import Norm
+from unicr.runs import changes
 from unicr.smoothing import Certificate, NormRadius
 
 FORMAT = 1
@@ -229,9 +230,7 @@ class Memory:
         kept = old.pop(SEED, None)
         if seed is not None and seed != kept:
             raise RunError(f"the memory {self.path} has another seed than {seed}: leave it out")
-        differing = sorted(k for k in {*old, *wanted} if old.get(k) != wanted.get(k))
-        if differing:
-            says = "; ".join(f"{k}: {old.get(k)!r} there, {wanted.get(k)!r} now" for k in differing)
+        if says := changes(old, wanted):
             raise RunError(f"the memory {self.path} is for something else ({says}): use another")
         return int(kept)
 

@@ -35,6 +35,7 @@ from unicr.errors import DataError, RunError, UnicrError
 from unicr.files import load_object
 from unicr.noise import Noise, parse
 from unicr.noise._spec import check_parses
+from unicr.runs import changes
 
 WEIGHTS, SETTINGS, CHECKPOINT = "model.safetensors", "train.json", "checkpoint.pt"
 HIDDEN = (512, 256)
@@ -470,10 +471,8 @@ def _begin(folder: Path, values: dict[str, Any], resume: bool) -> None:
 
 def refuse_changes(folder: Path, old: dict[str, Any], new: dict[str, Any]) -> None:
     """RunError that names each setting in which a folder and its resumption differ."""
-    differing = sorted(k for k in {*old, *new} - FREE if old.get(k) != new.get(k))
-    if differing:
-        changes = "; ".join(f"{k}: {old.get(k)!r} there, {new.get(k)!r} now" for k in differing)
-        raise RunError(f"cannot resume {folder} with other settings ({changes})")
+    if differing := changes(old, new, FREE):
+        raise RunError(f"cannot resume {folder} with other settings ({differing})")
 
 
 def _read_checkpoint(path: Path) -> dict[str, Any]:

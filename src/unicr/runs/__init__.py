@@ -4,7 +4,7 @@ from unicr.runs._certify import Job, begin, certify_run, conversations, prepare,
 from unicr.runs._execute import Executor, Work, execute
 from unicr.runs._export import export, floor_decimal, tsv_lines
 from unicr.runs._logs import LogRow, check_gaussian, read_log, recertify
-from unicr.runs._store import EVERY_INPUT, THIS_INPUT, Row, Store
+from unicr.runs._store import EVERY_INPUT, THIS_INPUT, Row, Store, changes
 from unicr.runs._verify import Problem, noise_of, replay, verify
 from unicr.runs._votes import Failed, Input
 
@@ -22,6 +22,7 @@ __all__ = [
     "Work",
     "begin",
     "certify_run",
+    "changes",
     "check_gaussian",
     "conversations",
     "execute",

@@ -21,7 +21,7 @@ from unicr.noise import Noise
 from unicr.noise._spec import check_parses
 from unicr.norms import Norm
 from unicr.runs._execute import executor
-from unicr.runs._store import Row, Store
+from unicr.runs._store import Row, Store, changes
 from unicr.runs._votes import CHUNK, Conversations, Failed, Input, VoteWork, read_input
 from unicr.smoothing import Certificate, Plan, Procedure, Radii, certification
 
@@ -146,10 +146,8 @@ def begin(store: Store, manifest: dict[str, Any], indices: list[int], resume: bo
         return indices
     if not resume:
         raise RunError(f"{folder} already holds a run: use --resume, or another folder")
-    differing = sorted(k for k in manifest if k not in FREE and old.get(k) != manifest[k])
-    if differing:
-        changes = "; ".join(f"{k}: {old.get(k)!r} there, {manifest[k]!r} now" for k in differing)
-        raise RunError(f"cannot resume {folder} with other settings ({changes})")
+    if differing := changes(old, manifest, FREE):
+        raise RunError(f"cannot resume {folder} with other settings ({differing})")
     done = store.done()
     return [i for i in indices if i not in done]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -38,6 +38,14 @@ CREATE TABLE IF NOT EXISTS results (
     noise TEXT
 );
 """
+
+
+def changes(
+    old: Mapping[str, Any], new: Mapping[str, Any], free: frozenset[str] = frozenset()
+) -> str:
+    """What differs between the settings of a folder and those given now; "" where nothing does."""
+    differing = sorted(k for k in {*old, *new} - free if old.get(k) != new.get(k))
+    return "; ".join(f"{k}: {old.get(k)!r} there, {new.get(k)!r} now" for k in differing)
 
 
 @dataclass(frozen=True)
