@@ -13,7 +13,7 @@ import unicr
 ROOT = Path(unicr.__file__).parent
 LAYERS = (
     {"errors"},
-    {"files", "extras"},
+    {"files", "extras", "values"},
     {"noise"},
     {"norms"},
     {"metrics"},
@@ -61,3 +61,24 @@ def test_imports_point_one_way(part: str) -> None:
             above = {other for other in imported(path) if other != part}
             wrong = {other for other in above if RANK[other] >= RANK[part]}
             assert not wrong, f"{path.relative_to(ROOT)} imports {sorted(wrong)}"
+
+
+def private(path: Path, part: str) -> Iterator[str]:
+    """Another part's underscore modules and names that a file imports."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("unicr."):
+            names = (node.module or "").split(".")[1:]
+            if names[0] != part:
+                hidden = any(name.startswith("_") for name in names[1:])
+                hidden |= any(alias.name.startswith("_") for alias in node.names)
+                if hidden:
+                    yield f"{node.module}: {[alias.name for alias in node.names]}"
+
+
+@pytest.mark.parametrize("part", sorted(RANK))
+def test_underscores_stay_at_home(part: str) -> None:
+    """What a package lends to others stands in its `__init__` or in its `internal` module."""
+    for path in MODULES:
+        if path.relative_to(ROOT).parts[0].removesuffix(".py") == part:
+            found = list(private(path, part))
+            assert not found, f"{path.relative_to(ROOT)} imports {found}"

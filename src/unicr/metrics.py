@@ -10,7 +10,7 @@ import numpy as np
 from scipy import special
 
 from unicr.errors import UnicrError
-from unicr.noise._base import Array
+from unicr.values import Array
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from unicr.errors import SpecError
-from unicr.noise._base import number
+from unicr.values import number
 
 
 @dataclass(frozen=True, order=True)

@@ -10,9 +10,9 @@ import pytest
 import torch
 
 from unicr import noise
-from unicr.noise._base import Array
 from unicr.norms import Norm
 from unicr.radius._swarm import Swarm, starting_directions, swarm, unit_rows, weak_directions
+from unicr.values import Array
 
 DIM = 6
 WEIGHTS = torch.linspace(1, 3, DIM, dtype=torch.float64)

@@ -11,9 +11,9 @@ from scipy import special
 
 from unicr.errors import RadiusError
 from unicr.noise import Spherical, SphericalNoise, ball, spherical_exp, spherical_gg
-from unicr.noise._base import Array
 from unicr.tradeoff._base import Lines
 from unicr.tradeoff._spherical import spherical_tradeoff
+from unicr.values import Array
 
 ALPHA = np.array([0.4, 0.1, 0.01, 1e-3])
 SAMPLES = 120_000

@@ -17,8 +17,7 @@ from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
 from unicr.classifier import Classifier, Denoised, ModuleClassifier, Normalised
-from unicr.classifier._base import labels_of
-from unicr.classifier._module import evaluating
+from unicr.classifier.internal import evaluating, labels_of
 from unicr.errors import ModelError
 from unicr.noise import Noise
 

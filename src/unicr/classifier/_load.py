@@ -20,7 +20,7 @@ from unicr.classifier._onnx import OnnxClassifier
 from unicr.classifier._sklearn import SklearnClassifier, load_estimator
 from unicr.classifier._weights import load_weights, read_weights
 from unicr.classifier._wrap import Normalised
-from unicr.data._load import builtin_file
+from unicr.data.internal import builtin_file
 from unicr.errors import ModelError
 from unicr.files import load_object
 
@@ -56,7 +56,7 @@ def load_classifier(
     `num_classes` is only needed where neither the model nor its output tells it. Without `device`
     a module in memory stays where it is and all else runs on the CPU.
     """
-    place = _usable("cpu" if device is None else device)
+    place = usable("cpu" if device is None else device)
     file = None if weights is None else Path(weights).expanduser()
     if file is not None and not file.is_file():
         raise ModelError(f"no weights file {weights}")
@@ -75,7 +75,7 @@ def load_classifier(
     return classifier
 
 
-def _usable(device: str | torch.device) -> torch.device:
+def usable(device: str | torch.device) -> torch.device:
     try:
         place = torch.device(device)
         torch.empty(0, device=place)

@@ -165,7 +165,7 @@ def c_opt(
     )
     lines: list[Line]
     if search == "optuna":
-        from unicr.optimize._optuna import optuna_search
+        from unicr.optimize.internal import optuna_search
 
         lines = optuna_search(copt, kind, ranges, trials=trials, resume=resume)
     else:

@@ -12,7 +12,7 @@ from cyclopts import Parameter
 from unicr.errors import UnicrError
 
 if TYPE_CHECKING:
-    from unicr.optimize._optimality import Comparison
+    from unicr.optimize.internal import Comparison
     from unicr.report.optimality import Group, RunInputs
 
 DEFAULT_PA = (0.6, 0.9, 0.99, 0.999)
@@ -60,8 +60,8 @@ def optimality(
         Also draw the radius against p_A, a row for each family and a column for each norm.
     """
     from unicr.norms import parse_norm
-    from unicr.optimize._optimality import validate, validate_average
-    from unicr.radius._progress import Meter
+    from unicr.optimize.internal import validate, validate_average
+    from unicr.radius.internal import Meter
     from unicr.report.optimality import NOTE, draw_gallery, optimality_table, read_run
 
     if run is not None and pa is not None:
@@ -126,7 +126,7 @@ def _groups(
 ) -> list[Group]:
     """One group for each family, one for the noises that were named by themselves."""
     from unicr.noise import parse
-    from unicr.optimize._optimality import at_sigma, gallery
+    from unicr.optimize.internal import at_sigma, gallery
     from unicr.report.optimality import Group
 
     if families is None:

@@ -45,8 +45,8 @@ def tightness(
     from unicr.noise import parse
     from unicr.norms import parse_norm
     from unicr.radius import round_down
-    from unicr.radius._radius import check_dimension
     from unicr.radius.formulas import FORMULAS, load_formula
+    from unicr.radius.internal import check_dimension
     from unicr.radius.tightness import validate
 
     console = Console()

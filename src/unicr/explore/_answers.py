@@ -21,11 +21,11 @@ from scipy import special
 from unicr.errors import NoiseError, SpecError
 from unicr.explore._expression import FUNCTIONS, KINDS, Kind, parse_expression
 from unicr.noise import FAMILIES, IID, SphericalNoise, Tabulated, from_density
-from unicr.noise._base import Array, number
-from unicr.noise._quadrature._logdensity import HINT
+from unicr.noise.internal import HINT
 from unicr.norms import Norm, parse_norm
 from unicr.radius import Radius, certified_radius, round_down
-from unicr.radius._curve import _from_below as from_below
+from unicr.radius.internal import from_below
+from unicr.values import Array, number
 
 Query = Mapping[str, str]
 Answer = dict[str, Any]

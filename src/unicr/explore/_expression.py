@@ -18,7 +18,7 @@ import numpy as np
 from scipy import special
 
 from unicr.errors import SpecError
-from unicr.noise._base import Array
+from unicr.values import Array
 
 Kind = Literal["density", "log-density"]
 KINDS = ("density", "log-density")

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from unicr.errors import NoiseError
-from unicr.noise._base import IID, Array, Facts, Noise, number
+from unicr.noise._base import IID, Facts, Noise
+from unicr.values import Array, number
 
 if TYPE_CHECKING:
     import torch

@@ -13,17 +13,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast, final
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from unicr.errors import NoiseError
+from unicr.values import Array, number
 
 if TYPE_CHECKING:
     import torch
 
     from unicr.noise._sampling import InverseTable
     from unicr.noise._truncated import Truncated
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -41,12 +40,6 @@ class Facts:
     finite_variance: bool
     unimodal: bool = True
     source: Literal["analytic", "declared", "checked"] = "analytic"
-
-
-def number(value: float) -> str:
-    """The shortest text that reads back as the same float: 1.0 is '1', 0.5 is '0.5'."""
-    text = repr(float(value))
-    return text.removesuffix(".0")
 
 
 def positive(name: str, value: float) -> float:

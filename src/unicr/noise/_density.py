@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from unicr.errors import NoiseError
-from unicr.noise._base import IID, Array, Facts, number, positive
+from unicr.noise._base import IID, Facts, positive
 from unicr.noise._quadrature import TabulatedDensity
+from unicr.values import Array, number
 
 if TYPE_CHECKING:
     import torch

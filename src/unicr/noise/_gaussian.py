@@ -7,7 +7,8 @@ from typing import Any
 
 from scipy import special
 
-from unicr.noise._base import Array, Facts, Family
+from unicr.noise._base import Facts, Family
+from unicr.values import Array
 
 
 class Gaussian(Family):

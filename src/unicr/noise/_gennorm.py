@@ -9,7 +9,8 @@ import numpy as np
 from scipy import special
 
 from unicr.errors import NoiseError
-from unicr.noise._base import Array, Facts, Family, positive
+from unicr.noise._base import Facts, Family, positive
+from unicr.values import Array
 
 
 class GeneralNormal(Family):

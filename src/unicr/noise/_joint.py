@@ -8,7 +8,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Self
 
 from unicr.errors import NoiseError
-from unicr.noise._base import Facts, Noise, dimension, number
+from unicr.noise._base import Facts, Noise, dimension
+from unicr.values import number
 
 if TYPE_CHECKING:
     import torch

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from unicr.noise._base import Array, Facts, Family, fraction
+from unicr.noise._base import Facts, Family, fraction
 from unicr.noise._invert import invert_tail
+from unicr.values import Array
 
 
 class LaplaceGauss(Family):

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from unicr.noise._base import Array, Facts, Family, positive
+from unicr.noise._base import Facts, Family, positive
+from unicr.values import Array
 
 
 class Pareto(Family):

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from unicr.errors import NoiseError
-from unicr.noise._base import Array
 from unicr.noise._quadrature import TabulatedDensity
 from unicr.noise._quadrature._logdensity import LogDensity
+from unicr.values import Array
 
 _FLATTEST = 0.02  # least power of r by which the mass near the centre must vanish
 _HEAVIEST = -0.05  # greatest power of r by which the mass far out may vanish

@@ -18,9 +18,10 @@ from numpy.typing import ArrayLike
 from scipy import special
 
 from unicr.errors import NoiseError
-from unicr.noise._base import Array, Facts, Noise, dimension, number, positive
+from unicr.noise._base import Facts, Noise, dimension, positive
 from unicr.noise._gaussian import Gaussian
 from unicr.noise._radius import RadiusLaw
+from unicr.values import Array, number
 
 if TYPE_CHECKING:
     import torch

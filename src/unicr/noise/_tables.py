@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike
 from unicr.noise._sampling import InverseTable
 
 if TYPE_CHECKING:
-    from unicr.noise._base import IID, Array
+    from unicr.noise._base import IID
+    from unicr.values import Array
 
 
 class Law(Protocol):

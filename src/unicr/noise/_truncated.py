@@ -7,9 +7,10 @@ from dataclasses import replace
 from typing import Any, Self
 
 from unicr.errors import NoiseError
-from unicr.noise._base import IID, number
+from unicr.noise._base import IID
 from unicr.noise._density import Tabulated
 from unicr.noise._quadrature import TabulatedDensity
+from unicr.values import number
 
 
 class Truncated(Tabulated):

@@ -23,12 +23,11 @@ from numpy.typing import NDArray
 import unicr
 from unicr.classifier import load_classifier
 from unicr.data import Dataset
-from unicr.data._dataset import from_arrays
+from unicr.data.internal import from_arrays
 from unicr.errors import DataError, RunError, UnicrError
 from unicr.metrics import Scores, robustness_score
 from unicr.noise import Noise, parse
-from unicr.noise._base import number
-from unicr.noise._spec import check_parses
+from unicr.noise.internal import check_parses
 from unicr.norms import Norm
 from unicr.optimize._train import (
     WEIGHTS,
@@ -44,6 +43,7 @@ from unicr.optimize._train import (
 )
 from unicr.runs import Job, Row, Store, certify_run, execute
 from unicr.smoothing import Plan, Radii
+from unicr.values import number
 
 SETTINGS = "c-opt.json"
 Shape = tuple[tuple[str, float], ...]

@@ -14,8 +14,7 @@ from typing import Any
 
 from unicr.errors import NoiseError, SpecError
 from unicr.noise import FAMILIES, Noise, parse
-from unicr.noise._ends import ENDS, plainest
-from unicr.noise._spec import check_parses
+from unicr.noise.internal import ENDS, check_parses, plainest
 
 SIGMA = "sigma"
 Place = tuple[int, ...]  # steps from the start, along each axis

@@ -19,9 +19,10 @@ from unicr.noise import (
     FAMILIES,
     Noise,
 )
-from unicr.noise._base import Array, number, positive
+from unicr.noise.internal import positive
 from unicr.norms import Norm
 from unicr.radius import RadiusCurve, certified_radius
+from unicr.values import Array, number
 
 Verdict = Literal["proved", "tied", "open", "none"]
 Report = Callable[[str, float], None]

@@ -26,15 +26,14 @@ from torch import nn
 
 import unicr
 from unicr.classifier import Normalised, load_classifier
-from unicr.classifier._load import RESNETS, _usable
-from unicr.classifier._weights import read_weights
+from unicr.classifier.internal import RESNETS, read_weights, usable
 from unicr.classifier.mlp import MLP
 from unicr.classifier.resnet import ResNet
 from unicr.data import Dataset
 from unicr.errors import DataError, RunError, UnicrError
 from unicr.files import load_object
 from unicr.noise import Noise, parse
-from unicr.noise._spec import check_parses
+from unicr.noise.internal import check_parses
 from unicr.runs import changes
 
 WEIGHTS, SETTINGS, CHECKPOINT = "model.safetensors", "train.json", "checkpoint.pt"
@@ -228,7 +227,7 @@ class Trainer:
 
     def __init__(self, examples: Examples, settings: Training) -> None:
         self.examples, self.settings = examples, settings
-        self.device = _usable(settings.device)
+        self.device = usable(settings.device)
         self.noise: Noise | None = None if settings.noise is None else parse(settings.noise)
         with _seeded(_stream("weights", settings.seed)):
             self.module = build(settings.arch, examples.shape, examples.num_classes)

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 from unicr.noise import IID, parse
 from unicr.norms import Norm, l1, l2, linf, parse_norm
 from unicr.radius import RadiusCurve
-from unicr.radius._direction import search
-from unicr.radius._proofs import start_guess
+from unicr.radius.internal import search, start_guess
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -79,7 +79,7 @@ def network(context: Context) -> dict[str, Any]:
     """The arguments of `load_classifier`: the file's network without the layer that normalises."""
     from safetensors.torch import save_file
 
-    from unicr.classifier._weights import read_weights
+    from unicr.classifier.internal import read_weights
 
     tensors = read_weights(context.file(WEIGHTS))
     plain = {

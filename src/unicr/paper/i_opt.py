@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from unicr.noise._base import Array
 from unicr.paper._item import Context, Figure, Item, Result, Table
 from unicr.paper._versus import NORMS, Pair, Setup, compare, sizes_text
 from unicr.radius import round_down
+from unicr.values import Array
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

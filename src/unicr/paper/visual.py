@@ -15,7 +15,7 @@ from unicr.radius import round_down
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from unicr.noise._base import IID
+    from unicr.noise import IID
 
 FIGURE = "Figure 14"
 PRINTED = ((1.24, 1.48), (0.35, 1.30))  # radii before and after that the paper's text prints
@@ -87,8 +87,7 @@ def _of(context: Context, name: str) -> Context:
 
 
 def _best(name: str, pair: Pair, data: Any, sigma: float) -> Example:
-    from unicr.noise import Gaussian, parse
-    from unicr.noise._base import IID
+    from unicr.noise import IID, Gaussian, parse
 
     def gain(i: int) -> float:
         if not (pair.fixed[i].correct and pair.chosen[i].correct):

@@ -9,7 +9,8 @@
 from unicr.radius._curve import RadiusCurve
 from unicr.radius._montecarlo import MonteCarlo
 from unicr.radius._radius import certified_radius
-from unicr.radius._result import Radius, round_down
+from unicr.radius._result import Radius
 from unicr.radius._spectrum import Spectrum
+from unicr.values import round_down
 
 __all__ = ["MonteCarlo", "Radius", "RadiusCurve", "Spectrum", "certified_radius", "round_down"]

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from unicr.noise._base import Array
+from unicr.values import Array
 
 VERSION = 1
 VARIABLE = "UNICR_CACHE_DIR"

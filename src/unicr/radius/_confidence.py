@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 import numpy as np
 from scipy import special
 
-from unicr.noise._base import Array
 from unicr.radius._logratio import LogRatios
+from unicr.values import Array
 
 if TYPE_CHECKING:
     import torch

@@ -16,8 +16,7 @@ from scipy import special
 
 from unicr.errors import RadiusError
 from unicr.noise import IID, Gaussian, Noise, SphericalNoise
-from unicr.noise._base import Array
-from unicr.noise._ends import plainest
+from unicr.noise.internal import plainest
 from unicr.norms import Norm, parse_norm
 from unicr.radius._boundary import first_root, margin, start_margin
 from unicr.radius._cache import cached
@@ -26,7 +25,8 @@ from unicr.radius._proofs import best_proof, from_l2, quadrature_is_sound
 from unicr.radius._radius import check_dimension
 from unicr.radius._spectrum import Spectrum
 from unicr.tradeoff import TradeOff, shifted
-from unicr.tradeoff._spherical import spherical_tradeoff
+from unicr.tradeoff.internal import spherical_tradeoff
+from unicr.values import Array
 
 NODES = 64
 LAST = 1e-11  # 1 − p_A of the last node
@@ -93,13 +93,13 @@ class _Shape:
 
     @cached_property
     def searched_table(self) -> _Table:
-        return _Table(self._exact or _from_below(*self.searched), self.unit.facts.bounded)
+        return _Table(self._exact or from_below(*self.searched), self.unit.facts.bounded)
 
     @cached_property
     def proved_table(self) -> _Table:
         if self.proved is self.searched:
             return self.searched_table
-        proved, searched = _from_below(*self.proved), _from_below(*self.searched)
+        proved, searched = from_below(*self.proved), from_below(*self.searched)
         lower = lambda alpha: np.minimum(proved(alpha), searched(alpha))  # noqa: E731
         return _Table(lower, self.unit.facts.bounded)
 
@@ -240,7 +240,7 @@ def _nodes(alpha_at: Callable[[float], float], last: float) -> tuple[Array, Arra
             known[r] = alpha_at(r)
 
 
-def _from_below(alpha: Array, radius: Array) -> Callable[[Array], Array]:
+def from_below(alpha: Array, radius: Array) -> Callable[[Array], Array]:
     """A function of 1 − p below the curve through the nodes, by chords and neighbours' chords.
 
     In y = Φ⁻¹(p) the curve is nearly straight. Where it bends down a chord lies below it; where it

@@ -15,8 +15,8 @@ import numpy as np
 from scipy import special
 
 from unicr.noise import IID
-from unicr.noise._base import Array
-from unicr.tradeoff._ratio import interval_mass
+from unicr.tradeoff.internal import interval_mass
+from unicr.values import Array
 
 SMALLEST = 1e-16
 

@@ -14,10 +14,10 @@ import numpy as np
 from scipy import special
 
 from unicr.noise import IID
-from unicr.noise._base import Array
 from unicr.radius._gaussian_law import HalfLaws, gaussian_hockey_stick, half_laws, nodes
 from unicr.radius._gaussian_shift import HIGHEST, proved_lp
 from unicr.radius._gaussian_slack import SlackTable, slack_table
+from unicr.values import Array
 
 __all__ = ["proved_l2", "proved_lp"]
 

@@ -13,7 +13,7 @@ import numpy as np
 from scipy import special
 
 from unicr.noise import IID
-from unicr.noise._base import Array
+from unicr.values import Array
 
 
 @dataclass(frozen=True, eq=False)

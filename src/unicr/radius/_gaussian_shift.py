@@ -15,8 +15,8 @@ import numpy as np
 from scipy import special
 
 from unicr.noise import IID
-from unicr.noise._base import Array
 from unicr.radius._gaussian_law import half_laws, nodes
+from unicr.values import Array
 
 DEEPEST = 8.5
 TAIL = 2e-17

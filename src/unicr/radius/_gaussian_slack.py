@@ -43,9 +43,9 @@ from numpy.polynomial import chebyshev
 from scipy import special
 
 from unicr.noise import IID
-from unicr.noise._base import Array
 from unicr.radius._gaussian_law import HalfLaws, gaussian_hockey_stick, half_laws, nodes
 from unicr.radius._gaussian_shift import SteepestShift, steepest_shift
+from unicr.values import Array
 
 SMOOTHINGS = np.array([0.02, 0.035, 0.06, 0.09, 0.13, 0.18, 0.25, 0.35, 0.5, 0.7, 1.0, 1.4])
 EXCESS = np.array([1.0, 1.015, 1.035, 1.06, 1.09, 1.12, 1.16, 1.22, 1.3, 1.5, 2.0])

@@ -15,7 +15,7 @@ import numpy as np
 
 from unicr.errors import RadiusError
 from unicr.noise import IID, Anisotropic, Noise
-from unicr.noise._base import Array
+from unicr.values import Array
 
 if TYPE_CHECKING:
     import torch

@@ -19,7 +19,6 @@ from scipy import special
 
 from unicr.errors import RadiusError
 from unicr.noise import Joint, Noise
-from unicr.noise._base import Array
 from unicr.norms import Norm
 from unicr.radius._boundary import start_margin
 from unicr.radius._confidence import METHODS, Method, confident_radius
@@ -27,6 +26,7 @@ from unicr.radius._logratio import LogRatios, typical_size
 from unicr.radius._progress import Meter
 from unicr.radius._proofs import start_guess
 from unicr.radius._swarm import starting_directions, swarm, unit_rows
+from unicr.values import Array
 
 if TYPE_CHECKING:
     import torch

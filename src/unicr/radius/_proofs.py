@@ -21,8 +21,7 @@ from unicr.radius._differential import differential_l1
 from unicr.radius._gaussian_bound import proved_l2, proved_lp
 from unicr.radius._spectrum import Spectrum, equal
 from unicr.tradeoff import compose, ratio_law, shifted
-from unicr.tradeoff._envelope import envelope
-from unicr.tradeoff._spherical import spherical_tradeoff
+from unicr.tradeoff.internal import envelope, spherical_tradeoff
 
 GROUPS = 48  # scales that are composed one by one
 

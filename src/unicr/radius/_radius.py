@@ -9,7 +9,7 @@ import numpy as np
 
 from unicr.errors import RadiusError
 from unicr.noise import IID, Anisotropic, Noise, SphericalNoise
-from unicr.noise._ends import plainest
+from unicr.noise.internal import plainest
 from unicr.norms import Norm, parse_norm
 from unicr.radius._direction import search
 from unicr.radius._montecarlo import Found, MonteCarlo, monte_carlo

@@ -6,9 +6,9 @@ import math
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from unicr.noise._base import Array
 from unicr.norms import Norm
 from unicr.radius._spectrum import Spectrum
+from unicr.values import Array
 
 Guarantee = Literal["exact", "approximate", "abstain"]
 EXACT_WITHIN = 2e-3
@@ -72,18 +72,3 @@ def guarantee_of(proved: float, searched: float) -> Guarantee:
     if proved == searched or proved >= (1 - EXACT_WITHIN) * searched:
         return "exact"
     return "approximate"
-
-
-def round_down(value: float, digits: int = 6) -> str:
-    """Decimal text that is never above the value: radii are not rounded up."""
-    if math.isinf(value):
-        return "inf"
-    text = f"{value:.{digits}g}"
-    if float(text) <= value:
-        return text
-    if value == 0:
-        return "0"
-    exponent = math.floor(math.log10(value)) - digits + 1
-    lowered = float(text) - 10.0**exponent
-    text = f"{lowered:.{digits}g}"
-    return text if float(text) <= value else f"{math.nextafter(value, 0):.17g}"

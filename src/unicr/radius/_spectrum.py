@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from unicr.errors import RadiusError
-from unicr.noise._base import Array
 from unicr.norms import Norm
+from unicr.values import Array
 
 FEW = 4
 

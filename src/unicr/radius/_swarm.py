@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from unicr.noise import IID, Anisotropic, Joint, Noise
-from unicr.noise._base import Array
 from unicr.norms import Norm
+from unicr.values import Array
 
 if TYPE_CHECKING:
     import torch

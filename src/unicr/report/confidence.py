@@ -14,8 +14,8 @@ from numpy.typing import ArrayLike
 from scipy import special
 
 from unicr.errors import UnicrError
-from unicr.noise._base import Array
 from unicr.report.plots import figure
+from unicr.values import Array
 
 DELTA = 0.1
 ALPHA = 1e-3

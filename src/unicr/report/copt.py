@@ -7,10 +7,10 @@ import io
 from collections.abc import Sequence
 from pathlib import Path
 
-from unicr.noise._base import number
 from unicr.optimize import Line, best_of
 from unicr.radius import round_down
 from unicr.report.plots import figure
+from unicr.values import number
 
 GAUSSIAN = (("beta", 2.0),)
 DIGITS = 4

@@ -10,10 +10,10 @@ import numpy as np
 
 from unicr.errors import UnicrError
 from unicr.extras import require
-from unicr.noise._base import Array
 from unicr.radius import RadiusCurve
 from unicr.radius.tightness import Row
 from unicr.report.plots import FORMATS, figure
+from unicr.values import Array
 
 
 def probabilities() -> Array:

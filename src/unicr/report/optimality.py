@@ -15,13 +15,13 @@ import numpy as np
 
 from unicr.errors import RunError
 from unicr.noise import IID, Noise, SphericalNoise, parse
-from unicr.noise._base import Array
 from unicr.norms import Norm
-from unicr.optimize._optimality import Comparison, Report, Standing
+from unicr.optimize.internal import Comparison, Report, Standing
 from unicr.radius import RadiusCurve, round_down
 from unicr.report.curves import probabilities
 from unicr.report.plots import figure
 from unicr.runs import Store
+from unicr.values import Array
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -18,7 +18,7 @@ from unicr.classifier import Classifier, check_shape
 from unicr.data import Dataset
 from unicr.errors import CertifyError, RunError
 from unicr.noise import Noise
-from unicr.noise._spec import check_parses
+from unicr.noise.internal import check_parses
 from unicr.norms import Norm
 from unicr.runs._execute import executor
 from unicr.runs._store import Row, Store, changes

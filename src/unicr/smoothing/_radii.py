@@ -12,7 +12,7 @@ from unicr.errors import CertifyError
 from unicr.noise import IID, Noise, SphericalNoise
 from unicr.norms import Norm
 from unicr.radius import RadiusCurve, certified_radius
-from unicr.radius._result import guarantee_of
+from unicr.radius.internal import guarantee_of
 from unicr.smoothing._anytime import anytime_lower_bound, log_wealth
 from unicr.smoothing._bounds import binary_bounds, three_bounds
 from unicr.smoothing._certificate import NormRadius

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from unicr.errors import RadiusError
-from unicr.noise._base import Array
+from unicr.values import Array
 
 Bound = Literal["lower", "estimate", "upper", "exact"]
 STEEPEST = 700.0  # e^t stays finite; a steeper line matters at α = 0 only, where it counts the same

@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike
 
 from unicr.errors import RadiusError
 from unicr.noise import IID
-from unicr.noise._base import Array
 from unicr.tradeoff._base import Bound, TradeOff
+from unicr.values import Array
 
 
 @dataclass(frozen=True, eq=False)

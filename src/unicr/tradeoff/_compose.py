@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from scipy import fft
 
 from unicr.errors import RadiusError
-from unicr.noise._base import Array
 from unicr.tradeoff._base import Bound, Lines, common_bound
 from unicr.tradeoff._ratio import RatioLaw
+from unicr.values import Array
 
 OUTSIDE = 1e-15  # probability that may lie outside the window, on each side
 ROUNDING = 2e-13  # charged to every hockey-stick value for floating point, and per coordinate:

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from unicr.noise._base import Array
 from unicr.tradeoff._base import common_bound
 from unicr.tradeoff._ratio import RatioLaw
+from unicr.values import Array
 
 NODES = 1200
 

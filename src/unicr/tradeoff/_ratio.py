@@ -17,8 +17,8 @@ import numpy as np
 from scipy import special
 
 from unicr.noise import IID
-from unicr.noise._base import Array
 from unicr.tradeoff._base import Bound
+from unicr.values import Array
 
 TAIL = 1e-26
 

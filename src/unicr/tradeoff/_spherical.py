@@ -19,8 +19,8 @@ from scipy import special
 
 from unicr.errors import RadiusError
 from unicr.noise import SphericalNoise
-from unicr.noise._base import Array
 from unicr.tradeoff._base import Bound, Lines
+from unicr.values import Array
 
 REACH = 9.3  # radius and angle are followed out to a normal tail of this many deviations, 7e-21
 ROUNDING = 2e-11  # charged to every hockey-stick value: floating point and the angle's table

@@ -21,12 +21,12 @@ from unicr.errors import RunError, UnicrError
 from unicr.extras import require
 from unicr.metrics import Scores, accuracy_curve, envelope, robustness_score
 from unicr.noise import parse
-from unicr.noise._base import Array
 from unicr.norms import parse_norm
 from unicr.radius import RadiusCurve, round_down
 from unicr.report.html._images import Pictures
 from unicr.report.runs import default_radii, scores_of
 from unicr.runs import Row, Store, floor_decimal
+from unicr.values import Array
 
 DIGITS = 4
 DRAWN = 7
