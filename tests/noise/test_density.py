@@ -96,6 +96,44 @@ def test_separated_modes_keep_their_masses_in_density_and_samples() -> None:
     assert not one.facts.symmetric
 
 
+def hollow(log_density: Callable[[Array], Array], low: float, high: float) -> Any:
+    return lambda x: np.where((x > low) & (x < high), -np.inf, log_density(x))
+
+
+def cauchy(x: Array) -> Array:
+    return -np.log1p(x**2)
+
+
+POSITIVE: dict[str, tuple[Callable[..., Any], tuple[float, float], bool]] = {
+    "normal": (normal, (-math.inf, math.inf), True),
+    "underflowing": (lambda x: np.log(np.exp(normal(x))), (-math.inf, math.inf), True),
+    "Cauchy": (cauchy, (-math.inf, math.inf), True),
+    "zero at one point": (lambda x: np.log(np.abs(x)) - x**2, (-math.inf, math.inf), True),
+    "half line": (lambda x: -x, (0.0, math.inf), False),
+    "bounded": (tent, (-math.inf, math.inf), False),
+    "hole": (hollow(normal, -0.5, 0.25), (-math.inf, math.inf), False),
+    "hole of a Cauchy": (hollow(cauchy, -1, 1), (-math.inf, math.inf), False),
+    "narrow hole": (hollow(normal, 0.3, 0.3001), (-math.inf, math.inf), False),
+}
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("name", POSITIVE)
+def test_positive_means_no_hole_and_no_end(name: str) -> None:
+    function, support, expected = POSITIVE[name]
+    assert noise.from_density(function, support=support).facts.positive == expected
+
+
+def test_every_noise_knows_whether_it_is_positive() -> None:
+    for one in (noise.gaussian(sigma=1), noise.pareto(beta=1, scale=1), noise.cauchy(scale=2)):
+        assert one.facts.positive
+        assert not one.truncated(3).facts.positive
+        assert noise.Anisotropic(one, [1, 2]).facts.positive
+    assert not noise.uniform(sigma=1).facts.positive
+    assert noise.spherical_exp(k=1, scale=1, dim=20).facts.positive
+    assert not noise.ball(scale=1, dim=3).facts.positive
+
+
 def test_kinks_and_ends_of_the_support() -> None:
     one = noise.from_density(tent)
     same_law(one, stats.triang(0.5, -1, 2))

@@ -31,7 +31,9 @@ class Facts:
 
     `source` is "analytic" (a formula of this package), "declared" (the user's word) or
     "checked" (tested numerically on a dense grid, not proved). Unimodal means one rise, one fall
-    (an i.i.d. noise: each coordinate; a joint one: along every line through zero).
+    (an i.i.d. noise: each coordinate; a joint one: along every line through zero). Positive means
+    a density above zero almost everywhere, no holes and no end on any side: only then does
+    p_A = 1 certify every radius. False where nobody knows.
     """
 
     symmetric: bool
@@ -39,6 +41,7 @@ class Facts:
     bounded: bool
     finite_variance: bool
     unimodal: bool = True
+    positive: bool = False
     source: Literal["analytic", "declared", "checked"] = "analytic"
 
 

@@ -22,7 +22,9 @@ class Cauchy(Family):
 
     @property
     def facts(self) -> Facts:
-        return Facts(symmetric=True, log_concave=False, bounded=False, finite_variance=False)
+        return Facts(
+            symmetric=True, log_concave=False, bounded=False, finite_variance=False, positive=True
+        )
 
     @property
     def mean(self) -> float:

@@ -118,6 +118,7 @@ def _facts_of(
         bounded=math.isfinite(low) and math.isfinite(high),
         finite_variance=math.isfinite(table.second_moment),
         unimodal=seen_concave or table.unimodal(),
+        positive=table.positive(),
         source="declared" if declared else "checked",
     )
 

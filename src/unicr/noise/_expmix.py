@@ -27,7 +27,9 @@ class ExponentialMix(Family):
 
     @property
     def facts(self) -> Facts:
-        return Facts(symmetric=True, log_concave=True, bounded=False, finite_variance=True)
+        return Facts(
+            symmetric=True, log_concave=True, bounded=False, finite_variance=True, positive=True
+        )
 
     @property
     def _unit_breaks(self) -> tuple[float, ...]:  # type: ignore[override]

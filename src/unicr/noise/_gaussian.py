@@ -22,7 +22,9 @@ class Gaussian(Family):
 
     @property
     def facts(self) -> Facts:
-        return Facts(symmetric=True, log_concave=True, bounded=False, finite_variance=True)
+        return Facts(
+            symmetric=True, log_concave=True, bounded=False, finite_variance=True, positive=True
+        )
 
     @property
     def _std(self) -> float:

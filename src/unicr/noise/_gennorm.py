@@ -28,7 +28,11 @@ class GeneralNormal(Family):
     @property
     def facts(self) -> Facts:
         return Facts(
-            symmetric=True, log_concave=self.beta >= 1, bounded=False, finite_variance=True
+            symmetric=True,
+            log_concave=self.beta >= 1,
+            bounded=False,
+            finite_variance=True,
+            positive=True,
         )
 
     @property

@@ -47,6 +47,7 @@ class Joint(Noise):
         bounded: bool = False,
         finite_variance: bool = True,
         unimodal: bool = False,
+        positive: bool = False,
         name: str | None = None,
     ) -> None:
         label = getattr(logpdf, "__name__", type(logpdf).__name__)
@@ -56,6 +57,7 @@ class Joint(Noise):
             bounded=bounded,
             finite_variance=finite_variance,
             unimodal=unimodal or log_concave,
+            positive=positive,
             source="declared",
         )
         self._put(

@@ -28,7 +28,9 @@ class LaplaceGauss(Family):
     @property
     def facts(self) -> Facts:
         ends = self.beta in (0.0, 1.0)
-        return Facts(symmetric=True, log_concave=ends, bounded=False, finite_variance=True)
+        return Facts(
+            symmetric=True, log_concave=ends, bounded=False, finite_variance=True, positive=True
+        )
 
     @property
     def _unit_breaks(self) -> tuple[float, ...]:  # type: ignore[override]

@@ -27,7 +27,11 @@ class Pareto(Family):
     @property
     def facts(self) -> Facts:
         return Facts(
-            symmetric=True, log_concave=False, bounded=False, finite_variance=self.beta > 2
+            symmetric=True,
+            log_concave=False,
+            bounded=False,
+            finite_variance=self.beta > 2,
+            positive=True,
         )
 
     @property

@@ -102,6 +102,11 @@ class RadiusLaw:
         self.support = (max(low, support[0]), min(high, support[1]))
         self.breakpoints = tuple(self._radius(w) for w in table.breakpoints)
 
+    @cached_property
+    def positive(self) -> bool:
+        """Whether the density has no hole and no end."""
+        return self._table.positive()
+
     def _radius(self, w: float) -> float:
         """r at w; a round number if one lies within rounding."""
         if math.isinf(w):

@@ -101,6 +101,7 @@ class SphericalNoise(Noise):
             log_concave=False,
             bounded=math.isfinite(self._law.support[1]),
             finite_variance=math.isfinite(self._unit_sigma),
+            positive=self._law.positive,
             source="checked",
         )
 

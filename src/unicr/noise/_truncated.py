@@ -38,6 +38,7 @@ class Truncated(Tabulated):
             base.facts,
             symmetric=base.facts.symmetric and low == -high,
             bounded=True,
+            positive=False,
             finite_variance=True,
         )
         super().__init__(table, facts, "", scale)

@@ -269,6 +269,15 @@ class TabulatedDensity:
         ends = (float(self._left[0]), float(self._right[-1]))
         return is_log_concave(self._grid, self.logpdf(self._grid), ends, abs(self.log_mass))
 
+    def positive(self) -> bool:
+        """Whether the density has no end and, on a dense grid, no hole wider than rounding."""
+        if any(math.isfinite(end) for end in self.support):
+            return False
+        x = self._grid[np.isneginf(self.logpdf(self._grid))]
+        step = 1e-12 * np.maximum(np.abs(x), float(self.isf(0.25) - self.ppf(0.25)))
+        around = np.stack([self.logpdf(x - step), self.logpdf(x + step)])
+        return bool(np.all(around > -np.inf))
+
     def unimodal(self) -> bool:
         """Whether logpdf rises, then falls, on a dense grid, up to rounding."""
         return is_unimodal(self.logpdf(self._grid))
