@@ -6,9 +6,7 @@ What it must not do is guess: scores that are not finite, or of a wrong shape, a
 
 from __future__ import annotations
 
-import hashlib
 from abc import ABC, abstractmethod
-from pathlib import Path
 
 import torch
 
@@ -18,8 +16,8 @@ from unicr.errors import ModelError
 class Classifier(ABC):
     """Labels 0 … num_classes − 1 for batches of float32 inputs.
 
-    `name` is the text it was loaded from, `digest` a SHA-256 of its weights or file, `classes`
-    the original labels where the model has its own names for them.
+    `name` is the text it was loaded from, `digest` a SHA-256 of all that decides its labels,
+    `classes` the original labels where the model has its own names for them.
     """
 
     def __init__(
@@ -39,6 +37,14 @@ class Classifier(ABC):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r}, num_classes={self.num_classes})"
+
+    @property
+    def digests(self) -> dict[str, str]:
+        """What `digest` is made of: `model`, its files or weights, and by name what is before it.
+
+        `preprocessing` is of mean and std, `denoiser` of a denoiser.
+        """
+        return {"model": self.digest}
 
     @abstractmethod
     def predict(self, batch: torch.Tensor) -> torch.Tensor:
@@ -123,21 +129,6 @@ def width_of(output: torch.Tensor) -> int | None:
     if not output.dtype.is_floating_point:
         return None
     return 2 if output.ndim == 1 else max(2, output.shape[1])
-
-
-def file_digest(*paths: Path) -> str:
-    """SHA-256 of the bytes of one file, or of several in this order."""
-    digest = hashlib.sha256()
-    for path in paths:
-        with path.open("rb") as file:
-            while chunk := file.read(1 << 20):
-                digest.update(chunk)
-    return digest.hexdigest()
-
-
-def combined_digest(*parts: str) -> str:
-    """One digest of several texts."""
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
 def check_shape(classifier: Classifier, sample: torch.Tensor) -> None:

@@ -5,16 +5,15 @@ Scores are (inputs, classes) of floating type; labels are whole numbers of shape
 
 from __future__ import annotations
 
-import hashlib
 import inspect
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
 from unicr.classifier._base import Classifier
+from unicr.classifier._digest import source_digest
 from unicr.errors import ModelError
 
 
@@ -69,16 +68,3 @@ def takes_numpy(function: Callable[[Any], Any]) -> bool:
     return first is not None and any(
         word in str(first.annotation) for word in ("ndarray", "NDArray", "ArrayLike")
     )
-
-
-def source_digest(function: Callable[[Any], Any]) -> str:
-    """SHA-256 of the file that defines a callable and its name, or `unhashable:NAME`."""
-    name = getattr(function, "__qualname__", type(function).__qualname__)
-    target: Any = function if hasattr(function, "__qualname__") else type(function)
-    try:
-        file = inspect.getsourcefile(target)
-    except TypeError:
-        file = None
-    if file is None or not Path(file).is_file():
-        return f"unhashable:{name}"
-    return hashlib.sha256(Path(file).read_bytes() + f":{name}".encode()).hexdigest()

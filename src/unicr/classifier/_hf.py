@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from unicr.classifier._digest import check_inside, files_digest
 from unicr.errors import ModelError
 from unicr.extras import require
 
@@ -43,6 +44,11 @@ def load_hf(folder: Path) -> tuple[nn.Module, int | None, tuple[str | int, ...] 
         raise ModelError(
             f"{folder} has no .safetensors file; only those are read. Convert the weights with "
             "model.save_pretrained(DIR, safe_serialization=True)"
+        )
+    if (folder / "adapter_config.json").is_file():
+        raise ModelError(
+            f"{folder} is an adapter to another model's weights: merge the two and save them "
+            "(model.merge_and_unload().save_pretrained(DIR))"
         )
     architecture = next(iter(_json(config_file).get("architectures") or []), "none")
     kind = next((kind for kind in KINDS if architecture.endswith(kind)), None)
@@ -81,12 +87,23 @@ def own_normalisation(folder: Path) -> tuple[list[float], list[float]] | None:
 
 
 def folder_digest(folder: Path) -> str:
-    """SHA-256 of the configuration and the weights."""
+    """SHA-256 of the configuration and the weights, shards in folders below included."""
     digest = hashlib.sha256()
     for file in sorted([*folder.glob("*config.json"), *folder.glob("*.safetensors")]):
         digest.update(f"{file.name}:{file.stat().st_size}\n".encode())
         digest.update(file.read_bytes())
-    return digest.hexdigest()
+    indices = [file.name for file in folder.glob("*.safetensors.index.json")]
+    shards = {shard for name in indices for shard in _shards(folder / name)}
+    return files_digest(digest.hexdigest(), folder, [*indices, *shards])
+
+
+def _shards(index: Path) -> set[str]:
+    """The weight files that an index names, all inside the folder."""
+    named = _json(index).get("weight_map")
+    shards = set(map(str, named.values())) if isinstance(named, dict) else set()
+    for shard in shards:
+        check_inside(index, index.parent, shard)
+    return shards
 
 
 def _json(file: Path) -> dict[str, Any]:

@@ -11,8 +11,9 @@ import torch
 from torch import nn
 
 from unicr.classifier import mlp, resnet
-from unicr.classifier._base import Classifier, combined_digest, file_digest
+from unicr.classifier._base import Classifier
 from unicr.classifier._callable import CallableClassifier
+from unicr.classifier._digest import combined_digest, file_digest, module_digest
 from unicr.classifier._exported import is_torchscript, load_exported, load_torchscript
 from unicr.classifier._hf import folder_digest, load_hf, own_normalisation
 from unicr.classifier._module import ModuleClassifier
@@ -93,11 +94,12 @@ def _from_text(
     if spec.startswith("hf:"):
         _no_weights(spec, weights)
         folder = _hf_folder(spec)
+        digest = folder_digest(folder)
         module, count, classes = load_hf(folder)
         return ModuleClassifier(
             module,
             name=spec,
-            digest=folder_digest(folder),
+            digest=digest,
             device=device,
             num_classes=num_classes or count,
             classes=classes,
@@ -154,8 +156,10 @@ def _from_object(
         digest = None
         if weights is not None:
             load_weights(thing, weights)
-            source = file_digest(Path(name.rpartition(":")[0]).expanduser()) if name else ""
-            digest = combined_digest(type(thing).__qualname__, source, file_digest(weights))
+        if name is not None:
+            source = file_digest(Path(name.rpartition(":")[0]).expanduser())
+            tensors = module_digest(thing) if weights is None else file_digest(weights)
+            digest = combined_digest(type(thing).__qualname__, source, tensors)
         return ModuleClassifier(
             thing, name=name, digest=digest, device=device, num_classes=num_classes
         )

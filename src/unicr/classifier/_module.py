@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -11,6 +10,7 @@ import torch
 from torch import nn
 
 from unicr.classifier._base import Classifier
+from unicr.classifier._digest import module_digest
 from unicr.errors import ModelError
 
 
@@ -77,20 +77,6 @@ def evaluating(module: nn.Module) -> Iterator[None]:
     finally:
         for part in training:
             part.training = True
-
-
-def module_digest(module: nn.Module) -> str:
-    """SHA-256 of the sub-modules' types and of the state dict's tensors in sorted order."""
-    digest = hashlib.sha256()
-    for name, part in module.named_modules():
-        digest.update(f"{name}:{type(part).__qualname__}\n".encode())
-    for name, tensor in sorted(module.state_dict().items()):
-        if not isinstance(tensor, torch.Tensor):
-            continue
-        plain = tensor.detach().cpu().contiguous()
-        digest.update(f"{name}:{plain.dtype}:{tuple(plain.shape)}\n".encode())
-        digest.update(plain.flatten().view(torch.uint8).numpy().tobytes())
-    return digest.hexdigest()
 
 
 def _device_of(module: nn.Module) -> torch.device:

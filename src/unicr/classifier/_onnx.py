@@ -5,13 +5,15 @@ A fixed batch size is met by padding the last piece; scores are preferred to rea
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-from unicr.classifier._base import Classifier, file_digest
+from unicr.classifier._base import Classifier
+from unicr.classifier._digest import check_inside, file_digest, files_digest
 from unicr.errors import ModelError
 from unicr.extras import require
 
@@ -43,6 +45,12 @@ class OnnxClassifier(Classifier):
         if wanted not in runtime.get_available_providers():
             raise ModelError(f"onnxruntime here cannot run on {device}; use device cpu")
         try:
+            outside = outside_files(path)
+        except ValueError as error:
+            raise ModelError(f"{path} is not a usable ONNX file: {error}") from None
+        for file in outside:
+            check_inside(path, path.parent, file)
+        try:
             self._session = runtime.InferenceSession(str(path), options, providers=[wanted])
         except Exception as error:
             raise ModelError(f"{path} is not a usable ONNX file: {error}") from None
@@ -53,7 +61,7 @@ class OnnxClassifier(Classifier):
         self._output = _score_output(self._session, path)
         super().__init__(
             name=str(path) if name is None else name,
-            digest=_digest(path),
+            digest=files_digest(file_digest(path), path.parent, outside),
             device=device,
             num_classes=num_classes,
         )
@@ -96,6 +104,67 @@ def _score_output(session: Any, path: Path) -> Any:
     raise ModelError(f"{path} gives {found}: a tensor of scores or labels is needed")
 
 
-def _digest(path: Path) -> str:
-    outside = (path.with_name(path.name + ending) for ending in (".data", "_data"))
-    return file_digest(path, *(file for file in outside if file.is_file()))
+# Which fields of which messages of onnx.proto lead to tensors, and those messages' kinds.
+MESSAGES = {
+    "model": {7: "graph", 20: "training", 25: "function"},
+    "training": {1: "graph", 2: "graph"},
+    "graph": {1: "node", 5: "tensor", 15: "sparse"},
+    "function": {7: "node", 11: "attribute"},
+    "node": {5: "attribute"},
+    "attribute": {5: "tensor", 6: "graph", 10: "tensor", 11: "graph", 22: "sparse", 23: "sparse"},
+    "sparse": {1: "tensor", 2: "tensor"},
+    "tensor": {13: "entry"},
+}
+
+
+def outside_files(path: Path) -> set[str]:
+    """The names of the files that an ONNX file takes weights from, as it writes them.
+
+    Read from the file itself, so that neither the onnx package nor a habit of naming is needed.
+    """
+    names = set()
+    waiting: list[tuple[str, memoryview]] = [("model", memoryview(path.read_bytes()))]
+    while waiting:
+        kind, message = waiting.pop()
+        if kind == "entry":
+            entry = {number: bytes(value) for number, value in _fields(message)}
+            if entry.get(1) == b"location":
+                names.add(entry.get(2, b"").decode())
+            continue
+        inner = MESSAGES[kind]
+        waiting += [(inner[n], value) for n, value in _fields(message) if n in inner]
+    return names
+
+
+def _fields(message: memoryview) -> Iterator[tuple[int, memoryview]]:
+    """(number, content) of every field of a protobuf message that holds bytes."""
+    at = 0
+    while at < len(message):
+        tag, at = _varint(message, at)
+        match tag & 7:
+            case 0:
+                _, at = _varint(message, at)
+                continue
+            case 1 | 5 as wire:
+                at += 8 if wire == 1 else 4
+                continue
+            case 2:
+                size, at = _varint(message, at)
+            case wire:
+                raise ValueError(f"wire type {wire} at byte {at}")
+        if at + size > len(message):
+            raise ValueError("it is cut short")
+        yield tag >> 3, message[at : at + size]
+        at += size
+
+
+def _varint(message: memoryview, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        if at >= len(message) or shift > 63:
+            raise ValueError("it is cut short")
+        byte = message[at]
+        value |= (byte & 127) << shift
+        at, shift = at + 1, shift + 7
+        if byte < 128:
+            return value, at

@@ -14,9 +14,10 @@ import numpy as np
 import torch
 from torch import nn
 
-from unicr.classifier._base import Classifier, combined_digest
-from unicr.classifier._callable import source_digest, takes_numpy
-from unicr.classifier._module import evaluating, module_digest
+from unicr.classifier._base import Classifier
+from unicr.classifier._callable import takes_numpy
+from unicr.classifier._digest import combined_digest, module_digest, source_digest
+from unicr.classifier._module import evaluating
 from unicr.errors import ModelError
 
 
@@ -39,8 +40,16 @@ class Normalised(Classifier):
             classes=classifier.classes,
         )
         self.classifier = classifier
+        self._preprocessing = combined_digest(f"mean={means}", f"std={stds}")
         self._mean = torch.tensor(means, device=self.device)
         self._std = torch.tensor(stds, device=self.device)
+
+    @property
+    def digests(self) -> dict[str, str]:
+        inner = self.classifier.digests
+        before = [inner["preprocessing"]] if "preprocessing" in inner else []
+        own = combined_digest(self._preprocessing, *before) if before else self._preprocessing
+        return inner | {"preprocessing": own}
 
     def replica(self) -> Normalised | None:
         inner = self.classifier.replica()
@@ -95,6 +104,11 @@ class Denoised(Classifier):
         )
         self.denoiser = denoiser
         self.classifier = inner
+        self._denoiser_digest = digest
+
+    @property
+    def digests(self) -> dict[str, str]:
+        return self.classifier.digests | {"denoiser": self._denoiser_digest}
 
     def predict(self, batch: torch.Tensor) -> torch.Tensor:
         labels = self.classifier.predict(self._denoise(batch))
