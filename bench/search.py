@@ -6,10 +6,9 @@ import numpy as np
 
 from unicr.classifier import load_classifier
 from unicr.data import load_dataset
+from unicr.i_opt import Axis, Curves, IOpt, Lattice, Method, optimised
 from unicr.noise import parse
 from unicr.norms import l1, l2, linf
-from unicr.optimize import Axis, Curves, IOpt, Lattice, optimised
-from unicr.optimize._iopt import Method
 from unicr.smoothing import Ask, Counts, Radii, SmoothedClassifier, converse
 
 DIGITS = 100

@@ -20,7 +20,7 @@ from unicr import noise
 from unicr.classifier import load_classifier
 from unicr.data import load_dataset
 from unicr.noise import IID
-from unicr.optimize import validate
+from unicr.optimality import validate
 from unicr.radius import RadiusCurve, certified_radius, round_down
 from unicr.report.curves import write_curves
 from unicr.smoothing import SmoothedClassifier

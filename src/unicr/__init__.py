@@ -12,19 +12,22 @@ __version__ = "0.1.0"
 
 _SUBMODULES = (
     "attack",
+    "c_opt",
     "classifier",
     "data",
     "errors",
     "explore",
     "guard",
+    "i_opt",
     "metrics",
     "noise",
     "norms",
-    "optimize",
+    "optimality",
     "radius",
     "runs",
     "smoothing",
     "tradeoff",
+    "train",
 )
 _NAMES = {
     "Denoised": "classifier",

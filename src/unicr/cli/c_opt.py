@@ -11,7 +11,7 @@ from cyclopts import Parameter
 from unicr.cli._options import PLACE, Numbers, PlaceOptions
 
 if TYPE_CHECKING:
-    from unicr.optimize import Line, Result
+    from unicr.c_opt import ShapeScore, Trained
 
 Words = Annotated[list[str] | None, Parameter(consume_multiple=True, negative="")]
 FAILED = 3
@@ -118,13 +118,14 @@ def c_opt(
     resume
         Go on with a search that was interrupted.
     """
+    from unicr.c_opt import COpt, Scales, grid, optuna_search, search_of
+    from unicr.c_opt import c_opt as over_grid
     from unicr.data import load_dataset
-    from unicr.optimize import COpt, Family, Training, grid, search_of
-    from unicr.optimize import c_opt as over_grid
     from unicr.report.copt import best_text, write_copt
     from unicr.smoothing import Plan, norms_of
+    from unicr.train import Training
 
-    kind = Family(family, *_sizes(sigma, scale))
+    kind = Scales(family, *_sizes(sigma, scale))
     values = _parameters(beta, param)
     ranges = _ranges(range_)
     shapes = grid(values) if search == "grid" else []
@@ -163,10 +164,8 @@ def c_opt(
         gpus=place.gpus,
         on_result=_announce,
     )
-    lines: list[Line]
+    lines: list[ShapeScore]
     if search == "optuna":
-        from unicr.optimize.internal import optuna_search
-
         lines = optuna_search(copt, kind, ranges, trials=trials, resume=resume)
     else:
         lines = over_grid(copt, kind, shapes, resume=resume)
@@ -177,7 +176,7 @@ def c_opt(
     return FAILED if any(line.failures for line in lines) else 0
 
 
-def _announce(result: Result) -> None:
+def _announce(result: Trained) -> None:
     """One line for each point that is done, with the accuracy of its training."""
     if result.failed is not None:
         words = f"failed: {result.failed}"

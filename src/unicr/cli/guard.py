@@ -105,9 +105,9 @@ def one_norm(norms: list[str], wanted: str | None) -> Norm:
 def policy(manifest: dict[str, Any], classifier: Classifier, memory: Memory) -> Policy:
     """How a new point is certified: like the run, by its one noise or by a search for each."""
     from unicr.guard import ChosenNoise, FixedNoise
+    from unicr.i_opt import IOpt
     from unicr.noise import parse
     from unicr.norms import parse_norm
-    from unicr.optimize import IOpt
     from unicr.smoothing import Plan
 
     if "i_opt" in manifest:

@@ -95,8 +95,8 @@ def i_opt(
 
     from rich.console import Console
 
+    from unicr.i_opt import IOpt, Lattice, i_opt_run
     from unicr.noise import parse
-    from unicr.optimize import IOpt, Lattice, i_opt_run
     from unicr.report.runs import Progress, summary
     from unicr.runs import Job, Store
     from unicr.smoothing import norms_of
@@ -146,8 +146,8 @@ def i_opt(
 def axes_of(given: list[str] | None, sigma: float, family: str) -> tuple[Any, ...]:
     """The axes that --range asks for; those left out as they are by default."""
     from unicr.errors import SpecError
+    from unicr.i_opt import Axis
     from unicr.noise import FAMILIES
-    from unicr.optimize import Axis
 
     axes = {"sigma": Axis("sigma", sigma / 4, sigma * 4, SIGMA_STEP)}
     if "beta" in getattr(FAMILIES.get(family), "__annotations__", {}):

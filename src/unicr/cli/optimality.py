@@ -12,8 +12,8 @@ from cyclopts import Parameter
 from unicr.errors import UnicrError
 
 if TYPE_CHECKING:
-    from unicr.optimize.internal import Comparison
-    from unicr.report.optimality import Group, RunInputs
+    from unicr.optimality import Comparison, RunInputs
+    from unicr.report.optimality import Group
 
 DEFAULT_PA = (0.6, 0.9, 0.99, 0.999)
 DEFAULT_FAMILIES = ("gennorm", "lapgauss", "expmix")
@@ -60,9 +60,9 @@ def optimality(
         Also draw the radius against p_A, a row for each family and a column for each norm.
     """
     from unicr.norms import parse_norm
-    from unicr.optimize.internal import validate, validate_average
+    from unicr.optimality import read_run, validate, validate_average
     from unicr.radius.internal import Meter
-    from unicr.report.optimality import NOTE, draw_gallery, optimality_table, read_run
+    from unicr.report.optimality import NOTE, draw_gallery, optimality_table
 
     if run is not None and pa is not None:
         raise UnicrError("--run brings its own p_A: give --run or --pa, not both")
@@ -126,7 +126,7 @@ def _groups(
 ) -> list[Group]:
     """One group for each family, one for the noises that were named by themselves."""
     from unicr.noise import parse
-    from unicr.optimize.internal import at_sigma, gallery
+    from unicr.optimality import at_sigma, gallery
     from unicr.report.optimality import Group
 
     if families is None:

@@ -31,7 +31,8 @@ def score(
     output
         Draw certified accuracy against the radius into this file.
     """
-    from unicr.report.runs import draw_accuracy, load_scores, score_table
+    from unicr.report.runs import draw_accuracy, score_table
+    from unicr.runs import load_scores
 
     groups = load_scores(runs, norm)
     print(score_table(groups, radii, format_))

@@ -11,7 +11,7 @@ from cyclopts import Parameter
 from unicr.cli._options import Numbers
 
 if TYPE_CHECKING:
-    from unicr.optimize import Examples, Fitted, Training
+    from unicr.train import Examples, Fitted, Training
 
 
 def train(
@@ -77,7 +77,7 @@ def train(
         Go on with a training that was interrupted.
     """
     from unicr.data import load_dataset
-    from unicr.optimize import Training, examples_of
+    from unicr.train import Training, examples_of
 
     settings = Training(
         noise=None if noise == "none" else noise,
@@ -115,7 +115,7 @@ def _with_bar(examples: Examples, settings: Training, out: Path, resume: bool) -
     from rich import progress
     from rich.console import Console
 
-    from unicr.optimize import train_run
+    from unicr.train import train_run
 
     console = Console(stderr=True)
     columns = (

@@ -18,9 +18,9 @@ from unicr.classifier import Classifier
 from unicr.data import Dataset
 from unicr.errors import CertifyError, RunError
 from unicr.guard._memory import Answer, Memory
+from unicr.i_opt import Curves, IOpt, optimised
 from unicr.noise import Noise
 from unicr.norms import Norm
-from unicr.optimize import Curves, IOpt, optimised
 from unicr.runs import Row
 from unicr.smoothing import Certificate, Plan, Radii, SmoothedClassifier, converse
 

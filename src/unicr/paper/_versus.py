@@ -62,7 +62,7 @@ class Pair:
 
     def scores(self) -> tuple[Scores, Scores]:
         """Both sides, wrong and abstained inputs counted as such."""
-        from unicr.report.runs import scores_of
+        from unicr.runs import scores_of
 
         fixed = scores_of(self.fixed, self.norm, SIDES[0], ALPHA)
         return fixed, scores_of(self.chosen, self.norm, SIDES[1], ALPHA)
@@ -70,7 +70,7 @@ class Pair:
 
 def compare(context: Context, setup: Setup) -> dict[str, Pair]:
     """Both sides by norm, below the item's work folder; what an interruption left is used."""
-    from unicr.optimize import IOpt, i_opt_run
+    from unicr.i_opt import IOpt, i_opt_run
     from unicr.runs import Store
 
     sizes = context.sizes
@@ -89,8 +89,8 @@ def compare(context: Context, setup: Setup) -> dict[str, Pair]:
 
 def lattice_of(sigma: float, sizes: Mapping[str, Any]) -> tuple[Noise, Any]:
     """The Gaussian noise that a search begins with, and the General Normal noises around it."""
+    from unicr.i_opt import Axis, Lattice
     from unicr.noise import Gaussian
-    from unicr.optimize import Axis, Lattice
 
     low, high, factor = sizes["sigma"]
     axes = (Axis("sigma", sigma * low, sigma * high, factor), Axis("beta", *sizes["beta"]))

@@ -11,8 +11,7 @@ from unicr.radius import round_down
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from unicr.optimize import Line
-    from unicr.optimize import Result as Trained
+    from unicr.c_opt import ShapeScore, Trained
 
 TABLE = "Table 2"
 BETAS = (0.25, 0.5, 0.75, 1, 1.25, 1.5, 1.75, 2, 2.25, 2.5, 2.75, 3, 4, 5)
@@ -72,11 +71,12 @@ def run(context: Context) -> Result:
     )
 
 
-def _searched(context: Context) -> list[Line]:
+def _searched(context: Context) -> list[ShapeScore]:
     """The grid in the item's work folder, gone on with where it was interrupted."""
+    from unicr.c_opt import COpt, Scales, c_opt, grid, search_of
     from unicr.data import load_dataset
-    from unicr.optimize import COpt, Family, Training, c_opt, grid, search_of
     from unicr.smoothing import Plan, norms_of
+    from unicr.train import Training
 
     sizes = context.sizes
     train, test = str(context.file(TRAIN)), str(context.file(TEST))
@@ -98,7 +98,7 @@ def _searched(context: Context) -> list[Line]:
 
     copt = COpt(search, context.work, workers=context.workers, on_result=say)
     shapes = grid({"beta": sizes["betas"]})
-    return c_opt(copt, Family("gennorm", tuple(sizes["sigmas"])), shapes, resume=True)
+    return c_opt(copt, Scales("gennorm", tuple(sizes["sigmas"])), shapes, resume=True)
 
 
 def _line(norm: str, scores: dict[float, float | None]) -> str:

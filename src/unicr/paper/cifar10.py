@@ -99,8 +99,7 @@ def network(context: Context) -> dict[str, Any]:
 
 def _logged(path: Path) -> list[Scores]:
     """The published certificates in the paper's three norms."""
-    from unicr.report.runs import scores_of
-    from unicr.runs import read_log, recertify
+    from unicr.runs import read_log, recertify, scores_of
 
     rows = read_log(path)
     noise = Gaussian(sigma=LOG_SIGMA)
@@ -137,7 +136,7 @@ def _log_line(side: Scores) -> str:
 
 def _laplace_line(context: Context, setup: Setup) -> str:
     """The paper's l1 baseline is Laplace noise: the same images certified with it."""
-    from unicr.report.runs import scores_of
+    from unicr.runs import scores_of
 
     rows = _versus.fixed_rows(context, setup, Laplace(sigma=SIGMA), ("1",), "laplace")
     side = scores_of(rows, "1", "Laplace", _versus.ALPHA)

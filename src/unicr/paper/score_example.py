@@ -74,8 +74,7 @@ def _certified(context: Context, sigma: float) -> Scores:
     from unicr.classifier import load_classifier
     from unicr.data import load_dataset
     from unicr.noise import Gaussian
-    from unicr.report.runs import scores_of
-    from unicr.runs import Job, certify_run
+    from unicr.runs import Job, certify_run, scores_of
     from unicr.smoothing import Plan
 
     context.log(f"certifying at σ = {sigma:g}")

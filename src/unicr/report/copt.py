@@ -7,7 +7,7 @@ import io
 from collections.abc import Sequence
 from pathlib import Path
 
-from unicr.optimize import Line, best_of
+from unicr.c_opt import ShapeScore, best_of
 from unicr.radius import round_down
 from unicr.report.plots import figure
 from unicr.values import number
@@ -16,7 +16,7 @@ GAUSSIAN = (("beta", 2.0),)
 DIGITS = 4
 
 
-def copt_table(lines: Sequence[Line], norms: Sequence[str]) -> str:
+def copt_table(lines: Sequence[ShapeScore], norms: Sequence[str]) -> str:
     """A row for each shape and a column for each norm, in Markdown; the best of a norm is bold."""
     names = [name for name, _ in lines[0].shape]
     best = {norm: best_of(lines, norm) for norm in norms}
@@ -32,12 +32,12 @@ def copt_table(lines: Sequence[Line], norms: Sequence[str]) -> str:
     return "\n".join([*rows, *(["", "Failed:", "", *failures] if failures else [])])
 
 
-def _cell(line: Line, norm: str) -> str:
+def _cell(line: ShapeScore, norm: str) -> str:
     value = line.scores[norm]
     return "failed" if value is None else round_down(value, DIGITS)
 
 
-def copt_csv(lines: Sequence[Line], norms: Sequence[str]) -> str:
+def copt_csv(lines: Sequence[ShapeScore], norms: Sequence[str]) -> str:
     """The same for a program: every digit of the scores, an empty cell where a training failed."""
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
@@ -51,7 +51,7 @@ def copt_csv(lines: Sequence[Line], norms: Sequence[str]) -> str:
     return file.getvalue()
 
 
-def best_text(lines: Sequence[Line], norms: Sequence[str]) -> str:
+def best_text(lines: Sequence[ShapeScore], norms: Sequence[str]) -> str:
     """The best shape of each norm in one line each."""
     texts = []
     for norm in norms:
@@ -64,7 +64,7 @@ def best_text(lines: Sequence[Line], norms: Sequence[str]) -> str:
     return "\n".join(texts)
 
 
-def draw_copt(lines: Sequence[Line], norms: Sequence[str], path: Path) -> None:
+def draw_copt(lines: Sequence[ShapeScore], norms: Sequence[str], path: Path) -> None:
     """Score against the parameter, each norm as a share of the Gaussian's score or of its best."""
     single = len(lines[0].shape) == 1
     gaussian = next((line for line in lines if line.shape == GAUSSIAN), None)
@@ -95,7 +95,7 @@ def draw_copt(lines: Sequence[Line], norms: Sequence[str], path: Path) -> None:
             axes.legend()
 
 
-def write_copt(lines: Sequence[Line], norms: Sequence[str], folder: Path) -> str:
+def write_copt(lines: Sequence[ShapeScore], norms: Sequence[str], folder: Path) -> str:
     """table.md, table.csv and c-opt.png in the folder of a search; the Markdown table."""
     table = copt_table(lines, norms)
     (folder / "table.md").write_text(f"{table}\n\n{best_text(lines, norms)}\n")

@@ -24,10 +24,9 @@ from unicr.report.runs import (
     Progress,
     default_radii,
     draw_accuracy,
-    load_scores,
     score_table,
 )
-from unicr.runs import Job, Row, Store, certify_run
+from unicr.runs import Job, Row, Store, certify_run, load_scores
 from unicr.smoothing import Plan
 
 SIGMAS = (0.25, 0.5, 1.0)

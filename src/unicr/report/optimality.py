@@ -13,15 +13,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from unicr.errors import RunError
-from unicr.noise import IID, Noise, SphericalNoise, parse
+from unicr.noise import Noise
 from unicr.norms import Norm
-from unicr.optimize.internal import Comparison, Report, Standing
+from unicr.optimality import Comparison, Heard, Standing
 from unicr.radius import RadiusCurve, round_down
 from unicr.report.curves import probabilities
 from unicr.report.plots import figure
-from unicr.runs import Store
-from unicr.values import Array
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -51,44 +48,6 @@ class Group:
         if None in betas or len({type(noise) for noise in self.noises}) > 1:
             return [noise.text for noise in self.noises]
         return [f"β = {beta:g}" for beta in betas]
-
-
-@dataclass(frozen=True)
-class RunInputs:
-    """What a run knows of its inputs: p_A (0 where wrong or abstained) and the σ they met."""
-
-    p_a: Array
-    sigma: Array
-    noise: Noise
-    dim: int
-    norms: tuple[str, ...]
-
-    @property
-    def comparable(self) -> bool:
-        """Whether the run's own noise can take part: it has a σ and a curve."""
-        return math.isfinite(self.noise.sigma) and isinstance(self.noise, IID | SphericalNoise)
-
-
-def read_run(folder: Path) -> RunInputs:
-    """The p_A of every input of a run, in the order of the inputs."""
-    with Store(folder) as store:
-        manifest, rows = store.manifest(), list(store.rows())
-    if not rows:
-        raise RunError(f"{folder} holds no results yet: there is no p_A to compare at")
-    law = parse(manifest["noise"])
-    own: dict[str, float] = {}
-    p_a, sigma = np.zeros(len(rows)), np.full(len(rows), law.sigma)
-    for i, row in enumerate(rows):
-        certificate = row.certificate
-        if certificate is None:
-            continue
-        if row.correct:
-            p_a[i] = certificate.p_a
-        if certificate.noise is not None:
-            if certificate.noise not in own:
-                own[certificate.noise] = parse(certificate.noise).sigma
-            sigma[i] = own[certificate.noise]
-    return RunInputs(p_a, sigma, law, manifest["dim"], tuple(manifest["norms"]))
 
 
 def optimality_table(
@@ -169,7 +128,7 @@ def _markdown(comparisons: Sequence[Comparison], sigma: str) -> str:
         lines += [f"- {head}: {c.text}" for head, c in zip(heads, columns, strict=True)]
         blocks.append("\n".join(lines))
     key = (
-        "Radii: proved – searched, one number where they meet; # is the place by searched radius. "
+        "Radii: proved – searched, one number where they meet; # is the rank by searched radius. "
         "Binary case, p_B = 1 - p_A."
     )
     return "\n\n".join([*blocks, key, NOTE])
@@ -193,7 +152,7 @@ def draw_gallery(
     dim: int | None,
     path: Path,
     *,
-    report: Report | None = None,
+    report: Heard | None = None,
 ) -> None:
     """Radius against p_A: a row of panels for each group, a column for each norm.
 

@@ -21,7 +21,7 @@ from unicr.metrics import Scores, accuracy_curve, envelope, robustness_score
 from unicr.noise import Noise
 from unicr.radius import round_down
 from unicr.report.plots import figure
-from unicr.runs import THIS_INPUT, LogRow, Row, Store, read_log
+from unicr.runs import Row, scores_of
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -101,49 +101,6 @@ def summary(rows: Sequence[Row], norms: Sequence[str]) -> Table:
         average = round_down(one.average_radius, 4)
         table.add_row(f"l{norm}", f"{one.clean_accuracy:.1%}", average, median)
     return table
-
-
-def scores_of(rows: Sequence[Row | LogRow], norm: str, name: str, alpha: float | None) -> Scores:
-    """The scores of a run's rows, or of a log's, in one norm."""
-    radius = [row.radius if isinstance(row, LogRow) else row.radius(norm) for row in rows]
-    abstained = [row.predict == -1 for row in rows]
-    correct = [row.correct for row in rows]
-    return Scores(
-        name=name,
-        norm=norm,
-        radius=np.array(radius, dtype=np.float64),
-        correct=np.array(correct, dtype=np.float64),
-        abstained=np.array(abstained, dtype=np.float64),
-        alpha=alpha,
-    )
-
-
-def load_scores(paths: Sequence[Path], norm: str | None) -> dict[str, list[Scores]]:
-    """Runs and logs grouped by norm; a log counts for the norm asked for, l2 by default."""
-    from unicr.norms import parse_norm
-
-    wanted = None if norm is None else parse_norm(norm).text
-    groups: dict[str, list[Scores]] = {}
-    for path in paths:
-        if path.suffix == ".tsv":
-            one = scores_of(read_log(path), wanted or "2", path.stem, None)
-            groups.setdefault(one.norm, []).append(one)
-            continue
-        with Store(path) as store:
-            manifest, rows = store.manifest(), list(store.rows())
-        for text in manifest["norms"]:
-            if wanted in (None, text):
-                name = f"{path.name} ({_smoothed_with(manifest)})"
-                one = scores_of(rows, text, name, manifest["plan"]["alpha"])
-                groups.setdefault(text, []).append(one)
-    return groups
-
-
-def _smoothed_with(manifest: dict[str, Any]) -> str:
-    """The noise of a run, or that every input has its own."""
-    if manifest.get("scope") == THIS_INPUT:
-        return f"{THIS_INPUT}, from {manifest['noise']}"
-    return str(manifest["noise"])
 
 
 def default_radii(runs: Sequence[Scores]) -> list[float]:

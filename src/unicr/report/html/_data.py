@@ -24,8 +24,8 @@ from unicr.noise import parse
 from unicr.norms import parse_norm
 from unicr.radius import RadiusCurve, round_down
 from unicr.report.html._images import Pictures
-from unicr.report.runs import default_radii, scores_of
-from unicr.runs import Row, Store, floor_decimal
+from unicr.report.runs import default_radii
+from unicr.runs import Row, Store, floor_decimal, scores_of
 from unicr.values import Array
 
 DIGITS = 4

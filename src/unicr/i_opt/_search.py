@@ -16,9 +16,9 @@ from typing import Any, Literal
 import numpy as np
 
 from unicr.errors import CertifyError
+from unicr.i_opt._lattice import Lattice, Node
 from unicr.noise import Noise
 from unicr.norms import Norm
-from unicr.optimize._lattice import Lattice, Place
 from unicr.smoothing import (
     Ask,
     Certificate,
@@ -101,45 +101,45 @@ def optimised(settings: IOpt, plan: Plan, curves: Curves) -> Procedure[tuple[Cer
     yield from search.begin()
     found = []
     for norm in curves.norms:
-        place = yield from search.best(norm)
-        noise = search.noise(place)
-        counts = yield from search.fresh(place)
+        node = yield from search.best(norm)
+        noise = search.noise(node)
+        counts = yield from search.fresh(node)
         radii = curves.of(noise, norm)
-        found.append(certificate(plan, radii, search.selection[place], counts, noise))
+        found.append(certificate(plan, radii, search.selection[node], counts, noise))
     return tuple(found)
 
 
 class _Search:
-    """The search for one input: its votes by place, its class, and the two ways to climb."""
+    """The search for one input: its votes by node, its class, and the two ways to climb."""
 
     def __init__(self, settings: IOpt, plan: Plan, curves: Curves) -> None:
         self._settings, self._plan, self._curves = settings, plan, curves
         self._lattice = settings.lattice
-        self.selection: dict[Place, Counts] = {}
-        self._fresh: dict[Place, Counts] = {}
-        self._noises: dict[Place, Noise] = {}
+        self.selection: dict[Node, Counts] = {}
+        self._fresh: dict[Node, Counts] = {}
+        self._noises: dict[Node, Noise] = {}
         self._class = -1
         self._start = self._lattice.centre
 
-    def noise(self, place: Place) -> Noise:
-        """The noise at a place, made once."""
-        if place not in self._noises:
-            self._noises[place] = self._lattice.noise(place)
-        return self._noises[place]
+    def noise(self, node: Node) -> Noise:
+        """The noise at a node, made once."""
+        if node not in self._noises:
+            self._noises[node] = self._lattice.noise(node)
+        return self._noises[node]
 
-    def _votes(self, place: Place) -> Procedure[Counts]:
-        if place not in self.selection:
-            self.selection[place] = yield Ask(self._plan.n0, 0, self.noise(place))
-        return self.selection[place]
+    def _votes(self, node: Node) -> Procedure[Counts]:
+        if node not in self.selection:
+            self.selection[node] = yield Ask(self._plan.n0, 0, self.noise(node))
+        return self.selection[node]
 
-    def fresh(self, place: Place) -> Procedure[Counts]:
-        """The votes that certify, which no choice between places has seen (or all pay for)."""
-        if place not in self._fresh:
-            self._fresh[place] = yield Ask(self._plan.n, self._plan.n0, self.noise(place))
-        return self._fresh[place]
+    def fresh(self, node: Node) -> Procedure[Counts]:
+        """The votes that certify, which no choice between nodes has seen (or all pay for)."""
+        if node not in self._fresh:
+            self._fresh[node] = yield Ask(self._plan.n, self._plan.n0, self.noise(node))
+        return self._fresh[node]
 
     def begin(self) -> Procedure[None]:
-        """Fix the class, and find a place that votes for it."""
+        """Fix the class, and find a node that votes for it."""
         if not self._settings.keep:
             votes = yield from self._votes(self._start)
             self._class = _top(votes)
@@ -147,62 +147,62 @@ class _Search:
         clean = yield Ask(1, 0, clean=True)
         self._class = _top(clean)
         axis = next((i for i, a in enumerate(self._lattice.axes) if a.name == "sigma"), None)
-        place = list(self._start)
-        while tuple(place) in self._lattice:
-            votes = yield from self._votes(tuple(place))
+        node = list(self._start)
+        while tuple(node) in self._lattice:
+            votes = yield from self._votes(tuple(node))
             if _top(votes) == self._class:
-                self._start = tuple(place)
+                self._start = tuple(node)
                 return
             if axis is None:
                 break
-            place[axis] -= 1
+            node[axis] -= 1
         raise CertifyError(
             f"no noise in the range keeps the prediction {self._class}: allow a smaller sigma"
         )
 
-    def value(self, place: Place, norm: Norm) -> Procedure[float]:
-        """What a place promises: the radius that its certificate is expected to have.
+    def value(self, node: Node, norm: Norm) -> Procedure[float]:
+        """What a node promises: the radius that its certificate is expected to have.
 
         −∞ outside the lattice and where another class has most votes.
         """
-        if place not in self._lattice:
+        if node not in self._lattice:
             return -math.inf
-        votes = yield from self._votes(place)
+        votes = yield from self._votes(node)
         if _top(votes) != self._class:
             return -math.inf
         if self._settings.union:
-            counts = yield from self.fresh(place)
-            p_a, _ = self._curves.of(self.noise(place), norm).bounds(
+            counts = yield from self.fresh(node)
+            p_a, _ = self._curves.of(self.noise(node), norm).bounds(
                 self._plan, counts.tolist(), self._class, None
             )
         else:
             p_a = promised(_votes_for(self._class, votes), self._plan)
-        return self._curves.of(self.noise(place), norm).first(p_a)
+        return self._curves.of(self.noise(node), norm).first(p_a)
 
-    def best(self, norm: Norm) -> Procedure[Place]:
-        """The best place found for one norm."""
+    def best(self, norm: Norm) -> Procedure[Node]:
+        """The best node found for one norm."""
         if self._settings.method == "hill":
             return (yield from self._climb(norm, self._start, 1, 0.0))
-        place, stride = self._start, FIRST_STRIDE
+        node, stride = self._start, FIRST_STRIDE
         while stride >= 1:
-            place = yield from self._climb(norm, place, stride, HURDLE)
+            node = yield from self._climb(norm, node, stride, HURDLE)
             stride //= 2
-        return place
+        return node
 
-    def _climb(self, norm: Norm, place: Place, stride: int, hurdle: float) -> Procedure[Place]:
+    def _climb(self, norm: Norm, node: Node, stride: int, hurdle: float) -> Procedure[Node]:
         """Algorithm 3: along each parameter a step up, else a step down; until nothing is won."""
-        radius = yield from self.value(place, norm)
+        radius = yield from self.value(node, norm)
         improved = True
         while improved:
             improved = False
-            for axis in range(len(place)):
+            for axis in range(len(node)):
                 for step in (stride, -stride):
-                    there = (*place[:axis], place[axis] + step, *place[axis + 1 :])
+                    there = (*node[:axis], node[axis] + step, *node[axis + 1 :])
                     value = yield from self.value(there, norm)
                     if value > radius * (1 + hurdle):
-                        place, radius, improved = there, value, True
+                        node, radius, improved = there, value, True
                         break
-        return place
+        return node
 
 
 def _top(votes: Counts) -> int:

@@ -23,7 +23,7 @@ from unicr.cli.train import train
 from unicr.data import load_dataset
 from unicr.errors import DataError, ModelError, RunError, UnicrError
 from unicr.noise import parse
-from unicr.optimize import (
+from unicr.train import (
     DivergedError,
     Examples,
     Fitted,
@@ -32,7 +32,8 @@ from unicr.optimize import (
     examples_of,
     train_run,
 )
-from unicr.optimize._train import CHECKPOINT, SETTINGS, WEIGHTS, one_cycle
+from unicr.train._folder import CHECKPOINT, SETTINGS, WEIGHTS
+from unicr.train._trainer import one_cycle
 
 FACTORY = """
 from torch import nn
@@ -143,7 +144,7 @@ import sys, torch
 from pathlib import Path
 torch.set_num_threads(1)
 from unicr.data import load_dataset
-from unicr.optimize import Training, examples_of, train_run
+from unicr.train import Training, examples_of, train_run
 settings = Training("gaussian(sigma=0.25)", epochs=40, batch=64, val_share=0.1)
 train_run(examples_of(load_dataset("builtin:mnist"), 800), settings, Path(sys.argv[1]), resume=True)
 """

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from unicr.errors import CertifyError
+from unicr.i_opt._search import Curves, IOpt, optimised
 from unicr.norms import Norm
-from unicr.optimize._iopt import Curves, IOpt, optimised
 from unicr.runs import (
     THIS_INPUT,
     Failed,
@@ -26,7 +26,7 @@ from unicr.runs import (
 )
 
 
-def folders(out: Path, norms: tuple[Norm, ...]) -> dict[Norm, Path]:
+def folders_of(out: Path, norms: tuple[Norm, ...]) -> dict[Norm, Path]:
     """Where the run of each norm goes: `out` itself for one norm, a folder in it for several."""
     if len(norms) == 1:
         return {norms[0]: out}
@@ -49,10 +49,10 @@ def i_opt_run(
     if job.plan.candidates != (settings.lattice.size if settings.union else 1):
         raise CertifyError("the plan must come from IOpt.plan: its bound is over other noises")
     prepare(job)
-    places = folders(out, job.norms)
+    folders = folders_of(out, job.norms)
     curves = Curves(job.norms, math.prod(job.data.shape), job.sound)
     with ExitStack() as stack:
-        stores = [stack.enter_context(Store(place, create=True)) for place in places.values()]
+        stores = [stack.enter_context(Store(folder, create=True)) for folder in folders.values()]
         todo: set[int] = set()
         for norm, store in zip(job.norms, stores, strict=True):
             todo.update(begin(store, manifest(job, settings, norm), job.indices, resume))
@@ -64,7 +64,7 @@ def i_opt_run(
                 write(store, row)
             if on_result is not None:
                 on_result(rows)
-    return places
+    return folders
 
 
 def manifest(job: Job, settings: IOpt, norm: Norm) -> dict[str, Any]:

@@ -18,16 +18,17 @@ from unicr.cli.optimality import optimality
 from unicr.data import load_dataset
 from unicr.errors import NoiseError, RadiusError, RunError, UnicrError
 from unicr.norms import parse_norm
-from unicr.optimize._optimality import (
+from unicr.optimality import (
     Comparison,
     Standing,
     at_sigma,
     gallery,
+    read_run,
     validate,
     validate_average,
 )
 from unicr.radius import certified_radius
-from unicr.report.optimality import Group, draw_gallery, optimality_table, read_run
+from unicr.report.optimality import Group, draw_gallery, optimality_table
 from unicr.runs import Job, Row, Store, certify_run
 from unicr.smoothing import Certificate, NormRadius, Plan, norms_of
 

@@ -20,12 +20,11 @@ from scipy import stats
 from unicr.classifier import load_classifier
 from unicr.data import load_dataset
 from unicr.errors import CertifyError, RunError
+from unicr.i_opt import Axis, Curves, IOpt, Lattice, i_opt_run, optimised
+from unicr.i_opt._search import promised
 from unicr.noise import parse
 from unicr.norms import Norm, l1, l2, linf
-from unicr.optimize import Axis, Curves, IOpt, Lattice, i_opt_run, optimised
-from unicr.optimize._iopt import promised
-from unicr.report.runs import load_scores
-from unicr.runs import THIS_INPUT, Job, Store, certify_run, replay, verify
+from unicr.runs import THIS_INPUT, Job, Store, certify_run, load_scores, replay, verify
 from unicr.runs._export import record
 from unicr.smoothing import Ask, Certificate, Counts, Plan, SmoothedClassifier, converse
 

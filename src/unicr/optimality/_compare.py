@@ -15,17 +15,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from unicr.errors import NoiseError, RadiusError
-from unicr.noise import (
-    FAMILIES,
-    Noise,
-)
+from unicr.noise import FAMILIES, Noise
 from unicr.noise.internal import positive
 from unicr.norms import Norm
 from unicr.radius import RadiusCurve, certified_radius
 from unicr.values import Array, number
 
 Verdict = Literal["proved", "tied", "open", "none"]
-Report = Callable[[str, float], None]
+Heard = Callable[[str, float], None]
 
 GALLERY: dict[str, tuple[float, ...]] = {
     "gennorm": (1.0, 1.5, 2.0, 2.5, 3.0),
@@ -41,7 +38,7 @@ LAST_READ = 1 - 1e-11
 
 @dataclass(frozen=True)
 class Standing:
-    """One noise in a comparison: its bracket, its places, and whether it can be the best."""
+    """One noise in a comparison: its bracket, its ranks, and whether it can be the best."""
 
     noise: str
     proved: float
@@ -145,7 +142,7 @@ def validate(
     p_a: Sequence[float],
     *,
     curves: bool | None = None,
-    report: Report | None = None,
+    report: Heard | None = None,
 ) -> list[Comparison]:
     """Compare noises of equal σ at every p_A (binary case, p_B = 1 − p_A).
 
@@ -167,7 +164,7 @@ def validate_average(
     *,
     factors: ArrayLike = 1.0,
     curves: bool | None = None,
-    report: Report | None = None,
+    report: Heard | None = None,
 ) -> Comparison:
     """Compare the average radius over inputs whose p_A stay as they are, whatever the noise.
 
@@ -219,7 +216,7 @@ class _Field:
         curves = tuple(RadiusCurve(noise, norm, dim) for noise in noises)
         return cls(tuple(noises), curves)
 
-    def brackets(self, p: Array, curves: bool | None, report: Report | None) -> tuple[Array, Array]:
+    def brackets(self, p: Array, curves: bool | None, report: Heard | None) -> tuple[Array, Array]:
         """(proved, searched), a row for each noise and a column for each p_A."""
         read = len(p) > FEW if curves is None else curves
         known: dict[Noise, tuple[Array, Array]] = {}
@@ -234,7 +231,7 @@ class _Field:
     def compare(
         self, p_a: float | None, inputs: int, proved: Array, searched: Array, upper: Array
     ) -> Comparison:
-        """Places and verdict from one bracket for each noise."""
+        """Ranks and verdict from one bracket for each noise."""
         possible = upper >= np.max(proved)
         standings = tuple(
             Standing(

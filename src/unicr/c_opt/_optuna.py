@@ -9,21 +9,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from unicr.c_opt._points import Point, Scales, Shape
+from unicr.c_opt._scores import ShapeScore, Trained, lines_of, score
+from unicr.c_opt._search import COpt
 from unicr.errors import UnicrError
 from unicr.extras import require
-from unicr.optimize._copt import COpt, Family, Line, Point, Result, Shape, lines_of, score
 
 STUDY = "study.sqlite"
 
 
 def optuna_search(
     copt: COpt,
-    family: Family,
+    scales: Scales,
     ranges: Mapping[str, tuple[float, float]],
     *,
     trials: int = 30,
     resume: bool = False,
-) -> list[Line]:
+) -> list[ShapeScore]:
     """Maximise the robustness score in the first norm over the family's parameters.
 
     Returns a line for each shape that was tried; `trials` counts those of earlier runs.
@@ -32,18 +34,18 @@ def optuna_search(
         raise UnicrError(f"trials={trials}: at least one")
     for end in (0, 1):
         shape = tuple((name, values[end]) for name, values in ranges.items())
-        for point in family.points(shape):
+        for point in scales.points(shape):
             _ = point.noise
     optuna = require("optuna")
-    what = {"family": family.name, "sizes": family.sizes, "given": family.given}
+    what = {"family": scales.name, "sizes": scales.sizes, "given": scales.given}
     copt.begin({**what, "ranges": {k: list(v) for k, v in ranges.items()}}, resume=resume)
     study = _study(optuna, copt)
     norm = copt.search.norms[0].text
-    results: dict[Point, Result] = {}
+    results: dict[Point, Trained] = {}
 
     def objective(trial: Any) -> float:
         shape = tuple((k, _rounded(trial.suggest_float(k, *ends))) for k, ends in ranges.items())
-        found = copt.evaluate(family.points(shape))
+        found = copt.evaluate(scales.points(shape))
         results.update(found)
         value = score(found.values(), norm)
         if value is None:
@@ -53,7 +55,7 @@ def optuna_search(
     earlier = [trial for trial in study.trials if trial.state.is_finished()]
     for trial in earlier:
         shape = tuple((name, _rounded(trial.params[name])) for name in ranges)
-        results.update(copt.evaluate(family.points(shape)))
+        results.update(copt.evaluate(scales.points(shape)))
     if len(earlier) < trials:
         study.optimize(objective, n_trials=trials - len(earlier))
     return sorted(lines_of(results, [n.text for n in copt.search.norms]), key=_by_shape)
@@ -81,5 +83,5 @@ def _rounded(value: float) -> float:
     return float(f"{value:.4g}")
 
 
-def _by_shape(line: Line) -> Shape:
+def _by_shape(line: ShapeScore) -> Shape:
     return line.shape

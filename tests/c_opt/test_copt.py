@@ -15,27 +15,19 @@ import pytest
 import torch
 from cyclopts import App
 
+from unicr.c_opt import COpt, Scales, ShapeScore, Trained, best_of, c_opt, grid, search_of
+from unicr.c_opt._points import Point
+from unicr.c_opt._scores import is_done, result_of
+from unicr.c_opt._search import PointWork, _files, _put
 from unicr.cli.c_opt import c_opt as command
 from unicr.data import Dataset, load_dataset
 from unicr.errors import DataError, NoiseError, RunError, SpecError, UnicrError
 from unicr.metrics import robustness_score
 from unicr.norms import parse_norm
-from unicr.optimize import (
-    COpt,
-    Family,
-    Line,
-    Result,
-    Training,
-    best_of,
-    c_opt,
-    grid,
-    search_of,
-)
-from unicr.optimize._copt import Point, PointWork, _files, _put, is_done, result_of
 from unicr.report.copt import best_text, copt_csv, copt_table, draw_copt
-from unicr.report.runs import load_scores
-from unicr.runs import Store, replay, verify
+from unicr.runs import Store, load_scores, replay, verify
 from unicr.smoothing import Plan
+from unicr.train import Training
 
 NORMS = ("1", "inf")
 
@@ -175,9 +167,9 @@ def test_a_training_that_diverges_is_told_and_the_rest_goes_on(
     (tmp_path / "net.py").write_text(DIVERGES_AT)
     training = Training(None, arch=f"{tmp_path / 'net.py'}:net", epochs=2, batch=64)
     copt = search(data, tmp_path / "out", training)
-    told: list[Result] = []
+    told: list[Trained] = []
     copt.on_result = told.append
-    lines = c_opt(copt, Family("gennorm", (0.25, 4.0)), grid({"beta": [2.0]}))
+    lines = c_opt(copt, Scales("gennorm", (0.25, 4.0)), grid({"beta": [2.0]}))
     assert [result.failed is not None for result in told] == [False, True]
     assert lines[0].scores == {"1": None, "inf": None}
     assert "sigma=4) diverged in epoch 1" in lines[0].failures[0]
@@ -186,7 +178,7 @@ def test_a_training_that_diverges_is_told_and_the_rest_goes_on(
     assert "every shape has a training that failed" in best_text(lines, NORMS)
     assert copt_csv(lines, NORMS).splitlines()[1] == "2,,,0,0"
     draw_copt(lines, NORMS, tmp_path / "empty.png")
-    again = c_opt(copt, Family("gennorm", (0.25, 4.0)), grid({"beta": [2.0]}), resume=True)
+    again = c_opt(copt, Scales("gennorm", (0.25, 4.0)), grid({"beta": [2.0]}), resume=True)
     assert again == lines
     assert len(told) == 2
 
@@ -224,8 +216,8 @@ def test_parameters_by_name_and_scale_in_place_of_sigma(
 
 def test_words_and_several_parameters_in_tables(tmp_path: Path) -> None:
     lines = [
-        Line((("a", 1.0), ("b", 2.0)), {"2": 0.123456}, ()),
-        Line((("a", 1.0), ("b", 3.0)), {"2": 0.5}, ()),
+        ShapeScore((("a", 1.0), ("b", 2.0)), {"2": 0.123456}, ()),
+        ShapeScore((("a", 1.0), ("b", 3.0)), {"2": 0.5}, ()),
     ]
     text = copt_table(lines, ["2"])
     assert "| 1 | 2 | 0.1234 |" in text  # rounded down

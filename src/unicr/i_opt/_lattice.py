@@ -17,7 +17,7 @@ from unicr.noise import FAMILIES, Noise, parse
 from unicr.noise.internal import ENDS, check_parses, plainest
 
 SIGMA = "sigma"
-Place = tuple[int, ...]  # steps from the start, along each axis
+Node = tuple[int, ...]  # steps from the start, along each axis
 
 
 @dataclass(frozen=True)
@@ -83,8 +83,8 @@ class Lattice:
     def _ranges(self) -> tuple[range, ...]:
         return tuple(axis.steps(self.start[axis.name]) for axis in self.axes)
 
-    def __contains__(self, place: Place) -> bool:
-        return all(step in one for step, one in zip(place, self._ranges, strict=True))
+    def __contains__(self, node: Node) -> bool:
+        return all(step in one for step, one in zip(node, self._ranges, strict=True))
 
     @property
     def size(self) -> int:
@@ -92,14 +92,14 @@ class Lattice:
         return math.prod(len(one) for one in self._ranges)
 
     @property
-    def centre(self) -> Place:
+    def centre(self) -> Node:
         """Where a search begins: the initial noise."""
         return (0,) * len(self.axes)
 
-    def noise(self, place: Place) -> Noise:
-        """The noise at a place."""
+    def noise(self, node: Node) -> Noise:
+        """The noise at a node."""
         values = dict(self.start)
-        for axis, steps in zip(self.axes, place, strict=True):
+        for axis, steps in zip(self.axes, node, strict=True):
             values[axis.name] = axis.at(self.start[axis.name], steps)
         return parse(_text(self.family, values))
 

@@ -1,121 +1,39 @@
 """Train a classifier on noisy inputs, whatever the noise: the first half of C-OPT.
 
-AdamW, a one-cycle learning rate and cross-entropy. Everything random is fixed by (seed, epoch), and
-a checkpoint follows each epoch, so a training that was interrupted goes on to the same weights.
+AdamW, a one-cycle learning rate and cross-entropy. Everything random is fixed by (seed, epoch), so
+a training that goes on from a checkpoint comes to the same weights.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 import math
-import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
-from functools import cached_property
-from pathlib import Path
+from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
-from safetensors.torch import save_file
 from torch import nn
 
-import unicr
 from unicr.classifier import Normalised, load_classifier
-from unicr.classifier.internal import RESNETS, read_weights, usable
+from unicr.classifier.internal import RESNETS, usable
 from unicr.classifier.mlp import MLP
 from unicr.classifier.resnet import ResNet
-from unicr.data import Dataset
-from unicr.errors import DataError, RunError, UnicrError
 from unicr.files import load_object
 from unicr.noise import Noise, parse
 from unicr.noise.internal import check_parses
-from unicr.runs import changes
+from unicr.train._examples import Examples, TrainError
 
-WEIGHTS, SETTINGS, CHECKPOINT = "model.safetensors", "train.json", "checkpoint.pt"
 HIDDEN = (512, 256)
 RISE = 0.3  # share of the steps in which the learning rate rises to its peak
-FREE = frozenset({"unicr", "device"})
 
 State = dict[str, torch.Tensor]
 
 
-class TrainError(UnicrError, ValueError):
-    """A training that cannot be made as asked: settings or an architecture that do not fit."""
-
-
 class DivergedError(TrainError):
     """A training whose loss or weights are no longer finite numbers."""
-
-
-@dataclass(frozen=True, eq=False)
-class Examples:
-    """Labelled inputs as two tensors; bytes stand for k/255 where that loses nothing."""
-
-    inputs: torch.Tensor
-    labels: torch.Tensor
-    num_classes: int
-    classes: tuple[str | int, ...] | None = None
-
-    def __len__(self) -> int:
-        return len(self.labels)
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Of one input."""
-        return tuple(self.inputs.shape[1:])
-
-    def batch(self, rows: torch.Tensor) -> torch.Tensor:
-        """Some of the inputs, float32."""
-        chosen = self.inputs[rows]
-        return chosen.float().div_(255) if chosen.dtype == torch.uint8 else chosen
-
-    @cached_property
-    def digest(self) -> str:
-        """SHA-256 of inputs and labels."""
-        total = hashlib.sha256(f"{self.shape}:{self.inputs.dtype}:".encode())
-        total.update(self.inputs.contiguous().numpy().data)
-        total.update(self.labels.contiguous().numpy().data)
-        return total.hexdigest()
-
-
-def examples_of(data: Dataset, limit: int | None = None) -> Examples:
-    """The first `limit` inputs of a dataset in memory; each needs a label."""
-    if limit is not None and limit < 1:
-        raise TrainError(f"max={limit}: at least one input")
-    size = len(data) if limit is None else min(limit, len(data))
-    inputs, labels = (torch.from_numpy(array) for array in arrays_of(data, size))
-    missing = int((labels < 0).sum())
-    if missing:
-        raise DataError(
-            f"{missing} of {size} inputs of {data.name} have no label: training needs one for "
-            "each (--labels FILE where they are in a file of their own)"
-        )
-    if bool((labels == labels[0]).all()):
-        raise DataError(f"all {size} inputs of {data.name} have one label: two classes are needed")
-    if not bool(torch.isfinite(inputs).all()):
-        raise DataError(f"inputs of {data.name} hold values that are not finite")
-    whole = inputs.mul(255).round_()
-    if bool(((whole >= 0) & (whole <= 255)).all()):
-        packed = whole.to(torch.uint8)
-        if torch.equal(packed.float().div_(255), inputs):
-            inputs = packed
-    count = data.num_classes or int(labels.max()) + 1
-    return Examples(inputs, labels, count, data.classes)
-
-
-def arrays_of(data: Dataset, size: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    """The first `size` inputs and labels of a dataset."""
-    inputs = np.empty((size, *data.shape), dtype=np.float32)
-    labels = np.empty(size, dtype=np.int64)
-    for i in range(size):
-        x, labels[i] = data[i]
-        inputs[i] = x.numpy()
-    return inputs, labels
 
 
 @dataclass(frozen=True)
@@ -395,138 +313,6 @@ class Trainer:
         return patience is not None and len(self.fitted.history) - self.fitted.best["epoch"] >= (
             patience
         )
-
-
-def train_run(
-    examples: Examples,
-    settings: Training,
-    folder: Path,
-    *,
-    resume: bool = False,
-    on_epoch: Callable[[Fitted], None] | None = None,
-) -> Fitted:
-    """Train into `folder`: model.safetensors (the best weights so far) and train.json.
-
-    A checkpoint after each epoch lets `resume` go on; it is removed at the end. Each file is
-    replaced as a whole, so that a kill at any moment leaves the last epoch that was finished.
-    """
-    values = {
-        "unicr": unicr.__version__,
-        "data": examples.digest,
-        "inputs": len(examples),
-        **json.loads(json.dumps(asdict(settings))),
-    }
-    _begin(folder, values, resume)
-    checkpoint = folder / CHECKPOINT
-    record = read_record(folder)
-    if record is not None and record["done"]:
-        checkpoint.unlink(missing_ok=True)
-        return Fitted(settings, read_weights(folder / WEIGHTS), record["history"], done=True)
-    trainer = Trainer(examples, settings)
-    if record is not None and checkpoint.is_file():
-        trainer.restore(_read_checkpoint(checkpoint))
-    elif record is None:
-        _write_record(folder, values, examples, Fitted(settings, {}))
-
-    def keep(now: Trainer) -> None:
-        with _replacing(checkpoint) as file:
-            torch.save(now.checkpoint(), file)
-        _write_results(folder, values, examples, now.fitted)
-        if on_epoch is not None:
-            on_epoch(now.fitted)
-
-    try:
-        fitted = trainer.run(keep)
-    except DivergedError as error:
-        _write_record(folder, values, examples, trainer.fitted, failed=str(error))
-        raise
-    _write_results(folder, values, examples, fitted)
-    checkpoint.unlink(missing_ok=True)
-    return fitted
-
-
-def read_record(folder: Path) -> dict[str, Any] | None:
-    """The train.json of a folder: settings, history, done, failed; None where there is none."""
-    file = folder / SETTINGS
-    try:
-        return json.loads(file.read_text()) if file.is_file() else None
-    except (OSError, ValueError) as error:
-        raise RunError(f"cannot read {file}: {error}") from None
-
-
-def _begin(folder: Path, values: dict[str, Any], resume: bool) -> None:
-    """Make the folder, or check that the training in it is this one."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise RunError(f"cannot make the folder {folder}: {error}") from None
-    record = read_record(folder)
-    if record is None:
-        return
-    if not resume:
-        raise RunError(f"{folder} already holds a training: use --resume, or another folder")
-    refuse_changes(folder, record["settings"], values)
-
-
-def refuse_changes(folder: Path, old: dict[str, Any], new: dict[str, Any]) -> None:
-    """RunError that names each setting in which a folder and its resumption differ."""
-    if differing := changes(old, new, FREE):
-        raise RunError(f"cannot resume {folder} with other settings ({differing})")
-
-
-def _read_checkpoint(path: Path) -> dict[str, Any]:
-    try:
-        return torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:
-        first = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise RunError(f"cannot read {path} ({first}): delete it to train from the start") from None
-
-
-def _write_results(
-    folder: Path, values: dict[str, Any], examples: Examples, fitted: Fitted
-) -> None:
-    about = f"{fitted.settings.arch}, {fitted.settings.noise or 'no noise'}, unicr train"
-    with _replacing(folder / WEIGHTS) as file:
-        save_file(fitted.state, file, metadata={"about": about})
-    _write_record(folder, values, examples, fitted)
-
-
-def _write_record(
-    folder: Path,
-    values: dict[str, Any],
-    examples: Examples,
-    fitted: Fitted,
-    failed: str | None = None,
-) -> None:
-    record = {
-        "settings": values,
-        "shape": list(examples.shape),
-        "classes": list(examples.classes or range(examples.num_classes)),
-        "done": fitted.done,
-        "failed": failed,
-        "best": fitted.best if fitted.history else None,
-        "history": fitted.history,
-    }
-    write_json(folder / SETTINGS, record)
-
-
-def write_json(path: Path, value: object) -> None:
-    """Replace a JSON file as a whole."""
-    with _replacing(path) as file:
-        file.write_text(json.dumps(value, indent=1) + "\n")
-
-
-@contextmanager
-def _replacing(path: Path) -> Iterator[Path]:
-    """A file beside `path` to write to, which takes its place at the end of the block."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        yield beside
-        os.replace(beside, path)
-    except OSError as error:
-        raise RunError(f"cannot write {path}: {error}") from None
-    finally:
-        beside.unlink(missing_ok=True)
 
 
 def _state(module: nn.Module) -> State:

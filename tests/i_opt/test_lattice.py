@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from unicr.errors import UnicrError
+from unicr.i_opt import Axis, Lattice
 from unicr.noise import parse
-from unicr.optimize import Axis, Lattice
 
 SIGMA = Axis("sigma", 0.25, 4, 2**0.25)
 BETA = Axis("beta", 1, 3, 0.25)

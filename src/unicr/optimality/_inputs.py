@@ -1,0 +1,52 @@
+"""What a run knows of its inputs, for a comparison of noises on average over them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from unicr.errors import RunError
+from unicr.noise import IID, Noise, SphericalNoise, parse
+from unicr.runs import Store
+from unicr.values import Array
+
+
+@dataclass(frozen=True)
+class RunInputs:
+    """What a run knows of its inputs: p_A (0 where wrong or abstained) and the σ they met."""
+
+    p_a: Array
+    sigma: Array
+    noise: Noise
+    dim: int
+    norms: tuple[str, ...]
+
+    @property
+    def comparable(self) -> bool:
+        """Whether the run's own noise can take part: it has a σ and a curve."""
+        return math.isfinite(self.noise.sigma) and isinstance(self.noise, IID | SphericalNoise)
+
+
+def read_run(folder: Path) -> RunInputs:
+    """The p_A of every input of a run, in the order of the inputs."""
+    with Store(folder) as store:
+        manifest, rows = store.manifest(), list(store.rows())
+    if not rows:
+        raise RunError(f"{folder} holds no results yet: there is no p_A to compare at")
+    law = parse(manifest["noise"])
+    own: dict[str, float] = {}
+    p_a, sigma = np.zeros(len(rows)), np.full(len(rows), law.sigma)
+    for i, row in enumerate(rows):
+        certificate = row.certificate
+        if certificate is None:
+            continue
+        if row.correct:
+            p_a[i] = certificate.p_a
+        if certificate.noise is not None:
+            if certificate.noise not in own:
+                own[certificate.noise] = parse(certificate.noise).sigma
+            sigma[i] = own[certificate.noise]
+    return RunInputs(p_a, sigma, law, manifest["dim"], tuple(manifest["norms"]))
