@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import sys
 import tomllib
 from pathlib import Path
@@ -9,10 +10,27 @@ from types import ModuleType
 
 import pytest
 
+import unicr
 from unicr.errors import MissingExtraError
-from unicr.extras import EXTRAS, require
+from unicr.extras import require
 
-MODULES = [(extra, module) for extra, modules in EXTRAS.items() for module in modules]
+ROOT = Path(unicr.__file__).parent
+
+
+def required() -> set[tuple[str, str]]:
+    """(extra, module) of every `require` in the source that names its module."""
+    found = set()
+    for path in ROOT.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", None) == "require":
+                words = [a.value for a in node.args if isinstance(a, ast.Constant)]
+                if words and len(words) == len(node.args):
+                    module = str(words[0]).partition(".")[0]
+                    found.add((str(words[1]) if len(words) > 1 else module, module))
+    return found
+
+
+MODULES = sorted(required() | {("attack", name) for name in ("pyautoattack", "art", "foolbox")})
 
 
 @pytest.mark.parametrize(("extra", "module"), MODULES)
@@ -21,7 +39,7 @@ def test_a_missing_extra_is_named(extra: str, module: str, monkeypatch: pytest.M
         monkeypatch.setitem(sys.modules, name, None)
         monkeypatch.setitem(sys.modules, module, None)
         with pytest.raises(MissingExtraError) as caught:
-            require(name)
+            require(name, extra)
         message = str(caught.value)
         assert f"unicr[{extra}]" in message
         assert module in message
@@ -48,6 +66,7 @@ def test_a_broken_module_is_not_called_missing(
 def test_the_extras_are_those_of_the_package() -> None:
     project = Path(__file__).parents[1] / "pyproject.toml"
     declared = tomllib.loads(project.read_text())["project"]["optional-dependencies"]
-    assert set(declared) == {*EXTRAS, "all", "dev"}
-    for extra in EXTRAS:
+    extras = {extra for extra, _ in MODULES}
+    assert set(declared) == {*extras, "all", "dev"}
+    for extra in extras:
         assert extra in declared["all"][0]

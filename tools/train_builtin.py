@@ -24,7 +24,7 @@ from torch import nn
 from unicr.classifier.mlp import MLP
 from unicr.data import Dataset, load_dataset
 
-OUT = Path(__file__).parents[1] / "src" / "unicr" / "data" / "builtin"
+OUT = Path(__file__).parents[1] / "src" / "unicr"
 SIGMAS = (0.25, 0.5, 1.0)
 IMAGES = 1000
 BATCH = 256
@@ -78,17 +78,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else None)
     parser.add_argument("--train", required=True, help="MNIST training images and labels")
     parser.add_argument("--test", required=True, help="MNIST test images and labels")
-    parser.add_argument("--out", type=Path, default=OUT, help="where the files go")
+    parser.add_argument("--out", type=Path, default=OUT, help="the package they go to")
     parser.add_argument("--epochs", type=int, default=20)
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
     torch.set_num_threads(1)
-    given.out.mkdir(parents=True, exist_ok=True)
+    shown, weights = given.out / "data" / "builtin", given.out / "classifier" / "weights"
+    for folder in (shown, weights):
+        folder.mkdir(parents=True, exist_ok=True)
 
     images, labels = stacked(load_dataset(given.train))
     test_images, test_labels = stacked(load_dataset(given.test))
     np.savez_compressed(
-        given.out / "mnist_test_1000.npz",
+        shown / "mnist_test_1000.npz",
         images=(test_images[:IMAGES, 0] * 255).round().to(torch.uint8).numpy(),
         labels=test_labels[:IMAGES].to(torch.uint8).numpy(),
     )
@@ -96,7 +98,7 @@ def main() -> None:
         begin = time.perf_counter()
         model = train(images, labels, sigma, given.epochs, given.seed)
         seconds = time.perf_counter() - begin
-        file = given.out / f"mnist-mlp-{sigma}.safetensors"
+        file = weights / f"mnist-mlp-{sigma}.safetensors"
         save_file(
             {name: tensor.half() for name, tensor in model.state_dict().items()},
             file,

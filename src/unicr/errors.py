@@ -1,4 +1,13 @@
-"""The errors unicr raises on purpose: one root, so that a caller can catch them all."""
+"""The errors unicr raises on purpose: one root, so that a caller can catch them all.
+
+`foreign` is where somebody else's file or code is read or run: what goes wrong inside is one of
+these errors with one line of text, never a traceback through another library.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 
 class UnicrError(Exception):
@@ -35,3 +44,24 @@ class CertifyError(UnicrError, ValueError):
 
 class RunError(UnicrError, ValueError):
     """A run folder that cannot be written, read or resumed."""
+
+
+@contextmanager
+def foreign(kind: type[UnicrError], what: str) -> Iterator[None]:
+    """Somebody else's file or code inside: what it raises, SystemExit too, becomes a `kind`.
+
+    Our own errors and the user's Ctrl-C pass.
+    """
+    try:
+        yield
+    except (UnicrError, KeyboardInterrupt):
+        raise
+    except BaseException as error:
+        raise kind(f"{what}: {one_line(error)}") from error
+
+
+def one_line(error: BaseException, most: int = 300) -> str:
+    """The type and the words of an exception, in one line of at most so many characters."""
+    words = " ".join(str(error).split())
+    text = f"{type(error).__name__}: {words}" if words else type(error).__name__
+    return text if len(text) <= most else text[: most - 1] + "…"

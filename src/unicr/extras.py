@@ -7,27 +7,15 @@ from types import ModuleType
 
 from unicr.errors import MissingExtraError
 
-EXTRAS = {
-    "onnx": ("onnxruntime",),
-    "sklearn": ("sklearn", "joblib"),
-    "hf": ("transformers",),
-    "table": ("pyarrow",),
-    "attack": ("pyautoattack", "art", "foolbox"),
-    "optuna": ("optuna",),
-    "ray": ("ray",),
-    "report": ("plotly",),
-}
 
-
-def require(module: str) -> ModuleType:
-    """The optional `module`, imported; it must belong to one of the extras of pyproject.toml."""
+def require(module: str, extra: str | None = None) -> ModuleType:
+    """The optional `module`, imported; `extra` of pyproject.toml brings it (by its own name)."""
     root = module.partition(".")[0]
-    extra = next(name for name, modules in EXTRAS.items() if root in modules)
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] != root:
             raise
         raise MissingExtraError(
-            f"this needs {root}, which is not installed: pip install 'unicr[{extra}]'"
+            f"this needs {root}, which is not installed: pip install 'unicr[{extra or root}]'"
         ) from None

@@ -1,15 +1,21 @@
-"""Load a Python object that a user names as `path/to/file.py:name`."""
+"""What users' files may ask of this machine: to run their code, and how much memory to fill."""
 
 from __future__ import annotations
 
 import importlib.util
+import os
 import sys
+from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+from zipfile import ZipInfo
 
-from unicr.errors import SpecError
+from unicr.errors import SpecError, UnicrError, foreign
+
+LARGE = 1 << 28
+RATIO = 200
 
 
 @lru_cache(maxsize=64)
@@ -21,10 +27,11 @@ def _module(path: Path, stamp: int) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     try:
-        spec.loader.exec_module(module)
-    except Exception as error:
+        with foreign(SpecError, f"{path} failed to load"):
+            spec.loader.exec_module(module)
+    except SpecError:
         del sys.modules[name]
-        raise SpecError(f"{path} failed to load: {type(error).__name__}: {error}") from error
+        raise
     return module
 
 
@@ -37,5 +44,23 @@ def load_object(reference: str) -> Any:
     module = _module(path, path.stat().st_mtime_ns)
     if not hasattr(module, name):
         known = [n for n in vars(module) if not n.startswith("_")]
-        raise SpecError(f"{file} has no {name!r}; it has {', '.join(known) or 'no names'}")
+        raise SpecError(f"{file} has no {name!r}; it has {', '.join(known[:20]) or 'no names'}")
     return getattr(module, name)
+
+
+def check_size(path: Path, size: int, stored: int, kind: type[UnicrError]) -> None:
+    """Refuse a file that unpacks to more than memory, or from `stored` bytes to far more."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if size > memory:
+        raise kind(f"{path} needs {size:.3g} bytes of memory and this machine has {memory:.3g}")
+    if size > LARGE and size > RATIO * stored:
+        raise kind(
+            f"{path} unpacks {stored} bytes to {size}: a decompression bomb? If you trust it, "
+            "save it without compression"
+        )
+
+
+def check_unpacked(path: Path, parts: Iterable[ZipInfo], kind: type[UnicrError]) -> None:
+    """`check_size` of all parts of a zip archive together; no part can give more than it says."""
+    parts = list(parts)
+    check_size(path, sum(p.file_size for p in parts), sum(p.compress_size for p in parts), kind)

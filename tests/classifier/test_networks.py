@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import nn
 
+import unicr
 from unicr.classifier import ResNet, fuse_batchnorm, load_classifier
 from unicr.data import load_dataset
 from unicr.errors import ModelError
@@ -32,10 +33,14 @@ def test_packaged_networks_vote_right_under_their_noise(sigma: str, least: float
 
 
 def test_the_package_stays_small() -> None:
-    folder = Path(str(load_dataset("builtin:mnist").source.partition(",")[0])).parent
-    files = {file.name: file.stat().st_size for file in folder.iterdir() if file.is_file()}
-    assert len([name for name in files if name.endswith(".safetensors")]) == 3
-    assert sum(files.values()) < 8e6
+    root = Path(unicr.__file__).parent
+    for folder, ending, count in (
+        ("data/builtin", ".npz", 1),
+        ("classifier/weights", ".safetensors", 3),
+    ):
+        files = {file.name: file.stat().st_size for file in (root / folder).iterdir()}
+        assert len([name for name in files if name.endswith(ending)]) == count
+        assert sum(files.values()) < 7e6
 
 
 @pytest.mark.parametrize(("depth", "parameters"), [(20, 269_722), (56, 853_018), (110, 1_727_962)])

@@ -245,5 +245,5 @@ def quiet() -> Iterator[None]:
 def library(module: str) -> Any:
     """A module of an attack library; its root names the extra where it is missing."""
     with quiet():
-        require(module.partition(".")[0])
+        require(module.partition(".")[0], "attack")
         return importlib.import_module(module)

@@ -6,13 +6,13 @@ put a step in front of a model that belongs to it.
 
 from __future__ import annotations
 
-from unicr.classifier._base import Classifier, check_shape
-from unicr.classifier._callable import CallableClassifier
+from unicr.classifier._base import Classifier, check_fit, check_shape
 from unicr.classifier._load import load_classifier
-from unicr.classifier._module import ModuleClassifier
-from unicr.classifier._onnx import OnnxClassifier
-from unicr.classifier._sklearn import SklearnClassifier
 from unicr.classifier._wrap import Denoised, Normalised
+from unicr.classifier.adapters.function import CallableClassifier
+from unicr.classifier.adapters.module import ModuleClassifier
+from unicr.classifier.adapters.onnx import OnnxClassifier
+from unicr.classifier.adapters.sklearn import SklearnClassifier
 from unicr.classifier.fuse import fuse_batchnorm
 from unicr.classifier.mlp import MLP
 from unicr.classifier.resnet import ResNet
@@ -27,6 +27,7 @@ __all__ = [
     "OnnxClassifier",
     "ResNet",
     "SklearnClassifier",
+    "check_fit",
     "check_shape",
     "fuse_batchnorm",
     "load_classifier",

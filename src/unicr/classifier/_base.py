@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 
 import torch
 
+from unicr.data import Dataset
 from unicr.errors import ModelError
 
 
@@ -143,3 +144,14 @@ def check_shape(classifier: Classifier, sample: torch.Tensor) -> None:
         raise ModelError(
             f"{classifier.name} does not work on inputs of shape {tuple(sample.shape)}: {error}"
         ) from None
+
+
+def check_fit(classifier: Classifier, data: Dataset) -> None:
+    """Whether a dataset's inputs and labels can be those of a classifier, before a long run."""
+    check_shape(classifier, data.sample())
+    said, known = data.num_classes, classifier.num_classes
+    if said is not None and known is not None and said > known:
+        raise ModelError(
+            f"{data.name} has {said} classes (labels 0 … {said - 1}) and {classifier.name} knows "
+            f"{known}: these labels are another model's"
+        )

@@ -9,9 +9,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from unicr.errors import ModelError
+from unicr.errors import ModelError, foreign, one_line
 
-ENDINGS = (".pt", ".pth", ".th", ".ckpt", ".bin", ".safetensors")
 WRAPPERS = ("state_dict", "model_state_dict", "model", "net")
 PREFIXES = ("module.", "_orig_mod.")
 
@@ -45,7 +44,9 @@ def load_weights(module: nn.Module, path: Path) -> None:
     try:
         missing, unexpected = module.load_state_dict(weights, strict=False)
     except RuntimeError as error:
-        raise ModelError(f"{path} does not fit {type(module).__name__}: {error}") from None
+        raise ModelError(
+            f"{path} does not fit {type(module).__name__}: {one_line(error)}"
+        ) from None
     missing = [name for name in missing if name not in optional]
     for names, what in ((missing, "has no"), (unexpected, "has, and the model lacks,")):
         if names:
@@ -56,13 +57,10 @@ def load_weights(module: nn.Module, path: Path) -> None:
 
 
 def _safetensors(path: Path) -> Any:
-    from safetensors import SafetensorError
     from safetensors.torch import load_file
 
-    try:
+    with foreign(ModelError, f"{path} is not a safetensors file"):
         return load_file(path)
-    except SafetensorError as error:
-        raise ModelError(f"{path} is not a safetensors file: {error}") from None
 
 
 def _torch(path: Path) -> Any:
@@ -71,8 +69,7 @@ def _torch(path: Path) -> Any:
             warnings.simplefilter("ignore", UserWarning)
             return torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:
-        first = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise ModelError(
-            f"{path} is not a plain state dict ({first}). Save model.state_dict(); a whole "
-            "pickled model is read only with trust=True (--trust)"
+            f"{path} is not a plain state dict ({one_line(error, 100)}). Save model.state_dict(); "
+            "a whole pickled model is read only with trust=True (--trust)"
         ) from None

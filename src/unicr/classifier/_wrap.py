@@ -15,10 +15,10 @@ import torch
 from torch import nn
 
 from unicr.classifier._base import Classifier
-from unicr.classifier._callable import takes_numpy
 from unicr.classifier._digest import combined_digest, module_digest, source_digest
-from unicr.classifier._module import evaluating
-from unicr.errors import ModelError
+from unicr.classifier.adapters.function import takes_numpy
+from unicr.classifier.adapters.module import evaluating
+from unicr.errors import ModelError, foreign
 
 
 class Normalised(Classifier):
@@ -116,19 +116,12 @@ class Denoised(Classifier):
         return labels
 
     def _denoise(self, batch: torch.Tensor) -> torch.Tensor:
-        try:
-            with torch.inference_mode():
-                if isinstance(self.denoiser, nn.Module):
-                    with evaluating(self.denoiser):
-                        clean = self.denoiser(batch)
-                elif takes_numpy(self.denoiser):
-                    clean = self.denoiser(batch.cpu().numpy())
-                else:
+        with foreign(ModelError, f"the denoiser of {self.name} failed"), torch.inference_mode():
+            if isinstance(self.denoiser, nn.Module):
+                with evaluating(self.denoiser):
                     clean = self.denoiser(batch)
-        except Exception as error:
-            raise ModelError(
-                f"the denoiser of {self.name} failed: {type(error).__name__}: {error}"
-            ) from error
+            else:
+                clean = self.denoiser(batch.cpu().numpy() if takes_numpy(self.denoiser) else batch)
         if isinstance(clean, np.ndarray):
             clean = torch.from_numpy(clean)
         if not isinstance(clean, torch.Tensor) or len(clean) != len(batch):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
+from typing import NoReturn
 
-from cyclopts import App
+from cyclopts import App, CycloptsError
 
 import unicr
 from unicr.cli import (
@@ -29,7 +30,7 @@ from unicr.cli import (
     train,
     verify,
 )
-from unicr.errors import UnicrError
+from unicr.errors import UnicrError, one_line
 
 app = App(
     name="unicr",
@@ -60,13 +61,30 @@ app.command(demo.demo)
 
 
 def main() -> None:
-    """Run the command line; a mistake of the user's is one line on stderr and exit code 2."""
+    """Run the command line. What is wrong with the user's words, files or machine is one line.
+
+    Exit code 2 for those; an exception of another kind is a fault of unicr's and stays visible.
+    """
     try:
-        result = app(sys.argv[1:])
-    except UnicrError as error:
-        print(f"unicr: {error}", file=sys.stderr)
-        sys.exit(2)
+        result = app(sys.argv[1:], exit_on_error=False, print_error=False)
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(141)
+    except KeyboardInterrupt:
+        _stop("interrupted", 130)
+    except UnicrError as error:
+        _stop(str(error))
+    except CycloptsError as error:
+        _stop(" ".join(str(error).split()))
+    except MemoryError as error:
+        _stop(f"not enough memory: {one_line(error)}")
+    except OSError as error:
+        _stop(f"{error.filename or 'the system'}: {error.strerror or error}")
+    except SystemExit as error:
+        _stop(f"code of a file that was loaded wanted to end the program ({error.code!r})")
     sys.exit(result if isinstance(result, int) else 0)
+
+
+def _stop(why: str, code: int = 2) -> NoReturn:
+    print(f"unicr: {why}", file=sys.stderr)
+    sys.exit(code)

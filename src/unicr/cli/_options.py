@@ -2,16 +2,38 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from cyclopts import Parameter
+from cyclopts import Parameter, Token
 
 if TYPE_CHECKING:
     from unicr.classifier import Classifier
     from unicr.data import Dataset
 
+MOST = 1 << 53
+
+
+def whole(_: Any, tokens: Sequence[Token]) -> int:
+    """A whole number as users write it: 3072, 1e5, but not 1.5 and not 1e30."""
+    text = tokens[0].value
+    shown = text if len(text) <= 30 else text[:29] + "…"
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if abs(number) > MOST:
+        raise ValueError(f"{shown} is beyond 2^53")
+    if not number.is_integer():
+        raise ValueError(f"{shown} is not a whole number")
+    return int(number)
+
+
+Dimension = Annotated[int | None, Parameter(converter=whole)]
+Whole = Annotated[int, Parameter(converter=whole)]
 Numbers = Annotated[list[float] | None, Parameter(consume_multiple=True, negative="")]
 Flag = Annotated[bool, Parameter(negative="")]
 RayAddress = Annotated[bool | str | None, Parameter(negative="")]

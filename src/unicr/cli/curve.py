@@ -7,12 +7,14 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from unicr.cli._options import Dimension
+
 
 def curve(
     *,
     noise: Annotated[list[str], Parameter(consume_multiple=True, negative="")],
     norm: str,
-    dim: int | None = None,
+    dim: Dimension = None,
     output: Annotated[Path, Parameter(name=["--output", "-o"])],
 ) -> None:
     """Draw the radius against p_A for one or more noises.

@@ -7,19 +7,21 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
+from unicr.cli._options import Dimension, Whole
+
 
 def radius(
     *,
     noise: str,
     norm: str,
-    dim: int | None = None,
+    dim: Dimension = None,
     pa: Annotated[float, Parameter(name="--pa")],
     pb: Annotated[float | None, Parameter(name="--pb")] = None,
     sound: Annotated[bool, Parameter(negative="")] = False,
     engine: Literal["auto", "exact", "numeric", "montecarlo"] = "auto",
-    samples: int = 20_000,
-    particles: int = 24,
-    iterations: int = 20,
+    samples: Whole = 20_000,
+    particles: Whole = 24,
+    iterations: Whole = 20,
     seed: int = 0,
     confidence_method: Literal["clopper-pearson", "dkw", "hockey-stick", "none"] = (
         "clopper-pearson"

@@ -7,13 +7,15 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from unicr.cli._options import Whole
+
 
 def recertify(
     log: Path,
     *,
     noise: str,
     norm: str,
-    dim: int,
+    dim: Whole,
     sound: Annotated[bool, Parameter(negative="")] = False,
     output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
 ) -> None:

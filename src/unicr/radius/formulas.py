@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from unicr.errors import RadiusError
+from unicr.errors import RadiusError, foreign
 from unicr.files import load_object
 from unicr.noise import ExponentialMix, Family, GeneralNormal, Noise, Pareto
 from unicr.norms import Norm
@@ -452,12 +452,8 @@ def load_formula(ref: str) -> Formula:
             return 0.0
         everything = (noise, norm, dim, p_a, p_b)
         chosen = {1: (p_a,), 2: (p_a, p_b), 5: everything}[needed]
-        try:
+        with foreign(RadiusError, f"{ref} failed at p_a={p_a!r}, p_b={p_b!r}"):
             value = float(function(*chosen))
-        except Exception as error:
-            raise RadiusError(
-                f"{ref} failed at p_a={p_a!r}, p_b={p_b!r}: {type(error).__name__}: {error}"
-            ) from error
         if not value >= 0:
             raise RadiusError(f"{ref} gave {value!r} at p_a={p_a!r}, p_b={p_b!r}: not a radius")
         return value

@@ -64,7 +64,7 @@ def _write_csv(curves: Sequence[RadiusCurve], path: Path) -> None:
 
 
 def _write_html(curves: Sequence[RadiusCurve], path: Path) -> None:
-    graph = require("plotly.graph_objects")
+    graph = require("plotly.graph_objects", "report")
     p = probabilities()
     chart = graph.Figure()
     for curve in curves:

@@ -8,6 +8,7 @@ import json
 import math
 import time
 from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -69,11 +70,10 @@ class Progress:
 
 def warn_about_range(data: Dataset, noise: Noise) -> str | None:
     """A warning where inputs look normalised or in 0…255 while σ is meant for [0, 1]."""
-    count = min(len(data), 16)
-    values = np.concatenate([data[i][0].numpy().ravel() for i in range(count)])
-    values = values[np.isfinite(values)]
-    if values.size == 0 or not math.isfinite(noise.sigma):
+    inputs = [x.numpy().ravel() for x in islice(data.readable(), 16)]
+    if not inputs or not math.isfinite(noise.sigma):
         return None
+    values = np.concatenate(inputs)
     low, high = float(values.min()), float(values.max())
     if high > 16 and noise.sigma < 0.05 * high:
         return f"inputs reach {high:g}, sigma is {noise.sigma:g}: is the noise meant for [0, 1]?"

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import unicr
-from unicr.classifier import Classifier, check_shape
+from unicr.classifier import Classifier, check_fit
 from unicr.data import Dataset
 from unicr.errors import CertifyError, RunError
 from unicr.noise import Noise
@@ -128,7 +128,7 @@ def certify_run(
 
 def prepare(job: Job) -> Radii:
     """Check shapes and settings, and build the radius curves, before the first sample."""
-    check_shape(job.classifier, job.data[0][0])
+    check_fit(job.classifier, job.data)
     radii = Radii(job.noise, job.norms, _size(job.data.shape), sound=job.sound)
     if job.plan.best_p_a() < WORTHWHILE:
         raise CertifyError(

@@ -93,7 +93,7 @@ def _one_norm(manifest: dict[str, Any], norm: str | None) -> str:
 
 
 def _parquet(records: list[dict[str, Any]], path: Path) -> None:
-    arrow, parquet = require("pyarrow"), require("pyarrow.parquet")
+    arrow, parquet = require("pyarrow", "table"), require("pyarrow.parquet", "table")
     for values in records:
         for one in values.pop("radii", []):
             for key in ("radius", "proved", "searched", "guarantee"):

@@ -55,7 +55,7 @@ def collect(runs: Sequence[Path], *, data: str | None, max_images: int) -> dict[
         _label([shown[i] for i in members])
     return {
         "version": unicr.__version__,
-        "plotly": require("plotly").__version__,
+        "plotly": require("plotly", "report").__version__,
         "runs": shown,
         "groups": [_group(key, members, shown, scores) for key, members in groups.items()],
         "pictures": pictures.inputs,

@@ -22,7 +22,7 @@ ESCAPES = {c: f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}
 
 def page(content: dict[str, Any]) -> str:
     """The HTML text of the report."""
-    plotly = require("plotly.offline").get_plotlyjs()
+    plotly = require("plotly.offline", "report").get_plotlyjs()
     script = _asset("page.js")
     hashes = " ".join(f"'sha256-{_sha256(text)}'" for text in (plotly, script))
     names = ", ".join(run["name"] for run in content["runs"])

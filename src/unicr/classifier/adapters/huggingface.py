@@ -15,7 +15,11 @@ from typing import Any
 import torch
 from torch import nn
 
+from unicr.classifier._adapter import Adapter, Asked, with_prefix
+from unicr.classifier._base import Classifier
 from unicr.classifier._digest import check_inside, files_digest
+from unicr.classifier._wrap import Normalised
+from unicr.classifier.adapters.module import ModuleClassifier
 from unicr.errors import ModelError
 from unicr.extras import require
 
@@ -35,8 +39,39 @@ class _Logits(nn.Module):
         return self.model(**{self.argument: batch}).logits
 
 
-def load_hf(folder: Path) -> tuple[nn.Module, int | None, tuple[str | int, ...] | None]:
-    """(module from inputs to logits, number of classes, class names) of a model folder."""
+def load(asked: Asked) -> Classifier:
+    """The classifier of a model folder, with the normalisation of its own preprocessor."""
+    folder = asked.path
+    if not folder.is_dir():
+        raise ModelError(
+            f"no folder {folder}: hf:DIR is a local folder with config.json and .safetensors; "
+            "nothing is downloaded"
+        )
+    loader, argument = KINDS[_kind(folder)]
+    digest = folder_digest(folder)
+    transformers = require("transformers", "hf")
+    model = getattr(transformers, loader).from_pretrained(
+        str(folder),
+        local_files_only=True,
+        use_safetensors=True,
+        trust_remote_code=False,
+        dtype=torch.float32,
+    )
+    names = getattr(model.config, "id2label", None) or {}
+    classifier = ModuleClassifier(
+        _Logits(model, argument),
+        name=asked.name,
+        digest=digest,
+        device=asked.device,
+        num_classes=asked.num_classes or getattr(model.config, "num_labels", None),
+        classes=tuple(str(names[i]) for i in sorted(names)) or None,
+    )
+    own = None if asked.normalised else own_normalisation(folder)
+    return classifier if own is None else Normalised(classifier, *own)
+
+
+def _kind(folder: Path) -> str:
+    """Which of KINDS a folder holds; an error where it is none or not whole."""
     config_file = folder / "config.json"
     if not config_file.is_file():
         raise ModelError(f"{folder} has no config.json: it is no Hugging Face model folder")
@@ -50,28 +85,14 @@ def load_hf(folder: Path) -> tuple[nn.Module, int | None, tuple[str | int, ...] 
             f"{folder} is an adapter to another model's weights: merge the two and save them "
             "(model.merge_and_unload().save_pretrained(DIR))"
         )
-    architecture = next(iter(_json(config_file).get("architectures") or []), "none")
-    kind = next((kind for kind in KINDS if architecture.endswith(kind)), None)
-    if kind is None:
-        raise ModelError(
-            f"{folder} is a {architecture}: image and sequence classifiers "
-            f"({', '.join('…' + k for k in KINDS)}) are accepted"
-        )
-    loader, argument = KINDS[kind]
-    transformers = require("transformers")
-    try:
-        model = getattr(transformers, loader).from_pretrained(
-            str(folder),
-            local_files_only=True,
-            use_safetensors=True,
-            trust_remote_code=False,
-            dtype=torch.float32,
-        )
-    except Exception as error:
-        raise ModelError(f"{folder} cannot be loaded: {type(error).__name__}: {error}") from None
-    names = getattr(model.config, "id2label", None) or {}
-    classes = tuple(str(names[i]) for i in sorted(names)) or None
-    return _Logits(model, argument), getattr(model.config, "num_labels", None), classes
+    architecture = str(next(iter(_json(config_file).get("architectures") or []), "none"))
+    for kind in KINDS:
+        if architecture.endswith(kind):
+            return kind
+    raise ModelError(
+        f"{folder} is a {architecture}: image and sequence classifiers "
+        f"({', '.join('…' + kind for kind in KINDS)}) are accepted"
+    )
 
 
 def own_normalisation(folder: Path) -> tuple[list[float], list[float]] | None:
@@ -109,6 +130,9 @@ def _shards(index: Path) -> set[str]:
 def _json(file: Path) -> dict[str, Any]:
     try:
         content = json.loads(file.read_text())
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ModelError(f"{file} is not JSON: {error}") from None
     return content if isinstance(content, dict) else {}
+
+
+ADAPTERS = (Adapter("hf:DIR", with_prefix("hf:"), load),)

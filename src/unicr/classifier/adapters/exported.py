@@ -1,8 +1,8 @@
-"""Models saved as programs: `torch.export` files (.pt2) and TorchScript files (.pt, .ts).
+"""Programs saved by `torch.export.save` (.pt2).
 
-TorchScript's own reader builds no Python objects. That of .pt2 may unpickle, call any function of
-torch and evaluate text, so `unsafe_part` looks into the file first: plain tensors and operators
-pass, anything else needs the user's trust.
+Torch's reader of them may unpickle, call any function of torch and evaluate text, so
+`unsafe_part` looks into the file first: plain tensors and operators pass, anything else needs the
+user's trust.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import ast
 import io
 import json
 import re
-import warnings
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,8 +18,11 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch.export.passes import move_to_device_pass
 
+from unicr.classifier._adapter import Adapter, Asked, with_ending
+from unicr.classifier._base import Classifier
+from unicr.classifier._digest import file_digest
+from unicr.classifier.adapters.module import ModuleClassifier
 from unicr.errors import ModelError
 
 OPERATORS = re.compile(
@@ -34,53 +36,37 @@ FUNCTIONS = {"Symbol", "Integer", "Add", "Mul", "Pow", "Max", "Min"} | {
 }
 
 
-def is_torchscript(path: Path) -> bool:
-    """Whether a file is a TorchScript archive (it carries code), not a state dict."""
-    if not zipfile.is_zipfile(path):
-        return False
-    with zipfile.ZipFile(path) as archive:
-        inside = {name.partition("/")[2] for name in archive.namelist()}
-    return "constants.pkl" in inside and any(name.startswith("code/") for name in inside)
+def load(asked: Asked) -> Classifier:
+    """The classifier of a .pt2 file; a file that would be unpickled is refused without trust."""
+    from torch.export.passes import move_to_device_pass
 
-
-def load_torchscript(path: Path, device: torch.device) -> nn.Module:
-    """The module of a TorchScript file."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)
-            module: nn.Module = torch.jit.load(path, map_location=device)  # type: ignore[no-untyped-call]
-    except (RuntimeError, ValueError) as error:
-        raise ModelError(f"{path} is not a TorchScript file: {error}") from None
-    return module
-
-
-def load_exported(path: Path, device: torch.device, trust: bool) -> nn.Module:
-    """The module of a .pt2 file; a file that would be unpickled is refused without trust."""
+    path = asked.path
     if not zipfile.is_zipfile(path):
         raise ModelError(f"{path} is not a .pt2 file of torch.export.save")
-    if not trust and (reason := unsafe_part(path)) is not None:
+    if not asked.trust and (reason := unsafe_part(path)) is not None:
         raise ModelError(
             f"{path} {reason}, so reading it could run code of its author; if you trust that "
             "person, say so with trust=True (--trust)"
         )
-    try:
-        program = torch.export.load(path)
-        if device.type != "cpu":
-            program = move_to_device_pass(program, device)
-        return _Program(program.module(), _batch_size(program))
-    except ModelError as error:
-        raise ModelError(f"{path}: {error}") from None
-    except Exception as error:
-        raise ModelError(f"{path} cannot be loaded: {type(error).__name__}: {error}") from None
+    program = torch.export.load(path)
+    if asked.device is not None and asked.device.type != "cpu":
+        program = move_to_device_pass(program, asked.device)
+    return ModuleClassifier(
+        _Program(program.module(), _batch_size(program, path)),
+        name=asked.name,
+        digest=file_digest(path),
+        device=asked.device,
+        num_classes=asked.num_classes,
+    )
 
 
-def _batch_size(program: torch.export.ExportedProgram) -> int | None:
+def _batch_size(program: torch.export.ExportedProgram, path: Path) -> int | None:
     """The batch size that the program was traced for; None if it takes any."""
     names = program.graph_signature.user_inputs
     nodes = [node for node in program.graph.nodes if node.op == "placeholder"]
     shapes = [node.meta["val"].shape for node in nodes if node.name in names]
     if len(shapes) != 1 or not shapes[0]:
-        raise ModelError(f"it takes {len(names)} inputs: one batch of inputs is needed")
+        raise ModelError(f"{path} takes {len(names)} inputs: one batch of inputs is needed")
     first = shapes[0][0]
     return first if isinstance(first, int) else None
 
@@ -187,3 +173,6 @@ def _plain_tensors(content: bytes) -> bool:
     except Exception:
         return False
     return True
+
+
+ADAPTERS = (Adapter(".pt2 (torch.export)", with_ending(".pt2"), load),)

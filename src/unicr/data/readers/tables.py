@@ -14,19 +14,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unicr.data._dataset import Dataset, from_arrays, listed
-from unicr.errors import DataError
+from unicr.data._reader import Asked, Reader, with_ending
+from unicr.errors import DataError, foreign
 from unicr.extras import require
 
 LABEL_COLUMNS = ("label", "labels", "target", "class", "y")
 
 
-def read_csv(path: Path, label_column: str | None) -> Dataset:
+def read_csv(asked: Asked) -> Dataset:
     """A CSV file with a header line."""
-    try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            rows = [row for row in csv.reader(file) if row]
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise DataError(f"{path} is not a CSV table: {error}") from None
+    path = asked.path
+    with (
+        foreign(DataError, f"{path} is not a CSV table"),
+        path.open(newline="", encoding="utf-8-sig") as file,
+    ):
+        rows = [row for row in csv.reader(file) if row]
     if len(rows) < 2:
         raise DataError(f"{path} has no rows: a header line and one line per input are needed")
     header = [name.strip() for name in rows[0]]
@@ -35,28 +37,29 @@ def read_csv(path: Path, label_column: str | None) -> Dataset:
             raise DataError(
                 f"{path}, row {number}: {len(row)} cells where the header has {len(header)}"
             )
-    columns = {
-        name: np.array([row[i].strip() for row in rows[1:]]) for i, name in enumerate(header)
-    }
-    if len(columns) != len(header):
+    if len(set(header)) != len(header):
         raise DataError(f"{path} has two columns of the same name")
-    return _dataset(path, columns, label_column)
-
-
-def read_parquet(path: Path, label_column: str | None) -> Dataset:
-    """A Parquet file (needs the extra `table`)."""
-    parquet = require("pyarrow.parquet")
-    try:
-        table = parquet.read_table(path)
-    except (OSError, ValueError) as error:
-        raise DataError(f"{path} is not a Parquet table: {error}") from None
-    columns = {
-        name: table.column(name).to_numpy(zero_copy_only=False) for name in table.column_names
+    columns = zip(*rows[1:], strict=True)
+    words = {
+        name: np.array([cell.strip() for cell in cells])
+        for name, cells in zip(header, columns, strict=True)
     }
-    return _dataset(path, columns, label_column)
+    return _dataset(asked, words)
 
 
-def _dataset(path: Path, columns: dict[str, NDArray[Any]], wanted: str | None) -> Dataset:
+def read_parquet(asked: Asked) -> Dataset:
+    """A Parquet file (needs the extra `table`)."""
+    parquet = require("pyarrow.parquet", "table")
+    with foreign(DataError, f"{asked.path} is not a Parquet table"):
+        table = parquet.read_table(asked.path)
+        columns = [column.to_numpy() for column in table.columns]
+    if len(set(table.column_names)) != len(columns):
+        raise DataError(f"{asked.path} has two columns of the same name")
+    return _dataset(asked, dict(zip(table.column_names, columns, strict=True)))
+
+
+def _dataset(asked: Asked, columns: dict[str, NDArray[Any]]) -> Dataset:
+    path, wanted = asked.path, asked.label_column
     if wanted is not None and wanted not in columns:
         raise DataError(f"{path} has no column {wanted!r}; it has {listed(list(columns))}")
     label = wanted or next((name for name in columns if name.lower() in LABEL_COLUMNS), None)
@@ -81,3 +84,9 @@ def _numbers(path: Path, name: str, values: NDArray[Any]) -> NDArray[np.float64]
                 "encode it or name it as the label column"
             ) from None
     return numbers
+
+
+READERS = (
+    Reader(".csv", with_ending(".csv"), read_csv),
+    Reader(".parquet", with_ending(".parquet", ".pq"), read_parquet),
+)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import pickle
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,10 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unicr.data._dataset import Dataset, from_arrays
-from unicr.errors import DataError
+from unicr.data._reader import Asked, Reader
+from unicr.errors import DataError, foreign
 
 SHAPE = (3, 32, 32)
 RECORD = 1 + 3072
+BATCH = re.compile(r"test_batch|data_batch_\d*\d")
 CLASSES = (
     *("airplane", "automobile", "bird", "cat", "deer"),
     *("dog", "frog", "horse", "ship", "truck"),
@@ -47,33 +50,33 @@ def _reconstruct(kind: Any, shape: Any, code: Any) -> NDArray[Any]:
     return np.ndarray.__new__(np.ndarray, shape, code)
 
 
-def is_python_batch(path: Path) -> bool:
-    """Whether a file is named like a CIFAR-10 python batch."""
-    return path.name == "test_batch" or (
-        path.name.startswith("data_batch_") and path.suffix == "" and path.name[-1:].isdigit()
-    )
+def _batches(asked: Asked) -> list[Path]:
+    """The batch files that are asked for: the file itself, or those of the split in a folder.
 
-
-def find_batches(folder: Path, split: str) -> list[Path]:
-    """The python or binary batch files of a split, also when they lie one folder deeper."""
+    In a folder they may also lie one folder deeper, as the authors pack them.
+    """
+    path = asked.path
+    if not path.is_dir():
+        return [path] if path.suffix == ".bin" or BATCH.fullmatch(path.name) else []
     for inside in ("", "cifar-10-batches-py", "cifar-10-batches-bin"):
         for ending in ("", ".bin"):
-            pattern = ("test_batch" if split == "test" else "data_batch_[1-9]") + ending
-            found = sorted((folder / inside).glob(pattern))
+            pattern = ("test_batch" if asked.split == "test" else "data_batch_[1-9]") + ending
+            found = sorted((path / inside).glob(pattern))
             if found:
                 return found
     return []
 
 
-def read_batches(paths: list[Path], name: str) -> Dataset:
+def read(asked: Asked) -> Dataset:
     """CIFAR-10 images of one or several batch files, in file order."""
+    paths = _batches(asked)
     parts = [_binary(path) if path.suffix == ".bin" else _python(path) for path in paths]
     images = np.concatenate([part[0] for part in parts])
     labels = np.concatenate([part[1] for part in parts])
-    source = ", ".join(map(str, paths))
-    dataset = from_arrays(images, labels, name=name, source=source)
+    name = f"cifar10-{asked.split}" if asked.path.is_dir() else asked.path.name
+    dataset = from_arrays(images, labels, name=name, source=", ".join(map(str, paths)))
     if dataset.num_classes is not None and dataset.num_classes > len(CLASSES):
-        raise DataError(f"{source}: a label is {dataset.num_classes - 1}, CIFAR-10 has 0 … 9")
+        raise DataError(f"{name}: a label is {dataset.num_classes - 1}, CIFAR-10 has 0 … 9")
     return replace(dataset, classes=CLASSES, num_classes=len(CLASSES))
 
 
@@ -86,13 +89,18 @@ def _binary(path: Path) -> tuple[NDArray[Any], NDArray[Any]]:
 
 
 def _python(path: Path) -> tuple[NDArray[Any], NDArray[Any]]:
-    try:
+    with foreign(DataError, f"{path} is no CIFAR-10 batch"):
         batch = _ArraysOnly(io.BytesIO(path.read_bytes()), encoding="bytes").load()
         named = {k.decode() if isinstance(k, bytes) else k: v for k, v in batch.items()}
+        for key in ("data", "labels"):
+            if key not in named:
+                raise DataError(f"{path} is no CIFAR-10 batch: it has no {key!r}")
         images = np.asarray(named["data"], np.uint8).reshape(-1, *SHAPE)
-        labels = np.asarray(named["labels"], np.int64)
-    except KeyError as error:
-        raise DataError(f"{path} is no CIFAR-10 batch: it has no {error}") from None
-    except Exception as error:
-        raise DataError(f"{path} is no CIFAR-10 batch: {error}") from None
-    return images, labels
+        return images, np.asarray(named["labels"], np.int64)
+
+
+READERS = (
+    Reader(
+        "CIFAR-10 batches (test_batch, test_batch.bin)", lambda a: bool(_batches(a)), read, rank=1
+    ),
+)

@@ -5,13 +5,16 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import torch
 from torch import nn
 
+from unicr.classifier._adapter import Adapter, Asked
 from unicr.classifier._base import Classifier
-from unicr.classifier._digest import module_digest
-from unicr.errors import ModelError
+from unicr.classifier._digest import combined_digest, file_digest, module_digest
+from unicr.classifier._weights import load_weights
+from unicr.errors import ModelError, foreign
 
 
 class ModuleClassifier(Classifier):
@@ -58,12 +61,8 @@ class ModuleClassifier(Classifier):
 
     def scores(self, batch: torch.Tensor) -> object:
         """What the module gives; its own exceptions become ModelError."""
-        try:
+        with foreign(ModelError, f"{self.name} failed"):
             return self.module(batch)
-        except MemoryError:
-            raise
-        except Exception as error:
-            raise ModelError(f"{self.name} failed: {type(error).__name__}: {error}") from error
 
 
 @contextmanager
@@ -82,3 +81,36 @@ def evaluating(module: nn.Module) -> Iterator[None]:
 def _device_of(module: nn.Module) -> torch.device:
     first = next(iter((*module.parameters(), *module.buffers())), None)
     return torch.device("cpu") if first is None else first.device
+
+
+def load(asked: Asked) -> Classifier:
+    """A classifier of a module in memory or in a Python file, with weights put in if given."""
+    module, digest = asked.thing, None
+    if asked.weights is not None:
+        if not isinstance(module, nn.Module):
+            raise ModelError(f"{asked.name} is no torch module: weights cannot go in")
+        load_weights(module, asked.weights)
+    if asked.spec is not None:
+        source = file_digest(Path(asked.spec.rpartition(":")[0]).expanduser())
+        tensors = module_digest(module) if asked.weights is None else file_digest(asked.weights)
+        digest = combined_digest(type(module).__qualname__, source, tensors)
+    return ModuleClassifier(
+        module,
+        name=asked.spec,
+        digest=digest,
+        device=asked.device,
+        num_classes=asked.num_classes,
+    )
+
+
+ADAPTERS = (
+    Adapter(
+        "file.py:name (a module, a factory of one, an estimator or a function)",
+        lambda asked: (
+            isinstance(asked.thing, nn.Module)
+            or (asked.thing is not None and asked.weights is not None)
+        ),
+        load,
+        takes_weights=True,
+    ),
+)

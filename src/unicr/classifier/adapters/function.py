@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 import torch
 
+from unicr.classifier._adapter import Adapter, Asked
 from unicr.classifier._base import Classifier
 from unicr.classifier._digest import source_digest
-from unicr.errors import ModelError
+from unicr.errors import ModelError, foreign
 
 
 class CallableClassifier(Classifier):
@@ -42,12 +43,10 @@ class CallableClassifier(Classifier):
     def predict(self, batch: torch.Tensor) -> torch.Tensor:
         given = batch.detach().cpu().numpy() if self._numpy else batch
         with torch.inference_mode():
-            try:
+            with foreign(ModelError, f"{self.name} failed"):
                 output = self.function(given)
                 if isinstance(output, np.ndarray | list):
                     output = torch.as_tensor(np.asarray(output))
-            except Exception as error:
-                raise ModelError(f"{self.name} failed: {type(error).__name__}: {error}") from error
             if isinstance(output, torch.Tensor) and output.ndim == 1 and output.is_floating_point():
                 raise ModelError(
                     f"{self.name} returned one floating number per input: labels must be whole "
@@ -68,3 +67,16 @@ def takes_numpy(function: Callable[[Any], Any]) -> bool:
     return first is not None and any(
         word in str(first.annotation) for word in ("ndarray", "NDArray", "ArrayLike")
     )
+
+
+def load(asked: Asked) -> Classifier:
+    """A classifier of a function in memory or in a Python file."""
+    return CallableClassifier(
+        asked.thing,
+        name=asked.spec,
+        device=asked.device or "cpu",
+        num_classes=asked.num_classes,
+    )
+
+
+ADAPTERS = (Adapter("", lambda asked: callable(asked.thing), load, rank=2),)

@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 import torch
 
+from unicr.classifier._adapter import Adapter, Asked, with_ending
 from unicr.classifier._base import Classifier
 from unicr.classifier._digest import check_inside, file_digest, files_digest
-from unicr.errors import ModelError
+from unicr.errors import ModelError, foreign
 from unicr.extras import require
 
 INPUT_TYPES: dict[str, type[np.generic]] = {
@@ -36,7 +37,7 @@ class OnnxClassifier(Classifier):
         device: str | torch.device = "cpu",
         num_classes: int | None = None,
     ) -> None:
-        runtime = require("onnxruntime")
+        runtime = require("onnxruntime", "onnx")
         options = runtime.SessionOptions()
         options.intra_op_num_threads = torch.get_num_threads()
         options.log_severity_level = 3
@@ -44,16 +45,11 @@ class OnnxClassifier(Classifier):
         wanted = {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider"}.get(kind)
         if wanted not in runtime.get_available_providers():
             raise ModelError(f"onnxruntime here cannot run on {device}; use device cpu")
-        try:
+        with foreign(ModelError, f"{path} is not a usable ONNX file"):
             outside = outside_files(path)
-        except ValueError as error:
-            raise ModelError(f"{path} is not a usable ONNX file: {error}") from None
-        for file in outside:
-            check_inside(path, path.parent, file)
-        try:
+            for file in outside:
+                check_inside(path, path.parent, file)
             self._session = runtime.InferenceSession(str(path), options, providers=[wanted])
-        except Exception as error:
-            raise ModelError(f"{path} is not a usable ONNX file: {error}") from None
         self._input = _only_input(self._session, path)
         self._type = INPUT_TYPES[self._input.type]
         first = self._input.shape[0] if self._input.shape else None
@@ -77,10 +73,8 @@ class OnnxClassifier(Classifier):
         n = len(values)
         if self._fixed is not None and n < self._fixed:
             values = np.concatenate([values, np.repeat(values[-1:], self._fixed - n, axis=0)])
-        try:
+        with foreign(ModelError, f"{self.name} failed"):
             (output,) = self._session.run([self._output.name], {self._input.name: values})
-        except Exception as error:
-            raise ModelError(f"{self.name} failed: {type(error).__name__}: {error}") from error
         return self._labels(torch.from_numpy(np.asarray(output)), len(values))[:n]
 
 
@@ -168,3 +162,12 @@ def _varint(message: memoryview, at: int) -> tuple[int, int]:
         at, shift = at + 1, shift + 7
         if byte < 128:
             return value, at
+
+
+def load(asked: Asked) -> Classifier:
+    """The classifier of an ONNX file."""
+    device = "cpu" if asked.device is None else asked.device
+    return OnnxClassifier(asked.path, name=asked.name, device=device, num_classes=asked.num_classes)
+
+
+ADAPTERS = (Adapter(".onnx", with_ending(".onnx"), load),)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import pickle
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
+from unicr.classifier._adapter import Adapter, Asked, with_ending
 from unicr.classifier._base import Classifier
-from unicr.errors import ModelError
+from unicr.classifier._digest import file_digest
+from unicr.errors import ModelError, foreign
 from unicr.extras import require
 
 
@@ -33,10 +34,8 @@ class SklearnClassifier(Classifier):
 
     def predict(self, batch: torch.Tensor) -> torch.Tensor:
         rows = batch.detach().cpu().flatten(1).numpy()
-        try:
+        with foreign(ModelError, f"{self.name} failed"):
             given = np.asarray(self.estimator.predict(rows))
-        except Exception as error:
-            raise ModelError(f"{self.name} failed: {type(error).__name__}: {error}") from error
         if self._values is None:
             if given.dtype.kind not in "biu":
                 raise ModelError(
@@ -51,27 +50,33 @@ class SklearnClassifier(Classifier):
         return torch.from_numpy(places.astype(np.int64))
 
 
-def load_estimator(path: Path, trust: bool) -> Any:
-    """The estimator of a joblib or pickle file, which can run code of its author."""
-    if not trust:
-        raise ModelError(
-            f"{path} is a pickle: reading it can run code of its author. If you trust that "
-            "person, say so with trust=True (--trust); an ONNX file needs no trust"
-        )
-    joblib = require("joblib")
-    try:
-        estimator = joblib.load(path)
-    except ModuleNotFoundError as error:
-        raise ModelError(f"{path} needs the module {error.name}, which is missing") from None
-    except Exception as error:
-        raise ModelError(f"{path} cannot be loaded: {type(error).__name__}: {error}") from None
-    if not hasattr(estimator, "predict"):
-        raise ModelError(f"{path} holds {type(estimator).__name__}, which has no predict")
-    return estimator
-
-
 def _digest(estimator: Any) -> str:
     try:
         return hashlib.sha256(pickle.dumps(estimator, protocol=4)).hexdigest()
     except Exception:
         return f"unhashable:{type(estimator).__name__}"
+
+
+def load_file(asked: Asked) -> Classifier:
+    """The estimator of a joblib or pickle file, which can run code of its author."""
+    path = asked.path
+    if not asked.trust:
+        raise ModelError(
+            f"{path} is a pickle: reading it can run code of its author. If you trust that "
+            "person, say so with trust=True (--trust); an ONNX file needs no trust"
+        )
+    estimator = require("joblib", "sklearn").load(path)
+    if not hasattr(estimator, "predict"):
+        raise ModelError(f"{path} holds {type(estimator).__name__}, which has no predict")
+    return SklearnClassifier(estimator, name=asked.name, digest=file_digest(path))
+
+
+ADAPTERS = (
+    Adapter(".joblib/.pkl (with trust)", with_ending(".joblib", ".pkl", ".pickle"), load_file),
+    Adapter(
+        "",
+        lambda asked: hasattr(asked.thing, "predict"),
+        lambda asked: SklearnClassifier(asked.thing, name=asked.spec),
+        rank=1,
+    ),
+)

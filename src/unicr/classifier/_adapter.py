@@ -1,0 +1,84 @@
+"""What an adapter is: how it knows its models, and how it makes a classifier of one.
+
+A new kind of model is one new file in `adapters/` that declares `ADAPTERS`; nothing else changes.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from unicr.classifier import adapters
+from unicr.classifier._base import Classifier
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A model to load: its text, or the object it is, and what the user said about it.
+
+    `weights` is a file for an architecture, `device` is None where an object may stay where it is,
+    `trust` allows files that run their author's code, `normalised` says that the user gave mean
+    and std.
+    """
+
+    spec: str | None
+    thing: Any = None
+    weights: Path | None = None
+    device: torch.device | None = None
+    trust: bool = False
+    num_classes: int | None = None
+    normalised: bool = False
+
+    @property
+    def path(self) -> Path:
+        """The file or folder that the text names, without a prefix such as hf:."""
+        assert self.spec is not None
+        return Path(self.spec.removeprefix("hf:")).expanduser()
+
+    @property
+    def name(self) -> str:
+        """What to call it in messages."""
+        return self.spec if self.spec is not None else type(self.thing).__name__
+
+
+@dataclass(frozen=True)
+class Adapter:
+    """One kind of model. The first adapter, by `rank`, that takes a model loads it.
+
+    `forms` is how users write it, for messages; `takes_weights` allows a file of weights beside
+    it. What `load` raises becomes a ModelError that names the model.
+    """
+
+    forms: str
+    takes: Callable[[Asked], bool]
+    load: Callable[[Asked], Classifier]
+    takes_weights: bool = False
+    rank: int = 0
+
+
+def with_ending(*endings: str) -> Callable[[Asked], bool]:
+    """The `takes` of a kind that is known by the ending of its files."""
+    return lambda asked: (
+        asked.thing is None and asked.path.suffix.lower() in endings and asked.path.is_file()
+    )
+
+
+def with_prefix(prefix: str) -> Callable[[Asked], bool]:
+    """The `takes` of a kind that is known by the beginning of its text."""
+    return lambda asked: asked.thing is None and (asked.spec or "").startswith(prefix)
+
+
+@cache
+def all_adapters() -> tuple[Adapter, ...]:
+    """Every adapter in `adapters/`, in the order in which they are asked."""
+    found: list[Adapter] = []
+    for module in pkgutil.iter_modules(adapters.__path__):
+        found += importlib.import_module(f"{adapters.__name__}.{module.name}").ADAPTERS
+    return tuple(sorted(found, key=lambda adapter: adapter.rank))

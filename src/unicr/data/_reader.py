@@ -1,0 +1,57 @@
+"""What a reader of data is: how it knows its files, and how it makes a dataset of them.
+
+A new form of data is one new file in `readers/` that declares `READERS`; nothing else changes.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from unicr.data import readers
+from unicr.data._dataset import Dataset
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A file or folder to read, and what the user said about it.
+
+    `labels` is a file of labels that will replace the data's own.
+    """
+
+    path: Path
+    split: str = "test"
+    label_column: str | None = None
+    labels: Path | None = None
+
+
+@dataclass(frozen=True)
+class Reader:
+    """One form of data. The first reader, by `rank`, that takes a path reads it.
+
+    `forms` is how users write it, for messages; `takes` knows it by its name, a folder by what is
+    in it. What `read` raises becomes a DataError that names the path.
+    """
+
+    forms: str
+    takes: Callable[[Asked], bool]
+    read: Callable[[Asked], Dataset]
+    rank: int = 0
+
+
+def with_ending(*endings: str) -> Callable[[Asked], bool]:
+    """The `takes` of a form that is known by the ending of its files."""
+    return lambda asked: asked.path.suffix.lower() in endings and not asked.path.is_dir()
+
+
+@cache
+def all_readers() -> tuple[Reader, ...]:
+    """Every reader in `readers/`, in the order in which they are asked."""
+    found: list[Reader] = []
+    for module in pkgutil.iter_modules(readers.__path__):
+        found += importlib.import_module(f"{readers.__name__}.{module.name}").READERS
+    return tuple(sorted(found, key=lambda reader: reader.rank))
