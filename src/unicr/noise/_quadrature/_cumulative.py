@@ -20,21 +20,26 @@ from unicr.noise._quadrature._chebyshev import (
     N,
     clenshaw,
 )
-from unicr.noise._quadrature._panels import INNER_POWER, Panels
+from unicr.noise._quadrature._panels import INNER_POWER, LOG, Panels
 
 _KNOTS = 17
+_TINY = 1e-7
 
 
 class CumulatedMass:
-    """The mass inside each of `panels`, normalised by exp(`log_total`) = exp(shift)·`total`."""
+    """The mass inside each of `panels`, whose masses are probabilities: exp(`log_total`) is one."""
 
-    def __init__(self, panels: Panels, log_total: float, total: float) -> None:
+    def __init__(self, panels: Panels, log_total: float) -> None:
         self._panels = panels
-        self.mass: Array = panels.mass / total
+        self._log_total = log_total
+        self.mass: Array = panels.mass
         with np.errstate(under="ignore"):
             g = np.exp(panels.log_values - log_total) * panels.length[:, None]
         g[panels.kind == INNER_POWER] = 0.0
         self.density: Array = np.ascontiguousarray((g @ TO_COEF.T).T)
+        self._top = g.max(axis=1)
+        with np.errstate(invalid="ignore"):
+            self._logs = np.ascontiguousarray((panels.log_values @ TO_COEF.T).T)
         self._from_near = np.ascontiguousarray((g @ MEAN_LEFT.T).T)
         self._from_far = np.ascontiguousarray((g @ MEAN_RIGHT.T).T)
         knots = np.linspace(0.0, 1.0, _KNOTS)
@@ -43,6 +48,26 @@ class CumulatedMass:
         table[-1] = self.mass
         self._knot_mass = np.minimum(np.maximum.accumulate(table, axis=0), self.mass)
         self._knot_slope = np.maximum(vander @ self.density, 0.0)
+
+    def log_density(self, index: IntArray, z: Array) -> Array:
+        """Log of the density at z: of its series, or where that is tiny the series of its log."""
+        p = self._panels
+        length, kind = p.length[index], p.kind[index]
+        value = clenshaw(self.density, index, z)
+        with np.errstate(all="ignore"):
+            out = np.log(value / length)
+            tiny = value < _TINY * self._top[index]
+            if tiny.any():
+                logs = clenshaw(self._logs, index[tiny], z[tiny]) - self._log_total
+                out[tiny] = np.where(np.isnan(logs), -np.inf, logs)
+            out -= np.where(kind == LOG, p.start[index] + length * z, 0.0)
+            power = kind == INNER_POWER
+            if power.any():
+                k = p.kappa[index[power]]
+                at = np.log(self.mass[index[power]] * k / length[power])
+                climb = np.where(k == 1.0, 0.0, (k - 1.0) * np.log(z[power]))
+                out[power] = at + climb
+        return np.asarray(out, dtype=np.float64)
 
     def near(self, index: IntArray, z: Array) -> Array:
         """Mass of the panel between its anchor side and z."""

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 from unicr.errors import NoiseError
 from unicr.noise._quadrature._adapt import SingularPoint, adapt
 from unicr.noise._quadrature._breaks import hidden_breaks
-from unicr.noise._quadrature._chebyshev import NODES, Array, N
+from unicr.noise._quadrature._chebyshev import NODES, Array, IntArray, N
 from unicr.noise._quadrature._checks import check_scan, self_check
 from unicr.noise._quadrature._cumulative import CumulatedMass
 from unicr.noise._quadrature._landscape import SOFT, Landscape, merge, survey
@@ -28,6 +28,8 @@ from unicr.noise._quadrature._panels import LOG, Panels, initial_panels, x_edges
 from unicr.noise._quadrature._shape import is_log_concave, is_symmetric, is_unimodal
 from unicr.noise._quadrature._tails import far_mass, moment
 
+Tail = tuple[float, float, float]
+
 _TRIM = 1e-21
 _LARGEST = float(np.finfo(np.float64).max)
 
@@ -35,9 +37,10 @@ _LARGEST = float(np.finfo(np.float64).max)
 class TabulatedDensity:
     """Normalisation, moments, cdf and quantiles of a density given by its logarithm.
 
-    Build one with `TabulatedDensity.build(logpdf)`. `logpdf` and `pdf` call the user's function;
-    `cdf`, `sf`, `ppf` and `isf` only use the table. Relative accuracy of `cdf` and `sf` is about
-    1e-12 down to 1e-18, where a power law continuous with the table takes over.
+    Build one with `TabulatedDensity.build(logpdf)`. Once built it answers from the table alone, so
+    that density and probabilities are those of one law, with or without the user's function.
+    Relative accuracy of `pdf`, `cdf` and `sf` is about 1e-12 down to tails of 1e-18, where a power
+    law continuous with the table takes over.
     """
 
     log_mass: float
@@ -103,6 +106,8 @@ class TabulatedDensity:
             land.high if land.hard_high else math.inf,
         )
         self.breakpoints = tuple(land.anchors)
+        anchors = np.array(land.anchors)
+        self._corners = np.where(np.isin(anchors, f.support), np.nan, f(anchors) - self.log_mass)
         self._land = land
         self.mean = moment(panels, shift, total, far, 1)
         self.second_moment = moment(panels, shift, total, far, 2)
@@ -126,31 +131,66 @@ class TabulatedDensity:
             last = min(max(last, first + 1), panels.size)
         low_tail, high_tail = float(below[first]), float(above[last])
         kept = panels.take(slice(first, last))
+        kept.mass = mass[first:last]
         left, right = x_edges(kept)
-        self._panels = kept
-        self._left, self._right = left, right
-        self._inside = CumulatedMass(kept, shift + math.log(total), total)
-        mass = self._inside.mass
-        self._below = low_tail + np.concatenate([[0.0], mass.cumsum()])
-        self._above = np.concatenate([mass[::-1].cumsum()[::-1], [0.0]]) + high_tail
         self._origin = land.centre
-        self._tails = (
-            self._tail(float(left[0]), low_tail),
-            self._tail(float(right[-1]), high_tail),
-        )
+        tails = (self._tail(float(left[0]), low_tail), self._tail(float(right[-1]), high_tail))
+        self._use(kept, tails)
 
-    def _tail(self, edge: float, mass: float) -> tuple[float, float, float]:
+    def _use(self, panels: Panels, tails: tuple[Tail, Tail]) -> None:
+        """Answer from these panels, whose masses are probabilities, and from these ends."""
+        self._panels, self._tails = panels, tails
+        self._left, self._right = x_edges(panels)
+        self._inside = CumulatedMass(panels, self.log_mass)
+        self._below = tails[0][0] + np.concatenate([[0.0], panels.mass.cumsum()])
+        self._above = np.concatenate([panels.mass[::-1].cumsum()[::-1], [0.0]]) + tails[1][0]
+
+    def _tail(self, edge: float, mass: float) -> Tail:
         """(mass, kappa, distance of its start from the origin) of the power-law end piece."""
         reach = abs(edge - self._origin)
         if mass <= 0.0 or reach == 0.0:
-            return 0.0, -1.0, max(reach, 1e-300)
+            return max(mass, 0.0), -1.0, max(reach, 1e-300)
         log_slope = float(self._f(edge)) - self.log_mass + math.log(reach) - math.log(mass)
         return mass, -math.exp(min(max(log_slope, math.log(0.02)), 25.0)), reach
 
-    def logpdf(self, x: ArrayLike) -> Array:
+    def given(self, x: ArrayLike) -> Array:
         """Normalised log-density, by a call of the user's function."""
         value = self._f(x, ends=True) - self.log_mass
         return np.where(np.isnan(value) & ~np.isnan(np.asarray(x, np.float64)), -np.inf, value)[()]
+
+    def logpdf(self, x: ArrayLike) -> Array:
+        """Normalised log-density: the derivative of `cdf`; at a breakpoint, as it was given."""
+        x = np.asarray(x, dtype=np.float64)
+        flat = x.ravel()
+        index, z = self._locate(flat)
+        inside = (z >= 0.0) & (z <= 1.0)
+        out = np.where(inside, self._inside.log_density(index, np.clip(z, 0.0, 1.0)), -np.inf)
+        for sign, (mass, kappa, reach) in zip((-1.0, 1.0), self._tails, strict=True):
+            beyond = flat < self._left[0] if sign < 0 else flat > self._right[-1]
+            if mass > 0.0 and beyond.any():
+                ratio = np.maximum(np.abs(flat[beyond] - self._origin) / reach, 1.0)
+                out[beyond] = math.log(mass * -kappa / reach) + (kappa - 1.0) * np.log(ratio)
+        low, high = self.support
+        out = np.where((flat < low) | (flat > high), -np.inf, out)
+        corner = np.clip(np.searchsorted(self.breakpoints, flat), 0, len(self.breakpoints) - 1)
+        known = (flat == np.take(self.breakpoints, corner)) & ~np.isnan(self._corners[corner])
+        out = np.where(known, self._corners[corner], out)
+        out[np.isnan(flat)] = np.nan
+        return out.reshape(x.shape)[()]
+
+    def _locate(self, flat: Array) -> tuple[IntArray, Array]:
+        """The panel next to each x, and where in it; -1 or 2 in a gap between two panels."""
+        p = self._panels
+        index = np.clip(np.searchsorted(self._left, flat, side="right") - 1, 0, p.size - 1)
+        s = np.abs(flat - p.base[index])
+        length, start = p.length[index], p.start[index]
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            z = np.where(p.kind[index] == LOG, (np.log(s) - start) / length, s / length)
+        slack = 64.0 * np.spacing(np.maximum(np.abs(flat), np.abs(p.base[index])))
+        before = np.where(p.direction[index] < 0, 2.0, -1.0)
+        z = np.where(np.isnan(z), 0.0, np.clip(z, 0.0, 1.0))
+        z = np.where(flat < self._left[index] - slack, before, z)
+        return index, np.where(flat > self._right[index] + slack, 1.0 - before, z)
 
     def pdf(self, x: ArrayLike) -> Array:
         """Normalised density."""
@@ -177,16 +217,8 @@ class TabulatedDensity:
         x = np.asarray(x, dtype=np.float64)
         flat = x.ravel()
         p = self._panels
-        index = np.clip(np.searchsorted(self._left, flat, side="right") - 1, 0, p.size - 1)
-        s = np.abs(flat - p.base[index])
-        length, start = p.length[index], p.start[index]
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            z = np.where(p.kind[index] == LOG, (np.log(s) - start) / length, s / length)
-        # outside the panel by more than rounding means: in a gap next to it
-        slack = 2.0 * np.spacing(np.abs(flat))
-        z = np.where(flat < self._left[index] - slack, (p.direction[index] < 0) * 1.0, z)
-        z = np.where(flat > self._right[index] + slack, (p.direction[index] > 0) * 1.0, z)
-        z = np.clip(np.where(np.isnan(z), 0.0, z), -0.02, 1.02)
+        index, z = self._locate(flat)
+        z = np.clip(z, 0.0, 1.0)
         near = p.direction[index] > 0 if not upper else p.direction[index] < 0
         part = np.where(near, self._inside.near(index, z), self._inside.far(index, z))
         part = np.clip(part, 0.0, self._inside.mass[index])
@@ -260,14 +292,14 @@ class TabulatedDensity:
         """Whether pdf(x) = pdf(-x) to 1e-12 on a dense grid."""
         low, high = self.support
         floor = self._land.peak - self.log_mass - SOFT
-        return low == -high and is_symmetric(self.logpdf, self._grid, self.breakpoints, floor)
+        return low == -high and is_symmetric(self.given, self._grid, self.breakpoints, floor)
 
     def log_concave(self) -> bool:
         """Whether logpdf lies above all its chords on a dense grid, up to rounding."""
         if np.isposinf(self._f(np.array(self.breakpoints))).any():
             return False
         ends = (float(self._left[0]), float(self._right[-1]))
-        return is_log_concave(self._grid, self.logpdf(self._grid), ends, abs(self.log_mass))
+        return is_log_concave(self._grid, self.given(self._grid), ends, abs(self.log_mass))
 
     def positive(self) -> bool:
         """Whether the density has no end and, on a dense grid, no hole wider than rounding."""
@@ -280,7 +312,7 @@ class TabulatedDensity:
 
     def unimodal(self) -> bool:
         """Whether logpdf rises, then falls, on a dense grid, up to rounding."""
-        return is_unimodal(self.logpdf(self._grid))
+        return is_unimodal(self.given(self._grid))
 
     @cached_property
     def fingerprint(self) -> str:
