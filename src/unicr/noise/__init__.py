@@ -10,6 +10,7 @@ True
 from unicr.noise._anisotropic import Anisotropic
 from unicr.noise._base import IID, Facts, Family, Noise
 from unicr.noise._cauchy import Cauchy, cauchy
+from unicr.noise._data import from_data, to_data
 from unicr.noise._density import Tabulated, from_density, from_scipy, from_torch
 from unicr.noise._expmix import ExponentialMix, expmix
 from unicr.noise._gaussian import Gaussian, gaussian
@@ -60,6 +61,7 @@ __all__ = [
     "ball",
     "cauchy",
     "expmix",
+    "from_data",
     "from_density",
     "from_scipy",
     "from_torch",
@@ -72,5 +74,6 @@ __all__ = [
     "sech",
     "spherical_exp",
     "spherical_gg",
+    "to_data",
     "uniform",
 ]

@@ -6,6 +6,7 @@ towards and away from the anchors (`_panels`, `_adapt`). A second, independent q
 agree (`_checks`) before a table is handed out.
 """
 
+from unicr.noise._quadrature._stored import shape_of, table_from_data, table_to_data
 from unicr.noise._quadrature._table import TabulatedDensity
 
-__all__ = ["TabulatedDensity"]
+__all__ = ["TabulatedDensity", "shape_of", "table_from_data", "table_to_data"]

@@ -16,7 +16,7 @@ from unicr.noise._quadrature._panels import INNER_POWER, LINEAR, LOG, Panels, sp
 
 _TOL = 3e-14
 _NEGLIGIBLE = 1e-24
-_MAX_PANELS = 20_000
+MAX_PANELS = 20_000
 
 
 class SingularPoint(Exception):
@@ -142,9 +142,9 @@ def adapt(f: LogDensity, panels: Panels) -> tuple[Panels, float]:
         accept |= _accept_powers(f, active, linear & ~accept, shift)
         done.append(active.take(accept))
         active = split(active.take(~accept))
-        if sum(p.size for p in done) + active.size > _MAX_PANELS:
+        if sum(p.size for p in done) + active.size > MAX_PANELS:
             raise NoiseError(
-                f"logpdf needs more than {_MAX_PANELS} panels: it is too rough or too noisy to "
+                f"logpdf needs more than {MAX_PANELS} panels: it is too rough or too noisy to "
                 "integrate to 1e-9; name its jumps and kinks with `points` or smooth it"
             )
         if active.size:

@@ -14,7 +14,11 @@ from unicr.noise._quadrature._landscape import SOFT
 
 
 def is_symmetric(
-    logpdf: Callable[[Array], Array], grid: Array, breakpoints: Sequence[float], floor: float
+    logpdf: Callable[[Array], Array],
+    grid: Array,
+    breakpoints: Sequence[float],
+    floor: float,
+    slack: float = 1e-12,
 ) -> bool:
     """Whether logpdf(x) = logpdf(-x) away from the breakpoints; values below `floor` are equal."""
     x = np.unique(np.abs(grid))
@@ -22,7 +26,7 @@ def is_symmetric(
     distance = np.min(np.abs(x[:, None] - breaks[None, :]), axis=1)
     x = x[distance > 8.0 * np.spacing(x)]
     right, left = (np.clip(logpdf(side), floor, 1e300) for side in (x, -x))
-    return bool(np.all(np.abs(right - left) <= 1e-12 + 8.0 * EPS * np.abs(right)))
+    return bool(np.all(np.abs(right - left) <= slack + 8.0 * EPS * np.abs(right)))
 
 
 def is_log_concave(x: Array, value: Array, ends: tuple[float, float], offset: float) -> bool:
@@ -52,11 +56,11 @@ def is_log_concave(x: Array, value: Array, ends: tuple[float, float], offset: fl
     return True
 
 
-def is_unimodal(value: Array) -> bool:
-    """Whether the values rise, then fall."""
+def is_unimodal(value: Array, least: float = 1e-12) -> bool:
+    """Whether the values rise, then fall, up to `least` and rounding."""
     value = np.where(np.isnan(value), -np.inf, value)
     top = int(np.argmax(value))
-    slack = 1e-12 + 64.0 * EPS * np.abs(np.where(np.isfinite(value), value, 0.0))
+    slack = least + 64.0 * EPS * np.abs(np.where(np.isfinite(value), value, 0.0))
     with np.errstate(invalid="ignore"):
         rising = np.maximum.accumulate(value[: top + 1]) - value[: top + 1]
         falling = np.maximum.accumulate(value[top:][::-1])[::-1] - value[top:]

@@ -106,13 +106,17 @@ class TabulatedDensity:
             land.high if land.hard_high else math.inf,
         )
         self.breakpoints = tuple(land.anchors)
-        anchors = np.array(land.anchors)
-        self._corners = np.where(np.isin(anchors, f.support), np.nan, f(anchors) - self.log_mass)
+        self._corners = np.full(len(land.anchors), np.nan)
         self._land = land
         self.mean = moment(panels, shift, total, far, 1)
         self.second_moment = moment(panels, shift, total, far, 2)
         self_check(f, panels, self.log_mass, (far[0][0] + far[1][0]) / total)
         self._tabulate(panels, shift, total, far)
+        anchors = np.array(land.anchors)
+        corners = np.where(np.isin(anchors, f.support), np.nan, f(anchors) - self.log_mass)
+        sides = np.stack([self.beside(-1.0), self.beside(1.0)])
+        near = np.clip(corners, sides.min(axis=0) - 1.0, sides.max(axis=0) + 1.0)
+        self._corners = np.where(np.isfinite(corners), near, corners)
         check_scan(self, land.x)
 
     def _tabulate(
@@ -177,6 +181,10 @@ class TabulatedDensity:
         out = np.where(known, self._corners[corner], out)
         out[np.isnan(flat)] = np.nan
         return out.reshape(x.shape)[()]
+
+    def beside(self, sign: float) -> Array:
+        """The log-density of the table just left (-1) or right (1) of every breakpoint."""
+        return self.logpdf(np.nextafter(self.breakpoints, sign * math.inf))
 
     def _locate(self, flat: Array) -> tuple[IntArray, Array]:
         """The panel next to each x, and where in it; -1 or 2 in a gap between two panels."""
@@ -305,9 +313,9 @@ class TabulatedDensity:
         """Whether the density has no end and, on a dense grid, no hole wider than rounding."""
         if any(math.isfinite(end) for end in self.support):
             return False
-        x = self._grid[np.isneginf(self.logpdf(self._grid))]
+        x = self._grid[np.isneginf(self.given(self._grid))]
         step = 1e-12 * np.maximum(np.abs(x), float(self.isf(0.25) - self.ppf(0.25)))
-        around = np.stack([self.logpdf(x - step), self.logpdf(x + step)])
+        around = np.stack([self.given(x - step), self.given(x + step)])
         return bool(np.all(around > -np.inf))
 
     def unimodal(self) -> bool:

@@ -1,0 +1,198 @@
+"""A noise as data: what a run folder keeps, so that its reader needs none of its author's code.
+
+A family is its name and numbers, a density of the user's own is its table. Read back, either gives
+the same samples and the same radii bit for bit; nothing is executed, and every claim is checked.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, fields
+from typing import Any
+
+import numpy as np
+
+from unicr.errors import NoiseError, SpecError
+from unicr.noise._anisotropic import Anisotropic
+from unicr.noise._base import IID, Facts, Family, Noise
+from unicr.noise._density import Tabulated
+from unicr.noise._quadrature import shape_of, table_from_data, table_to_data
+from unicr.noise._quadrature._stored import (
+    read_floats,
+    read_number,
+    require,
+    write_floats,
+)
+from unicr.noise._spec import FAMILIES, parse
+from unicr.noise._spherical import Spherical, SphericalNoise
+from unicr.noise._truncated import Truncated
+
+FORMAT = 1
+DEEPEST = 8
+MOST_COORDINATES = 20_000_000
+LONGEST_NAME = 1000
+_REFERENCE = re.compile(r"[^\n]+\.py:[^\W\d]\w*")
+
+Data = dict[str, Any]
+
+
+def to_data(noise: Noise) -> Data:
+    """`noise` in JSON's own types, with a SHA-256 digest of what it says; `from_data` reads it.
+
+    A noise that rests on Python functions of a whole vector (`Joint`, `Spherical`) has no table
+    and is refused.
+    """
+    body = _write(noise)
+    return {"format": FORMAT, "noise": body, "sha256": _digest(body)}
+
+
+def from_data(data: Any) -> Noise:
+    """The noise that `to_data` wrote: equal to it, with the same samples and radii.
+
+    Runs no code of the data's author. Raises NoiseError where the digest, the law or a claimed fact
+    does not hold: a table must be one probability law, and symmetric, log-concave or unimodal only
+    if it is so to 1e-6 on a grid three times finer than its own.
+    """
+    if not isinstance(data, Mapping) or set(data) != {"format", "noise", "sha256"}:
+        raise NoiseError("a stored noise has exactly format, noise and sha256")
+    if data["format"] != FORMAT:
+        raise NoiseError(f"this stored noise has format {data['format']!r:.40}, not {FORMAT}")
+    try:
+        digest = _digest(data["noise"])
+        if data["sha256"] != digest:
+            raise NoiseError(
+                f"the stored noise was changed: its digest is {digest}, not {data['sha256']!r:.80}"
+            )
+        return _read(data["noise"], DEEPEST)
+    except NoiseError:
+        raise
+    except (TypeError, ValueError, OverflowError, RecursionError, SpecError) as error:
+        raise NoiseError(f"the stored noise is not valid: {error}") from None
+
+
+def _digest(body: Any) -> str:
+    text = json.dumps(body, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _write(noise: Noise) -> Data:
+    if noise._file is not None:
+        reference, original, factor = noise._file
+        return {"written": reference, "times": factor, "noise": _write(original)}
+    if isinstance(noise, Truncated):
+        low, high = noise._low, noise._high
+        return {"truncated": _write(noise._base), "low": low, "high": high}
+    if isinstance(noise, Anisotropic):
+        return {"anisotropic": _write(noise.base), "scales": write_floats(noise.scales)}
+    if isinstance(noise, Tabulated):
+        return {
+            "density": noise._name,
+            "scale": noise.scale,
+            "facts": asdict(noise.facts),
+            "table": table_to_data(noise._density),
+        }
+    if type(noise) in FAMILIES.values():
+        if isinstance(noise, Family):
+            size = noise.sigma if noise._given == "sigma" else noise.scale
+            return {"family": noise.name, **noise._shape, noise._given: size}
+        if isinstance(noise, SphericalNoise):
+            size = noise.sigma if noise._given == "sigma" else noise.scale
+            numbers = {**noise._parameters, noise._given: size, "dim": noise.dim}
+            return {"family": noise.family, **numbers}
+    what = "radial function" if isinstance(noise, Spherical) else "Python functions"
+    raise NoiseError(f"{noise.text} rests on {what} of the user's own and cannot be kept as data")
+
+
+def _read(body: Any, depth: int) -> Noise:
+    require(isinstance(body, Mapping) and all(isinstance(key, str) for key in body), "it has names")
+    require(depth > 0, f"noises are nested at most {DEEPEST} deep")
+    for kind, read in _KINDS.items():
+        if kind in body:
+            return read(body, depth - 1)
+    raise NoiseError(f"a stored noise is one of {', '.join(_KINDS)}")
+
+
+def _only(body: Data, *keys: str) -> None:
+    require(set(body) == set(keys), f"it has exactly {', '.join(keys)}")
+
+
+def _read_family(body: Data, depth: int) -> Noise:
+    name = body["family"]
+    make: Callable[..., Noise] | None = FAMILIES.get(name) if isinstance(name, str) else None
+    if make is None:
+        raise NoiseError(f"unknown family {name!r:.80}: known are {', '.join(FAMILIES)}")
+    numbers = {key: read_number(value) for key, value in body.items() if key != "family"}
+    return make(**numbers)
+
+
+def _read_written(body: Data, depth: int) -> Noise:
+    _only(body, "written", "times", "noise")
+    reference = body["written"]
+    good = isinstance(reference, str) and len(reference) <= LONGEST_NAME
+    require(good and _REFERENCE.fullmatch(reference) is not None, "a file is written file.py:name")
+    noise = _read(body["noise"], depth).loaded_from(reference)
+    factor = read_number(body["times"])
+    return noise if factor == 1.0 else noise.scaled(factor)
+
+
+def _read_truncated(body: Data, depth: int) -> Noise:
+    _only(body, "truncated", "low", "high")
+    return Truncated(
+        _iid(body["truncated"], depth), read_number(body["low"]), read_number(body["high"])
+    )
+
+
+def _read_anisotropic(body: Data, depth: int) -> Noise:
+    _only(body, "anisotropic", "scales")
+    return Anisotropic(
+        _iid(body["anisotropic"], depth), read_floats(body["scales"], MOST_COORDINATES)
+    )
+
+
+def _iid(body: Any, depth: int) -> IID:
+    noise = _read(body, depth)
+    if not isinstance(noise, IID):
+        raise NoiseError(f"only a noise with equal independent coordinates fits here, not {noise}")
+    return noise
+
+
+def _read_density(body: Data, depth: int) -> Noise:
+    _only(body, "density", "scale", "facts", "table")
+    name, scale, facts = body["density"], read_number(body["scale"]), body["facts"]
+    require(isinstance(name, str) and 0 < len(name) <= LONGEST_NAME, "a density has a name")
+    require(0.0 < scale < np.inf, "a scale is a finite number above 0")
+    names = [field.name for field in fields(Facts)]
+    require(isinstance(facts, Mapping) and set(facts) == set(names), "facts are complete")
+    require(facts["source"] in ("declared", "checked"), "facts come from somewhere")
+    require(
+        all(isinstance(facts[key], bool) for key in names if key != "source"), "facts hold or not"
+    )
+    table = table_from_data(body["table"])
+    for key, seen in shape_of(table).items():
+        require(seen or not facts[key], f"a density claimed to be {key} is {key}")
+    noise = Tabulated(table, Facts(**facts), name, scale)
+    _check_name(noise, name)
+    return noise
+
+
+def _check_name(noise: Tabulated, name: str) -> None:
+    """No table may go under the name of another law."""
+    if re.match(rf"\W*({'|'.join(FAMILIES)}|Anisotropic)\b", name) or ".truncated" in name:
+        raise NoiseError(f"the stored density is called {name!r:.80}, the name of another noise")
+    if name.startswith("scipy."):
+        law, u = parse(name), np.linspace(0.0, 1.0, 65)[1:-1]
+        assert isinstance(law, IID)
+        known = law.cdf(noise._density.ppf(u))
+        require(bool(np.all(np.abs(known - u) <= 1e-6)), f"the density {name} is that of scipy")
+
+
+_KINDS: dict[str, Callable[[Data, int], Noise]] = {
+    "family": _read_family,
+    "written": _read_written,
+    "truncated": _read_truncated,
+    "anisotropic": _read_anisotropic,
+    "density": _read_density,
+}

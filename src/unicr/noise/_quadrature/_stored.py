@@ -1,0 +1,241 @@
+"""A tabulated density as plain data: written exactly, and read back without trusting a number.
+
+Reading runs no code and allocates no more than the text holds. The panels must tile their support,
+carry the mass that their own series integrate to, and rise to one; the moments must be theirs.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from unicr.errors import NoiseError
+from unicr.noise._quadrature._adapt import MAX_PANELS
+from unicr.noise._quadrature._chebyshev import WEIGHTS, Array, N
+from unicr.noise._quadrature._panels import INNER_POWER, LINEAR, LOG, Panels
+from unicr.noise._quadrature._shape import is_log_concave, is_symmetric, is_unimodal
+from unicr.noise._quadrature._table import TabulatedDensity, Tail
+from unicr.noise._quadrature._tails import moment
+
+COLUMNS = ("base", "direction", "kind", "start", "length", "kappa", "mass")
+NUMBERS = ("log_mass", "mean", "second_moment", "origin")
+KEYS = {*NUMBERS, "panels", "support", "breakpoints", "corners", "tails"}
+AGREE = 1e-9  # between a panel's mass and the integral of its series
+SHAPE = 1e-6  # how far a log-density may miss the shape that is claimed for it
+FINE = np.linspace(0.0, 1.0, 3 * N + 1)
+
+
+def table_to_data(table: TabulatedDensity) -> dict[str, Any]:
+    """Everything that the answers of a table depend on, in JSON's own types."""
+    p = table._panels
+    columns = [getattr(p, name).astype(np.float64) for name in COLUMNS]
+    rows = np.column_stack([*columns, p.log_values])
+    return {
+        "panels": write_floats(rows),
+        "log_mass": write_number(table.log_mass),
+        "mean": write_number(table.mean),
+        "second_moment": write_number(table.second_moment),
+        "origin": write_number(table._origin),
+        "support": [write_number(end) for end in table.support],
+        "breakpoints": write_floats(np.array(table.breakpoints)),
+        "corners": write_floats(table._corners),
+        "tails": [[write_number(value) for value in tail] for tail in table._tails],
+    }
+
+
+def table_from_data(data: Any) -> TabulatedDensity:
+    """The table that `table_to_data` wrote, bit for bit; NoiseError where it is not a density."""
+    if not isinstance(data, Mapping) or set(data) != KEYS:
+        raise NoiseError(f"the table of a density must have exactly {', '.join(sorted(KEYS))}")
+    with np.errstate(all="ignore"):
+        return _read(data)
+
+
+def _read(data: Mapping[str, Any]) -> TabulatedDensity:
+    rows = read_floats(data["panels"], MAX_PANELS * (len(COLUMNS) + N))
+    if not rows.size or rows.size % (len(COLUMNS) + N):
+        raise NoiseError(f"a panel has {len(COLUMNS) + N} numbers; {rows.size} is no multiple")
+    rows = rows.reshape(-1, len(COLUMNS) + N)
+    panels = _panels(rows)
+    log_mass, mean, second_moment, origin = (read_number(data[name]) for name in NUMBERS)
+    low, high = _several(data["support"], 2)
+    tails = tuple(_tail(one) for one in _pair(data["tails"]))
+    breakpoints = read_floats(data["breakpoints"], MAX_PANELS)
+    corners = read_floats(data["corners"], MAX_PANELS)
+    require(math.isfinite(log_mass) and math.isfinite(origin), "log_mass and origin are finite")
+    require(low < high, "the support is a pair low < high")
+    require(bool(np.all(np.isfinite(breakpoints) & (low <= breakpoints) & (breakpoints <= high))
+                 and np.all(np.diff(breakpoints) > 0) and breakpoints.size > 0),
+            "the breakpoints rise within the support")  # fmt: skip
+    require(corners.shape == breakpoints.shape, "there is one corner for each breakpoint")
+    table = TabulatedDensity.__new__(TabulatedDensity)
+    table.log_mass, table.mean, table.second_moment = log_mass, mean, second_moment
+    table.support, table.breakpoints = (low, high), tuple(breakpoints.tolist())
+    table._origin, table._corners = origin, np.full(corners.shape, np.nan)
+    table._use(panels, (tails[0], tails[1]))
+    _check_law(table, rows)
+    table._corners = corners
+    sides = np.stack([table.beside(-1.0), table.beside(1.0)])
+    between = (corners >= sides.min(axis=0) - 1.0) & (corners <= sides.max(axis=0) + 1.0)
+    require(bool(np.all(between | ~np.isfinite(corners))), "a corner is near the density beside it")
+    return table
+
+
+def _panels(rows: Array) -> Panels:
+    n = len(rows)
+    base, direction, kind, start, length, kappa, mass = rows[:, : len(COLUMNS)].T
+    log_values = rows[:, len(COLUMNS) :]
+    power, log = kind == INNER_POWER, kind == LOG
+    require(bool(np.all(np.isin(kind, (LINEAR, LOG, INNER_POWER)))), "a panel is of a known kind")
+    require(bool(np.all(np.abs(direction) == 1.0)), "a panel points left or right")
+    numbers = np.stack([base, start, length, mass])
+    require(bool(np.all(np.isfinite(numbers))), "a panel's place and mass are finite")
+    require(bool(np.all((length > 0.0) & (mass >= 0.0))), "a panel has a length and a mass")
+    require(
+        bool(np.all(np.where(log, start + length <= 709.5, start == 0.0))), "a panel has an end"
+    )
+    require(bool(np.all((kappa > 0.0) & (kappa < 1e6) | ~power)), "a power is integrable")
+    ok = np.isfinite(log_values) | np.isneginf(log_values) | power[:, None]
+    require(bool(np.all(ok)), "a log-density is a number")
+    zeros = np.zeros(n, dtype=np.int64)
+    return Panels(
+        half=zeros, base=base.copy(), direction=direction.copy(), kind=kind.astype(np.int64),
+        start=start.copy(), length=length.copy(), closest=np.zeros(n), depth=zeros,
+        stagnation=zeros, parent_error=np.zeros(n), log_values=log_values.copy(),
+        kappa=kappa.copy(), mass=mass.copy(),
+    )  # fmt: skip
+
+
+def _check_law(table: TabulatedDensity, rows: Array) -> None:
+    """The panels are one probability law, and its moments are the ones written down."""
+    p, inside = table._panels, table._inside
+    smooth = p.kind != INNER_POWER
+    mass = np.exp(p.log_values - table.log_mass) * p.length[:, None] @ WEIGHTS
+    wrong = np.abs(mass - p.mass) > AGREE * p.mass + 1e-18
+    require(not bool(np.any(wrong & smooth)), "a panel's mass is the integral of its density")
+    left, right = table._left, table._right
+    slack = 64.0 * np.spacing(np.maximum(np.abs(left), np.abs(p.base)))
+    require(bool(np.all(left <= right + slack)), "a panel's ends are in order")
+    require(bool(np.all(right[:-1] <= left[1:] + slack[1:])), "panels do not overlap")
+    low, high = table.support
+    reach = 64.0 * np.spacing(max(abs(left[0]), abs(right[-1])))
+    require(low <= left[0] + reach and right[-1] <= high + reach, "panels lie in the support")
+    total = math.fsum([*p.mass, table._tails[0][0], table._tails[1][0]])
+    require(abs(total - 1.0) <= AGREE, "the mass is one")
+    for end, edge, (beyond, _, distance) in zip(
+        table.support, (left[0], right[-1]), table._tails, strict=True
+    ):
+        require(beyond == 0.0 or math.isinf(end), "nothing lies beyond an end")
+        start = abs(edge - table._origin)
+        require(beyond == 0.0 or math.isclose(start, distance, rel_tol=1e-9), "a tail starts there")
+    index = np.repeat(np.arange(p.size), FINE.size)
+    risen = inside.near(index, np.tile(FINE, p.size)).reshape(p.size, -1)
+    require(bool(np.all(np.diff(risen, axis=1) >= -1e-12 * p.mass[:, None] - 1e-18)), "cdf rises")
+    for power, given in ((1, table.mean), (2, table.second_moment)):
+        _check_moment(table, power, given)
+
+
+def _check_moment(table: TabulatedDensity, power: int, given: float) -> None:
+    """Equal where the tails are light; where they are heavy, no less than the panels' own."""
+    none = (0.0, -math.inf, 0.0)
+    shift, far = table.log_mass, [tail if tail[0] > 0.0 else none for tail in table._tails]
+    light = all(mass == 0.0 or kappa < -3.0 for mass, kappa, _ in far)
+    if light:
+        found = moment(table._panels, shift, 1.0, far, power)
+        size = math.sqrt(abs(table.second_moment)) ** power
+        require(abs(found - given) <= 1e-6 * size, f"moment {power} is that of the table")
+    elif power == 2:
+        found = moment(table._panels, shift, 1.0, [none, none], 2)
+        require(given >= found * (1 - 1e-6), "the second moment is that of the table")
+
+
+def shape_of(table: TabulatedDensity) -> dict[str, bool]:
+    """What a stored table shows of its shape, on three points for each of its nodes, to 1e-6.
+
+    Panels of less mass than 1e-18, where nothing is ever drawn, are not looked at.
+    """
+    p = table._panels.take(table._panels.mass > 1e-18)
+    x = p.base[:, None] + p.direction[:, None] * p.distance(np.tile(FINE, (p.size, 1)))
+    low, high = table.support
+    ends = (float(table._left[0]), float(table._right[-1]))
+    # beyond rounding of their own edges panels show their neighbour: stay inside
+    x = np.unique(np.clip(x[:, 1:-1], *ends).ravel())
+    with np.errstate(all="ignore"):
+        value = table.logpdf(x)
+        offset = SHAPE / (32.0 * np.finfo(np.float64).eps)
+        floor = float(np.max(value[np.isfinite(value)])) - 60.0
+        return {
+            "symmetric": math.isclose(low, -high, rel_tol=1e-12)
+            and is_symmetric(table.logpdf, x, table.breakpoints, floor, SHAPE),
+            "log_concave": is_log_concave(x, value, ends, offset),
+            "unimodal": is_unimodal(np.maximum(value, floor), SHAPE),
+            "bounded": math.isfinite(low) and math.isfinite(high),
+            "finite_variance": math.isfinite(table.second_moment),
+            "positive": math.isinf(low) and math.isinf(high) and not np.isneginf(value).any()
+            and bool(np.all(table._left[1:] <= table._right[:-1] + 1e-9 * (ends[1] - ends[0]))),
+        }  # fmt: skip
+
+
+def require(holds: bool, what: str) -> None:
+    """An error naming what must hold of stored data."""
+    if not holds:
+        raise NoiseError(f"the stored noise is not valid: {what}, and here it does not hold")
+
+
+def write_number(value: float) -> float | str:
+    """A float as JSON has it; inf and nan, which JSON has not, as words."""
+    return float(value) if math.isfinite(value) else repr(float(value))
+
+
+def read_number(value: Any) -> float:
+    """The inverse of `write_number`."""
+    words = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
+    if isinstance(value, str) and value in words:
+        return words[value]
+    require(isinstance(value, int | float) and not isinstance(value, bool), "a number is a number")
+    try:
+        return float(value)
+    except OverflowError:
+        raise NoiseError(
+            "the stored noise is not valid: a number is beyond floating point"
+        ) from None
+
+
+def write_floats(values: Array) -> str:
+    """Little-endian doubles in base64."""
+    return base64.b64encode(np.ascontiguousarray(values, dtype="<f8").tobytes()).decode()
+
+
+def read_floats(text: Any, most: int) -> Array:
+    """The inverse of `write_floats`, for at most so many numbers."""
+    require(
+        isinstance(text, str) and len(text) <= 4 * (8 * most // 3 + 2), "a list is not too long"
+    )
+    try:
+        raw = base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        raise NoiseError("the stored noise is not valid: a list of numbers is base64") from None
+    require(len(raw) % 8 == 0, "a double has eight bytes")
+    return np.frombuffer(raw, dtype="<f8").astype(np.float64)
+
+
+def _pair(value: Any) -> Sequence[Any]:
+    require(isinstance(value, list | tuple) and len(value) == 2, "there are two ends")
+    return list(value)
+
+
+def _several(value: Any, count: int) -> list[float]:
+    require(isinstance(value, list | tuple) and len(value) == count, f"there are {count} numbers")
+    return [read_number(one) for one in value]
+
+
+def _tail(value: Any) -> Tail:
+    mass, kappa, reach = _several(value, 3)
+    good = 0.0 <= mass <= 1e-9 and -1e12 < kappa < 0.0 and 0.0 < reach < math.inf
+    require(good, "a tail is light and falls")
+    return mass, kappa, reach

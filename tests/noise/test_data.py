@@ -1,0 +1,364 @@
+"""A noise as data: the same law comes back bit for bit, and a forged one does not come back."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import json
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+from scipy import special, stats
+
+from unicr import noise
+from unicr.errors import NoiseError
+from unicr.noise import IID, Noise
+from unicr.noise._data import _digest
+from unicr.noise._quadrature._stored import COLUMNS, write_floats
+from unicr.radius import certified_radius
+
+Array = NDArray[np.float64]
+X = np.concatenate([np.linspace(-6, 6, 241), [-1e3, 1e-12, 40.0, math.inf]])
+U = np.array([1e-15, 1e-9, 1e-3, 0.2, 0.5, 0.77, 1 - 1e-6])
+WIDTH = len(COLUMNS) + 20
+
+FAMILIES = {
+    name: noise.parse(text)
+    for name, text in {
+        "gaussian": "gaussian(sigma=0.5)",
+        "laplace": "laplace(scale=0.7)",
+        "sech": "sech(sigma=1)",
+        "gennorm": "gennorm(beta=1.5, sigma=0.1)",
+        "cauchy": "cauchy(scale=0.3)",
+        "pareto": "pareto(beta=3, scale=0.5)",
+        "lapgauss": "lapgauss(beta=0.5, sigma=1)",
+        "expmix": "expmix(beta=0.25, sigma=1)",
+        "uniform": "uniform(sigma=1)",
+        "spherical_gg": "spherical_gg(k=3, sigma=0.5, dim=12)",
+        "spherical_exp": "spherical_exp(k=1.5, scale=2, dim=12)",
+        "ball": "ball(sigma=1, dim=12)",
+        "truncated": "cauchy(scale=0.3).truncated(-1, 2)",
+        "twice": "laplace(sigma=1).truncated(4).truncated(-1, 3) * 2",
+        "anisotropic": "gaussian(sigma=1)",
+    }.items()
+}
+FAMILIES["anisotropic"] = noise.Anisotropic(noise.laplace(sigma=0.3), np.linspace(0.5, 2, 12))
+
+
+def tent(x: Array) -> Array:
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(np.maximum(1 - np.abs(x), 0.0)))
+
+
+def dip(x: Array) -> Array:
+    with np.errstate(divide="ignore"):
+        return np.asarray(2 * np.log(np.abs(x - 1)) - x**2)
+
+
+def singular(x: Array) -> Array:
+    with np.errstate(divide="ignore"):
+        return np.asarray(-0.5 * np.log(np.abs(x)) - x**2)
+
+
+DENSITIES: dict[str, Callable[[], IID]] = {
+    "normal": lambda: noise.from_density(lambda x: -x * x / 2),
+    "cubic": lambda: noise.from_density(lambda x: -(np.abs(x) ** 3), sigma=0.25),
+    "gumbel": lambda: noise.from_scipy(stats.gumbel_r(0, 2)),
+    "tent": lambda: noise.from_density(tent, scale=3),
+    "dip": lambda: noise.from_density(dip),
+    "cauchy": lambda: noise.from_density(lambda x: -np.log1p(x * x)),
+    "half": lambda: noise.from_density(lambda x: -x, support=(0, math.inf)),
+    "hollow": lambda: noise.from_density(lambda x: np.where(np.abs(x) > 1, -np.abs(x), -np.inf)),
+    "two": lambda: noise.from_density(lambda x: np.logaddexp(-((x - 3) ** 2), -((x + 3) ** 2) / 2)),
+    "singular": lambda: noise.from_density(singular),
+    "step": lambda: noise.from_density(
+        lambda x: -special.expit((np.abs(x) - 0.7) / 1e-3) - np.maximum(np.abs(x) - 1.5, 0),
+        points=(-1.5, 1.5),
+    ),
+    "cut": lambda: noise.from_density(lambda x: -(np.abs(x) ** 0.5), name="mine").truncated(-2, 3),
+}
+
+
+@pytest.fixture(scope="module")
+def densities() -> dict[str, IID]:
+    return {name: make() for name, make in DENSITIES.items()}
+
+
+def through_json(one: Noise) -> Noise:
+    return noise.from_data(json.loads(json.dumps(noise.to_data(one))))
+
+
+def assert_same(one: Noise, other: Noise) -> None:
+    assert other == one
+    assert other.text == one.text
+    assert other.cache_key == one.cache_key
+    assert other.facts == one.facts
+    assert other.sigma == one.sigma
+    shape = None if one.dim else 12
+    for dtype in (torch.float32, torch.float64):
+        draws = [n.sample(500, shape, seed=9, input_index=4, dtype=dtype) for n in (one, other)]
+        assert torch.equal(*draws)
+    assert torch.equal(one.log_prob(draws[0]), other.log_prob(draws[0]))
+    if isinstance(one, IID):
+        assert isinstance(other, IID)
+        for name in ("logpdf", "cdf", "sf"):
+            np.testing.assert_array_equal(getattr(one, name)(X), getattr(other, name)(X))
+        for name in ("ppf", "isf"):
+            np.testing.assert_array_equal(getattr(one, name)(U), getattr(other, name)(U))
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_every_family_comes_back_the_same(name: str) -> None:
+    assert_same(FAMILIES[name], through_json(FAMILIES[name]))
+
+
+def test_every_built_in_family_is_tried() -> None:
+    assert set(noise.FAMILIES) <= set(FAMILIES)
+
+
+@pytest.mark.parametrize("name", DENSITIES)
+def test_a_density_comes_back_the_same_without_its_function(
+    name: str, densities: dict[str, IID]
+) -> None:
+    one = densities[name]
+    assert_same(one, through_json(one))
+    assert_same(one * 0.3, through_json(one * 0.3))
+
+
+@pytest.mark.parametrize("name", [name for name in DENSITIES if name != "dip"])  # dip: a minute
+def test_radii_are_identical(name: str, densities: dict[str, IID]) -> None:
+    one, other = densities[name], through_json(densities[name])
+    radii = [certified_radius(n, norm=1, dim=1, p_a=0.9) for n in (one, other)]
+    assert (radii[0].proved, radii[0].searched) == (radii[1].proved, radii[1].searched)
+
+
+@pytest.mark.parametrize("name", ["normal", "tent", "gumbel"])
+def test_radii_are_identical_in_ten_dimensions(name: str, densities: dict[str, IID]) -> None:
+    one, other = densities[name], through_json(densities[name])
+    radii = [certified_radius(n, norm="inf", dim=10, p_a=0.8) for n in (one, other)]
+    assert radii[0].searched > 0
+    assert (radii[0].proved, radii[0].searched) == (radii[1].proved, radii[1].searched)
+
+
+def test_a_noise_named_by_its_file_keeps_its_name(tmp_path: Any) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "from unicr import noise\none = noise.from_density(lambda x: -x**4, name='q')\n"
+    )
+    one = noise.parse(f"{file}:one") * 2
+    data = noise.to_data(one)
+    file.write_text("raise SystemExit('the file was run')")
+    other = noise.from_data(data)
+    assert other.text == one.text == f"{file}:one * 2"
+    assert_same(one, other)
+
+
+def test_the_digest_is_that_of_canonical_json() -> None:
+    data = noise.to_data(noise.gennorm(beta=1.5, sigma=2))
+    assert data["noise"] == {"family": "gennorm", "beta": 1.5, "sigma": 2.0}
+    text = '{"beta":1.5,"family":"gennorm","sigma":2.0}'
+    assert data["sha256"] == hashlib.sha256(text.encode()).hexdigest()
+    assert noise.to_data(noise.gennorm(beta=1.5, sigma=3))["sha256"] != data["sha256"]
+
+
+def test_equal_noises_have_equal_digests(densities: dict[str, IID]) -> None:
+    for one in [*FAMILIES.values(), *densities.values()]:
+        assert noise.to_data(one) == noise.to_data(through_json(one))
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        noise.Spherical(lambda r: -r, dim=3),
+        noise.Joint(
+            lambda z: -z.square().sum(1) / 2,
+            lambda n, g: torch.randn(n, 3, generator=g, dtype=torch.float64),
+            dim=3,
+        ),
+    ],
+    ids=["spherical", "joint"],
+)
+def test_functions_of_vectors_cannot_be_data(one: Noise) -> None:
+    with pytest.raises(NoiseError, match="cannot be kept as data"):
+        noise.to_data(one)
+
+
+# ------------------------------------------------------------------------------ forgeries
+
+
+def test_an_edit_without_a_new_digest_is_seen(densities: dict[str, IID]) -> None:
+    data = noise.to_data(densities["tent"])
+    data["noise"]["scale"] *= 1 + 1e-15
+    with pytest.raises(NoiseError, match="was changed: its digest is"):
+        noise.from_data(data)
+
+
+def sealed(body: Any) -> dict[str, Any]:
+    """What a forger would write: the digest fits the forged noise."""
+    return {"format": 1, "noise": body, "sha256": _digest(body)}
+
+
+def rows_of(body: dict[str, Any]) -> Array:
+    import base64
+
+    raw = base64.b64decode(body["table"]["panels"])
+    return np.frombuffer(raw, "<f8").reshape(-1, WIDTH).copy()
+
+
+def forge(one: IID, change: Callable[[dict[str, Any], Array], None]) -> dict[str, Any]:
+    body = copy.deepcopy(noise.to_data(one)["noise"])
+    rows = rows_of(body)
+    change(body, rows)
+    if body["table"]["panels"] is not None:
+        body["table"]["panels"] = write_floats(rows)
+    return sealed(body)
+
+
+def claim(fact: str) -> Callable[[dict[str, Any], Array], None]:
+    return lambda body, rows: body["facts"].update({fact: True})
+
+
+def swap(body: dict[str, Any], rows: Array) -> None:
+    rows[[3, 4]] = rows[[4, 3]]
+
+
+def heavier(body: dict[str, Any], rows: Array) -> None:
+    rows[:, 7:] += 1e-6
+
+
+def bump(body: dict[str, Any], rows: Array) -> None:
+    """Ripples between the nodes of the heaviest panel, mass and nodes' sum unchanged."""
+    k = int(np.argmax(rows[:, 6]))
+    rows[k, 7:] += 3.0 * (-1.0) ** np.arange(20)
+
+
+FORGERIES: dict[str, tuple[str, Callable[[dict[str, Any], Array], None]]] = {
+    "symmetric": ("two", claim("symmetric")),
+    "log-concave": ("two", claim("log_concave")),
+    "unimodal": ("two", claim("unimodal")),
+    "bounded": ("two", claim("bounded")),
+    "variance": ("cauchy", claim("finite_variance")),
+    "positive": ("hollow", claim("positive")),
+    "positive half": ("half", claim("positive")),
+    "fact twice": ("two", lambda body, rows: body["facts"].update({"symmetric": "yes"})),
+    "fact analytic": ("two", lambda body, rows: body["facts"].update({"source": "analytic"})),
+    "no facts": ("two", lambda body, rows: body.update({"facts": {}})),
+    "order": ("two", swap),
+    "mass": ("two", heavier),
+    "ripples": ("two", bump),
+    "one mass": ("two", lambda body, rows: rows.__setitem__((5, 6), rows[5, 6] + 1e-6)),
+    "nan": ("two", lambda body, rows: rows.__setitem__((5, 9), math.nan)),
+    "infinite": ("two", lambda body, rows: rows.__setitem__((5, 9), math.inf)),
+    "kind": ("two", lambda body, rows: rows.__setitem__((5, 2), 7.0)),
+    "direction": ("two", lambda body, rows: rows.__setitem__((5, 1), 0.5)),
+    "length": ("two", lambda body, rows: rows.__setitem__((5, 4), -1.0)),
+    "wider": ("two", lambda body, rows: rows.__setitem__((5, 4), 1.5 * rows[5, 4])),
+    "sigma": ("two", lambda body, rows: body["table"].update(second_moment=1.0)),
+    "mean": ("two", lambda body, rows: body["table"].update(mean=1.0)),
+    "tail": ("two", lambda body, rows: body["table"]["tails"][0].__setitem__(0, 0.25)),
+    "support": ("two", lambda body, rows: body["table"].update(support=[-1.0, 1.0])),
+    "backwards": ("two", lambda body, rows: body["table"].update(support=[3.0, 1.0])),
+    "scale": ("two", lambda body, rows: body.update(scale=-1.0)),
+    "infinite scale": ("two", lambda body, rows: body.update(scale="inf")),
+    "text scale": ("two", lambda body, rows: body.update(scale="1")),
+    "extra": ("two", lambda body, rows: body.update(more=1)),
+    "less": ("two", lambda body, rows: body["table"].pop("mean") and None),
+    "a family's name": ("two", lambda body, rows: body.update(density="gaussian(sigma=1)")),
+    "hidden name": ("two", lambda body, rows: body.update(density=" ( laplace(sigma=1) )")),
+    "cut name": ("two", lambda body, rows: body.update(density="x.truncated(1)")),
+    "scipy's name": ("two", lambda body, rows: body.update(density="scipy.norm(0, 1)")),
+    "no such scipy": ("two", lambda body, rows: body.update(density="scipy.system(1)")),
+    "long name": ("two", lambda body, rows: body.update(density="x" * 10_000)),
+}
+
+
+@pytest.mark.parametrize("name", FORGERIES)
+def test_a_forged_table_with_a_fitting_digest_is_refused(
+    name: str, densities: dict[str, IID]
+) -> None:
+    which, change = FORGERIES[name]
+    one = densities[which]
+    assert noise.from_data(forge(one, lambda body, rows: None)) == one
+    with pytest.raises(NoiseError):
+        noise.from_data(forge(one, change))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        None,
+        3,
+        "gaussian(sigma=1)",
+        [],
+        {},
+        {"format": 1},
+        {"format": 2, "noise": {}, "sha256": ""},
+        sealed(None),
+        sealed([]),
+        sealed({}),
+        sealed({"family": "gaussian"}),
+        sealed({"family": "gaussian", "sigma": "1"}),
+        sealed({"family": "gaussian", "sigma": True}),
+        sealed({"family": "gaussian", "sigma": 10**400}),
+        sealed({"family": "gaussian", "sigma": "inf"}),
+        sealed({"family": "gaussian", "sigma": -1}),
+        sealed({"family": "gaussian", "sigma": 1, "self": 2}),
+        sealed({"family": "__import__", "name": 1}),
+        sealed({"family": ["gaussian"], "sigma": 1}),
+        sealed({"family": "ball", "sigma": 1, "dim": 10**30}),
+        sealed({"family": "ball", "sigma": 1, "dim": 1.5}),
+        sealed({"density": "x", "scale": 1, "facts": {}, "table": {}}),
+        sealed({"truncated": {"family": "gaussian", "sigma": 1}, "low": 3, "high": 1}),
+        sealed({"truncated": {"family": "ball", "sigma": 1, "dim": 3}, "low": 0, "high": 1}),
+        sealed({"anisotropic": {"family": "gaussian", "sigma": 1}, "scales": "not base64!"}),
+        sealed({"anisotropic": {"family": "gaussian", "sigma": 1}, "scales": "AAAA"}),
+        sealed({"written": "os:system", "times": 1, "noise": {"family": "gaussian", "sigma": 1}}),
+        sealed({"written": "gaussian(sigma=9)", "times": 1, "noise": {"family": "gaussian"}}),
+        sealed({"written": "a.py:x", "times": 0, "noise": {"family": "gaussian", "sigma": 1}}),
+    ],
+    ids=str,
+)
+def test_hostile_data_is_one_clear_error(data: Any) -> None:
+    with pytest.raises(NoiseError) as caught:
+        noise.from_data(data)
+    assert "\n" not in str(caught.value)
+
+
+def test_nesting_is_bounded() -> None:
+    body: Any = {"family": "gaussian", "sigma": 1}
+    for _ in range(300):
+        body = {"truncated": body, "low": -1, "high": 1}
+    with pytest.raises(NoiseError, match="nested"):
+        noise.from_data(sealed(body))
+
+
+def test_random_edits_of_a_sealed_table_never_pass_for_the_same_noise(
+    densities: dict[str, IID],
+) -> None:
+    """One number changed, with a digest that fits: an error, or a law nobody can tell apart."""
+    one = densities["gumbel"]
+    rng = np.random.default_rng(5)
+    refused = 0
+    for _ in range(60):
+        body = copy.deepcopy(noise.to_data(one)["noise"])
+        rows = rows_of(body)
+        i, j = rng.integers(rows.shape[0]), rng.integers(WIDTH)
+        old = rows[i, j]
+        rows[i, j] *= rng.choice([1 + 1e-3, -1.0, 1e300])
+        if np.array_equal(old, rows[i, j], equal_nan=True):
+            continue
+        body["table"]["panels"] = write_floats(rows)
+        try:
+            other = noise.from_data(sealed(body))
+        except NoiseError:
+            refused += 1
+            continue
+        assert isinstance(other, IID)
+        middle = one.ppf(np.linspace(0.001, 0.999, 99))
+        np.testing.assert_allclose(other.cdf(middle), one.cdf(middle), atol=1e-8)
+    assert refused > 30
