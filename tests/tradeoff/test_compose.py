@@ -46,7 +46,7 @@ def test_equal_gaussian_coordinates_are_one_gaussian(count: int, mu: float) -> N
     assert np.all(got <= truth + 1e-15)
     middle = (truth > 1e-3) & (truth < 0.999)
     lost = special.ndtri(truth[middle]) - special.ndtri(got[middle])
-    assert np.all(lost < 9e-5 * mu + 1e-9)
+    assert np.all(lost < 1.2e-4 * mu + 1e-9)
     loss = -float(special.ndtri(composed.alpha(0.5))) / mu - 1
     assert 0 <= loss < 7e-5
 
@@ -246,7 +246,8 @@ def test_envelope_of_one_law_is_that_law() -> None:
     law = ratio_law(noise.laplace(scale=1), 0.5)
     same = envelope([law])
     t = np.linspace(-1, 1, 101)
-    np.testing.assert_allclose(hockey_stick(same, t), hockey_stick(law, t), atol=1e-12)
+    assert np.all(hockey_stick(same, t) >= hockey_stick(law, t) - 1e-15)
+    np.testing.assert_allclose(hockey_stick(same, t), hockey_stick(law, t), atol=1e-6)
 
 
 def test_hockey_stick_of_known_atoms() -> None:

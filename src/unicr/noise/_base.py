@@ -278,6 +278,15 @@ class IID(Noise):
     def breakpoints(self) -> tuple[float, ...]:
         """Where the density is not smooth: cusps, jumps, ends of a bounded support."""
 
+    @property
+    def mesh(self) -> Array:
+        """Points so dense that between two of them the density is smooth, as far as is known."""
+        return np.asarray(self.breakpoints, dtype=np.float64)
+
+    def ratio_turns(self, shift: float) -> tuple[float, ...] | None:
+        """Points between which log p(z − shift) − log p(z) is monotone, None where not known."""
+        return () if self.facts.log_concave else None
+
     @abstractmethod
     def logpdf(self, x: ArrayLike) -> Array:
         """Log of the normalised density."""

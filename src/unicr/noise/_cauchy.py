@@ -30,6 +30,10 @@ class Cauchy(Family):
     def mean(self) -> float:
         return math.nan
 
+    def ratio_turns(self, shift: float) -> tuple[float, ...] | None:
+        root = math.hypot(shift, 2 * self.scale)  # z² − shift·z = scale²
+        return (0.5 * (shift - root), 0.5 * (shift + root))
+
     @property
     def _std(self) -> float:
         return math.inf

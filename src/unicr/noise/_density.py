@@ -81,6 +81,10 @@ class Tabulated(IID):
     def breakpoints(self) -> tuple[float, ...]:
         return tuple(b * self._scale for b in self._density.breakpoints)
 
+    @property
+    def mesh(self) -> Array:
+        return self._density.mesh * self._scale
+
     def _unscaled(self, x: ArrayLike) -> Array:
         return np.asarray(x, dtype=np.float64) / self._scale
 

@@ -35,6 +35,9 @@ class GeneralNormal(Family):
             positive=True,
         )
 
+    def ratio_turns(self, shift: float) -> tuple[float, ...] | None:
+        return (0.0, shift)  # log-concave, or log-convex on either side of zero
+
     @property
     def _unit_breaks(self) -> tuple[float, ...]:  # type: ignore[override]
         smooth = self.beta % 2 == 0

@@ -38,6 +38,9 @@ class Pareto(Family):
     def mean(self) -> float:
         return 0.0 if self.beta > 1 else math.nan
 
+    def ratio_turns(self, shift: float) -> tuple[float, ...] | None:
+        return (0.0, shift)  # log-convex on either side of zero
+
     @property
     def _std(self) -> float:
         b = self.beta

@@ -1,26 +1,38 @@
-"""The law of the log-likelihood ratio of one shifted coordinate, as a list of atoms.
+"""The law of the log-likelihood ratio of one shifted coordinate, as cells and as atoms.
 
 P is the law of ε, Q that of ε + u, L(z) = log p(z − u) − log p(z). The line is cut into cells;
-each cell keeps its exact P- and Q-mass and puts them on the two ends of the range that L takes
-there. That is a mean-preserving spread of the likelihood ratio, so the atoms are easier to tell
-apart than P and Q are: every trade-off computed from them is a LOWER bound (Blackwell).
+each keeps its P- and Q-mass and the range that L takes there. Putting the two masses on the two
+ends of the range is a mean-preserving spread of the likelihood ratio, so that the atoms are easier
+to tell apart than P and Q are: every trade-off computed from them is a LOWER bound (Blackwell).
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import special
 
 from unicr.noise import IID
 from unicr.tradeoff._base import Bound
 from unicr.values import Array
 
-TAIL = 1e-26
+EPS = float(np.finfo(np.float64).eps)
+TAIL = 1e-26  # what lies beyond this quantile of P and of Q counts as L = ∞
+PROBITS = 97
+NEGLIGIBLE = 1e-17  # a cell of less mass is not worth splitting
+VAGUE = 1e-17  # a mass below this is known to its order of magnitude only
+ROUNDED = 1e-27  # variance that rounding of L adds
+ROUNDS = 60
+MOST = 200_000  # cells
+INSIDE = np.array([1e-9, 0.25, 0.5, 0.75, 1 - 1e-9])
+TOWARDS_ZERO = np.concatenate([[0.0], 2.0 ** -np.arange(20.0, 0.0, -2.0), [1.0]])
+
+Flags = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,48 +53,264 @@ class RatioLaw:
         return float(np.sum(self.mass * self.loss**2))
 
 
+@dataclass(frozen=True, eq=False)
+class RatioCells:
+    """Pieces of the line with P-mass `p`, Q-mass `q` and L between `low` and `high`, all finite.
+
+    exp(low) ≤ q/p ≤ exp(high) in every cell, so that both masses fit on its two ends; `infinite`
+    is Q-mass with L = ∞. What is missing from 1 in `p` is P-mass with L = −∞. The masses of all
+    cells together are right to about 4e-16 where the noise is a formula.
+    """
+
+    low: Array
+    high: Array
+    p: Array
+    q: Array
+    infinite: float
+
+    def law(self) -> RatioLaw:
+        """Each cell's masses on the ends of its range: a lower bound of the trade-off."""
+        low, high, q = self.low, self.high, self.q
+        # Q-mass a at low, b at high: a + b = q and a·e^−low + b·e^−high = p
+        with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+            share = (self.p * np.exp(low) - q * np.exp(low - high)) / -np.expm1(low - high)
+        at_low = np.where(high > low, np.clip(share, 0.0, q), q)
+        return _sorted_law(
+            np.concatenate([low, high]), np.concatenate([at_low, q - at_low]), self.infinite
+        )
+
+
+def _sorted_law(loss: Array, mass: Array, infinite: float, bound: Bound = "lower") -> RatioLaw:
+    used = mass > 0
+    order = np.argsort(loss[used], kind="stable")
+    return RatioLaw(loss[used][order], mass[used][order], infinite, bound)
+
+
 def interval_mass(noise: IID, z: Array) -> Array:
     """P-mass between consecutive points, from whichever tail keeps the digits."""
-    below, above = noise.cdf(z), noise.sf(z)
-    left = np.diff(below)
-    right = -np.diff(above)
-    return np.maximum(np.where(below[1:] < 0.5, left, right), 0.0)
+    return _masses(noise, z)[0]
 
 
-def _log_ratio(noise: IID, z: Array, shift: float) -> Array:
-    with np.errstate(invalid="ignore"):
-        return noise.logpdf(z - shift) - noise.logpdf(z)
+def _masses(noise: IID, z: Array) -> tuple[Array, Array]:
+    """P-mass between consecutive points of an ascending array, and a bound of its rounding."""
+    tail = np.empty_like(z)
+    below = z < _median(noise)
+    tail[below], tail[~below] = noise.cdf(z[below]), noise.sf(z[~below])
+    a, b = tail[:-1], tail[1:]
+    mass = np.where(below[1:], b - a, np.where(below[:-1], 1.0 - a - b, a - b))
+    return np.maximum(mass, 0.0), 16 * EPS * np.maximum(a, b)
 
 
-def _starting_points(noise: IID, shift: float) -> Array:
+@lru_cache(maxsize=64)
+def _median(noise: IID) -> float:
+    return float(noise.ppf(0.5))
+
+
+@lru_cache(maxsize=64)
+def _mesh(noise: IID, monotone: bool) -> Array:
+    """Quantiles from tail to tail, and the density's own mesh unless L is monotone anyway."""
     deepest = float(special.ndtri(TAIL))
-    probits = np.linspace(deepest, -deepest, 193)
-    lower = noise.ppf(special.ndtr(probits[:97]))
-    upper = noise.isf(special.ndtr(-probits[97:]))
-    z = np.concatenate([lower, upper])
+    probits = np.linspace(deepest, -deepest, PROBITS)
+    lower = noise.ppf(special.ndtr(probits[: PROBITS // 2 + 1]))
+    upper = noise.isf(special.ndtr(-probits[PROBITS // 2 + 1 :]))
+    own = np.empty(0) if monotone else noise.mesh
+    z = np.unique(np.concatenate([lower, upper, own]))
+    return z[np.isfinite(z)]
+
+
+def _starting_points(noise: IID, shift: float, turns: tuple[float, ...] | None) -> Array:
+    """The mesh of P, what of Q's mesh is not close to it, and the corners of both."""
+    mesh = _mesh(noise, turns is not None)
+    moved = mesh + shift
+    after = np.clip(np.searchsorted(mesh, moved), 1, mesh.size - 1)
+    place = (moved - mesh[after - 1]) / (mesh[after] - mesh[after - 1])
+    moved = moved[(np.abs(place - 0.5) < 0.4) | (np.abs(place - 0.5) > 0.5)]
     corners = np.asarray([*noise.breakpoints, *noise.support], dtype=np.float64)
-    corners = corners[np.isfinite(corners)]
-    between = (c + abs(shift) * np.linspace(-1, 2, 25) for c in corners)
-    points = np.concatenate([z, z + shift, corners, corners + shift, *between])
-    points = np.unique(points[np.isfinite(points)])
-    gaps = np.diff(points)
-    keep = np.concatenate([[True], gaps > 1e-13 * np.maximum(1e-300, np.abs(points[1:]))])
-    return points[keep]
+    fixed = np.concatenate([corners, corners + shift, np.asarray(turns or ())])
+    points = np.unique(np.concatenate([mesh, moved, fixed[np.isfinite(fixed)]]))
+    apart = np.diff(points) > 4 * EPS * np.abs(points[1:])
+    return points[np.concatenate([[True], apart])]
 
 
-def _cell_ranges(noise: IID, z: Array, shift: float, monotone: bool) -> tuple[Array, Array]:
-    """Lowest and highest L on each cell; exact where L is monotone, with a margin elsewhere."""
-    inner = z[:-1, None] + np.diff(z)[:, None] * np.array([[1e-9, 0.25, 0.5, 0.75, 1 - 1e-9]])
-    if monotone:
-        inner = inner[:, [0, -1]]
-    values = _log_ratio(noise, inner, shift)
-    low, high = np.min(values, axis=1), np.max(values, axis=1)
+@dataclass
+class _Cells:
+    """Cells in the making: edges, masses, range of L; `wrong` where masses and range disagree."""
+
+    left: Array
+    right: Array
+    p: Array
+    q: Array
+    low: Array
+    high: Array
+    wrong: Flags
+
+    def take(self, index: Flags) -> _Cells:
+        return _Cells(**{k: v[index] for k, v in self.__dict__.items()})
+
+    @staticmethod
+    def join(one: _Cells, two: _Cells) -> _Cells:
+        return _Cells(**{k: np.concatenate([v, two.__dict__[k]]) for k, v in one.__dict__.items()})
+
+
+def _measure(noise: IID, shift: float, edges: Array, real: Flags, monotone: bool) -> _Cells:
+    """The cells between consecutive `edges`, those that are `real`."""
+    q, q_error = _masses(noise, edges - shift)
+    p, p_error = _masses(noise, edges)
+    low, high = _ranges(noise, shift, edges, monotone)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        ratio = np.log(q) - np.log(p)
+        slack = 1e-11 + q_error / q + p_error / p
+        # beyond what a mass is known to, L decides; elsewhere a contradiction hides something
+        vague = (np.minimum(p, q) > 0) & (np.minimum(p, q) < VAGUE)
+        wrong = ~vague & ((ratio < low - slack) | (ratio > high + slack))
+        ratio = np.where(vague, np.clip(ratio, low, high), ratio)
+        p, q = (
+            np.where(vague & (p < q), q * np.exp(-ratio), p),
+            np.where(vague & (q <= p), p * np.exp(ratio), q),
+        )
+    real = real & ((p > 0) | (q > 0))
+    return _Cells(edges[:-1], edges[1:], p, q, low, high, wrong).take(real)
+
+
+def _ranges(noise: IID, shift: float, edges: Array, monotone: bool) -> tuple[Array, Array]:
+    """Lowest and highest L between consecutive edges, rounded outwards.
+
+    From the two ends where L is monotone; else from five points, with their curvature as a margin.
+    """
+    left, right = edges[:-1], edges[1:]
+    with np.errstate(invalid="ignore"):
+        after, before = noise.logpdf(edges - shift), noise.logpdf(edges)
+        value = after - before
+        size = np.abs(after) + np.abs(before) + 2.0
+    a, b = value[:-1], value[1:]
+    # an undefined end says nothing: L may be anything there
+    low = np.where(np.isnan(a) | np.isnan(b), -np.inf, np.minimum(a, b))
+    high = np.where(np.isnan(a) | np.isnan(b), np.inf, np.maximum(a, b))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        steep = np.abs(np.diff(after)) + np.abs(np.diff(before))
+        steep *= np.maximum(np.abs(left), np.abs(right)) / (right - left)
+        margin = 4 * EPS * (np.maximum(size[:-1], size[1:]) + steep)
     if not monotone:
+        inner = left[:, None] + (right - left)[:, None] * INSIDE
         with np.errstate(invalid="ignore"):
-            bend = np.max(np.abs(np.diff(values, n=2, axis=1)), axis=1)
-        bend = np.where(np.isfinite(bend), bend, 0.0)
-        low, high = low - bend, high + bend
-    return low, high
+            inside = noise.logpdf(inner - shift) - noise.logpdf(inner)
+            bend = np.max(np.abs(np.diff(inside, n=2, axis=1)), axis=1)
+            least, most = np.min(inside, axis=1), np.max(inside, axis=1)
+            margin = margin + bend + 1e-8 * (most - least)
+        unknown = np.isnan(least)
+        low = np.where(unknown, -np.inf, np.where(np.isneginf(low), low, least))
+        high = np.where(unknown, np.inf, np.where(np.isposinf(high), high, most))
+    margin = np.where(np.isfinite(margin), margin, 0.0)
+    return low - margin, high + margin
+
+
+def _finite(cells: _Cells) -> tuple[_Cells, float]:
+    """Cells of finite range, and the Q-mass that had to be moved to L = ∞.
+
+    A cell that reaches L = ∞ keeps at its lower end as much Q-mass as its P-mass can carry; one
+    that reaches −∞ keeps at its upper end as much P-mass as its Q-mass needs. A contradicted cell
+    keeps nothing.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.log(cells.q) - np.log(cells.p)
+    # within their rounding the masses may still leave the range: then it must hold them
+    cells = replace(cells, low=np.fmin(cells.low, ratio), high=np.fmax(cells.high, ratio))
+    lost = cells.wrong | (cells.p <= 0) | np.isposinf(cells.low) | np.isneginf(cells.high)
+    lost |= np.isneginf(cells.low) & np.isposinf(cells.high)
+    infinite = math.fsum(cells.q[lost])
+    cells = cells.take(~lost & (cells.q > 0))
+    with np.errstate(over="ignore", under="ignore"):
+        up, down = np.isposinf(cells.high), np.isneginf(cells.low)
+        kept = np.minimum(cells.q, np.where(up, cells.p * np.exp(cells.low), cells.q))
+        infinite += math.fsum(cells.q - kept)
+        p = np.where(down, np.minimum(cells.p, kept * np.exp(-cells.high)), cells.p)
+    low = np.where(down, cells.high, cells.low)
+    high = np.where(up, cells.low, cells.high)
+    cells = _Cells(cells.left, cells.right, p, kept, low, high, cells.wrong)
+    return cells.take((p > 0) & (kept > 0)), infinite
+
+
+def _parts(cells: _Cells, spread: float) -> NDArray[np.int64]:
+    """Into how many parts to cut each cell; 1 leaves it alone, −1 cuts finely towards both ends.
+
+    Parts are spent where they lower the added variance most: n ∝ cost^(1/3) minimises Σn for a
+    given Σ cost/n². A contradicted cell is cut whatever its cost, and one where L is infinite.
+    """
+    mass = 0.5 * (cells.p + cells.q)
+    both = (cells.p > 0) & (cells.q > 0)
+    endless = ~(np.isfinite(cells.low) & np.isfinite(cells.high))
+    calm = both & ~endless & ~cells.wrong
+    low, high = np.where(calm, cells.low, 0.0), np.where(calm, cells.high, 0.0)
+    middle = 0.5 * (low + high)
+    means = np.array([cells.p @ middle, cells.q @ middle])
+    variance = max(float(mass @ middle**2 - 0.5 * means @ means), 0.0)
+    cost = mass * (high - low) ** 2 / 6
+    budget = spread * variance + ROUNDED
+    parts = np.ones(mass.size, dtype=np.int64)
+    if float(np.sum(cost)) > budget:
+        third = np.cbrt(cost)
+        wanted = third * math.sqrt(float(np.sum(third)) / (0.9 * budget))
+        parts = np.clip(np.ceil(wanted), 1, 16).astype(np.int64)
+    heavy = both & (mass > NEGLIGIBLE)
+    parts[heavy & cells.wrong] = 8
+    parts[heavy & endless] = -1
+    parts[np.isposinf(cells.low) | np.isneginf(cells.high)] = 1
+    room = cells.right - cells.left > 64 * EPS * np.maximum(abs(cells.left), abs(cells.right))
+    return np.where(room, parts, 1)
+
+
+def _cut(cells: _Cells, parts: NDArray[np.int64]) -> tuple[Array, Flags]:
+    """Edges of the parts, cell after cell, and which pairs of neighbours are parts."""
+    even = parts > 0
+    first, length, n = cells.left[even], (cells.right - cells.left)[even], parts[even]
+    owner = np.repeat(np.arange(n.size), n + 1)
+    k = np.arange(owner.size) - np.repeat(np.cumsum(n + 1) - n - 1, n + 1)
+    edges = np.where(
+        k == n[owner], cells.right[even][owner], first[owner] + (length / n)[owner] * k
+    )
+    left, right = cells.left[~even, None], cells.right[~even, None]
+    near = left + (0.5 * (right - left)) * TOWARDS_ZERO
+    far = right - (0.5 * (right - left)) * TOWARDS_ZERO[-2::-1]
+    graded = np.concatenate([near, far], axis=1)
+    owners = np.repeat(n.size + np.arange(left.size), graded.shape[1])
+    owner = np.concatenate([owner, owners])
+    edges = np.concatenate([edges, graded.ravel()])
+    return edges, (owner[1:] == owner[:-1]) & (np.diff(edges) > 0)
+
+
+@lru_cache(maxsize=64)
+def _refined(noise: IID, shift: float, spread: float) -> tuple[_Cells, float]:
+    """Cells fine enough for `spread`, and the Q-mass outside them."""
+    turns = noise.ratio_turns(shift)
+    monotone = turns is not None
+    edges = _starting_points(noise, shift, turns)
+    outside = float(noise.cdf(edges[0] - shift)) + float(noise.sf(edges[-1] - shift))
+    cells = _measure(noise, shift, edges, np.ones(edges.size - 1, dtype=bool), monotone)
+    for _ in range(ROUNDS):
+        parts = _parts(cells, spread)
+        chosen = parts != 1
+        if not chosen.any() or cells.left.size > MOST:
+            break
+        new = _measure(noise, shift, *_cut(cells.take(chosen), parts[chosen]), monotone)
+        cells = _Cells.join(cells.take(~chosen), new)
+    return cells, outside
+
+
+@lru_cache(maxsize=512)
+def ratio_cells(noise: IID, shift: float, spread: float = 2e-5) -> RatioCells:
+    """The law of L for ε against ε + shift, a shift of either sign, in cells.
+
+    They are so fine that spreading each to the ends of its range adds at most `spread` times the
+    variance of L. Ranges hold what L takes: from the ends of a cell where L is monotone
+    (log-concave noise, noise that knows where L turns), otherwise from five points and their
+    curvature, in cells no longer than the density's own mesh. A cell whose masses contradict its
+    range is split, and counts as L = ∞ if it stays so: what goes unseen costs radius.
+    """
+    if shift == 0:
+        return RatioCells(np.zeros(1), np.zeros(1), np.ones(1), np.ones(1), 0.0)
+    cells, outside = _refined(noise, shift, spread)
+    cells, infinite = _finite(cells)
+    return RatioCells(cells.low, cells.high, cells.p, cells.q, min(1.0, infinite + outside))
 
 
 @lru_cache(maxsize=4096)
@@ -91,50 +319,14 @@ def ratio_law(
 ) -> RatioLaw:
     """Atoms of L for ε against ε + shift: a bound of the trade-off, tight to `spread`.
 
-    "upper" puts each cell on one atom instead of two: forgetting where in the cell a point lies
-    can only hide the shift.
-
     `spread` is the variance that the atoms may add, relative to that of L: a radius loses about
-    half of it. Rigorous up to rounding for log-concave noise (L is monotone); for other densities
-    the range of L on a cell is taken from five points plus their curvature.
+    half of it. On what a lower bound rests: `ratio_cells`. "upper" puts each cell on one atom:
+    forgetting where in it a point lies can only hide the shift.
     """
-    if shift == 0:
-        return RatioLaw(np.zeros(1), np.ones(1), 0.0, bound)
-    z = _starting_points(noise, shift)
-    monotone = noise.facts.log_concave
-    for _ in range(40):
-        p, q = interval_mass(noise, z), interval_mass(noise, z - shift)
-        low, high = _cell_ranges(noise, z, shift, monotone)
-        both = (p > 0) & (q > 0) & np.isfinite(low) & np.isfinite(high)
-        average = 0.5 * (p + q)
-        low, high = np.where(both, low, 0.0), np.where(both, high, 0.0)
-        width, middle = high - low, 0.5 * (high + low)
-        variance = float(np.sum(average * middle**2))
-        cost = average * width**2 / 6
-        if float(np.sum(cost)) <= spread * max(variance, 1e-300) or len(z) > 200_000:
-            break
-        share = spread * variance / len(z)
-        split = cost > 0.7 * share
-        wide = np.flatnonzero(split)
-        z = np.sort(np.concatenate([z, 0.5 * (z[wide] + z[wide + 1])]))
-        z = z[np.concatenate([[True], np.diff(z) > 0])]
-    p, q, low, high = p[both], q[both], low[both], high[both]
-    ratio = np.clip(np.log(q) - np.log(p), low, high)
-    if bound == "upper":
-        low, high = ratio, ratio
-    return _atoms(q, ratio, low, high, bound)
-
-
-def _atoms(q: Array, ratio: Array, low: Array, high: Array, bound: Bound) -> RatioLaw:
-    """Atoms at both ends of each cell's range, with the cell's exact P- and Q-mass."""
-    width = high - low
-    with np.errstate(invalid="ignore", divide="ignore"):
-        share = np.where(width > 0, np.expm1(high - ratio) / np.expm1(width), 1.0)
-    share = np.clip(share, 0.0, 1.0)
-    loss = np.concatenate([low, high])
-    mass = np.concatenate([q * share, q * (1 - share)])
-    used = mass > 0
-    order = np.argsort(loss[used], kind="stable")
-    loss, mass = loss[used][order], mass[used][order]
-    total = math.fsum(mass)
-    return RatioLaw(loss, mass, max(0.0, 1.0 - total), bound)
+    if bound == "lower" or shift == 0:
+        return replace(ratio_cells(noise, shift, spread).law(), bound=bound)
+    cells, outside = _refined(noise, shift, spread)
+    shared = (cells.p > 0) & (cells.q > 0)
+    infinite = math.fsum(cells.q[~shared]) + outside
+    p, q = cells.p[shared], cells.q[shared]
+    return _sorted_law(np.log(q) - np.log(p), q, infinite, bound)

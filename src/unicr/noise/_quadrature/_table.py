@@ -309,6 +309,16 @@ class TabulatedDensity:
         ends = (float(self._left[0]), float(self._right[-1]))
         return is_log_concave(self._grid, self.given(self._grid), ends, abs(self.log_mass))
 
+    @cached_property
+    def mesh(self) -> Array:
+        """Ends of the panels and of their quarters: the density is a polynomial of degree 19 on
+        each panel, to rounding, and so are five points on each quarter enough to see its shape.
+        """
+        p = self._panels
+        inner = np.broadcast_to(np.array([0.25, 0.5, 0.75]), (p.size, 3))
+        quarters = p.base[:, None] + p.direction[:, None] * p.distance(inner)
+        return np.unique(np.concatenate([self._left, self._right, quarters.ravel()]))
+
     def positive(self) -> bool:
         """Whether the density has no end and, on a dense grid, no hole wider than rounding."""
         if any(math.isfinite(end) for end in self.support):
