@@ -10,29 +10,29 @@ import pytest
 
 from unicr.cli.paper import FAILED, INTERRUPTED, MISSING, paper
 from unicr.errors import SpecError
-from unicr.paper import ITEMS, Context, Item, MissingDataError, Result
+from unicr.paper import ITEMS, Context, Item, MissingDataError, Output
 
 
-def broken(context: Context) -> Result:
+def broken(context: Context) -> Output:
     raise RuntimeError("broken")
 
 
-def interrupted(context: Context) -> Result:
+def interrupted(context: Context) -> Output:
     raise KeyboardInterrupt
 
 
-def homeless(context: Context) -> Result:
+def homeless(context: Context) -> Output:
     raise MissingDataError("needs a dataset")
 
 
-Swap = Callable[[str, Callable[[Context], Result]], None]
+Swap = Callable[[str, Callable[[Context], Output]], None]
 
 
 @pytest.fixture
 def swap(monkeypatch: pytest.MonkeyPatch) -> Swap:
     """Give an item of the registry another body."""
 
-    def change(name: str, run: Callable[[Context], Result]) -> None:
+    def change(name: str, run: Callable[[Context], Output]) -> None:
         monkeypatch.setitem(ITEMS, name, replace(ITEMS[name], run=run))
 
     return change
@@ -89,9 +89,9 @@ def test_the_data_folder_comes_from_the_environment(
 ) -> None:
     seen: list[Path] = []
 
-    def look(context: Context) -> Result:
+    def look(context: Context) -> Output:
         seen.append(context.data)
-        return Result()
+        return Output()
 
     swap("confidence", look)
     monkeypatch.setenv("UNICR_PAPER_DATA", "there")

@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 
 from unicr.noise import parse
-from unicr.paper import ITEMS, Outcome, Settings, c_opt, cifar10, i_opt, imagenet, run_items
+from unicr.paper import ITEMS, Ended, Request, c_opt, cifar10, i_opt, imagenet, run_items
 from unicr.paper import standard as standard_item
-from unicr.paper._versus import Printed
+from unicr.paper._certify import Printed
 from unicr.runs import Store, verify
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
@@ -29,8 +29,8 @@ def needs(*names: str) -> pytest.MarkDecorator:
     return pytest.mark.skipif(bool(absent), reason=f"../shared/data has no {', '.join(absent)}")
 
 
-def outcome(name: str, out: Path, data: Path = SHARED, **options: str) -> Outcome:
-    settings = Settings(out=out, data=data, mode="quick", options=options)
+def outcome(name: str, out: Path, data: Path = SHARED, **options: str) -> Ended:
+    settings = Request(out=out, data=data, mode="quick", options=options)
     (one,) = run_items([ITEMS[name]], settings, log=print)
     return one
 

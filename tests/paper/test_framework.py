@@ -20,12 +20,12 @@ import unicr
 from unicr.errors import SpecError, UnicrError
 from unicr.paper import (
     Context,
+    Ended,
     Figure,
     Item,
     MissingDataError,
-    Outcome,
-    Result,
-    Settings,
+    Output,
+    Request,
     Table,
     check_options,
     choose,
@@ -37,17 +37,17 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-def squares(context: Context) -> Result:
+def squares(context: Context) -> Output:
     """An item in small: n² for n up to a size."""
     rows = [(n, n * n + context.seed) for n in range(context.sizes["most"])]
-    return Result(
+    return Output(
         tables={"squares": Table(("n", "square"), rows)},
         comparison=["the same as the paper"],
         remarks=["few of many"],
     )
 
 
-def drawn(context: Context) -> Result:
+def drawn(context: Context) -> Output:
     """The same with a figure."""
     result = squares(context)
 
@@ -69,38 +69,38 @@ FILES = ["comparison.txt", "line.png", "line.svg", "squares.csv"]
 
 
 @pytest.fixture
-def settings(tmp_path: Path) -> Settings:
-    return Settings(out=tmp_path / "out", data=tmp_path / "data", mode="quick")
+def settings(tmp_path: Path) -> Request:
+    return Request(out=tmp_path / "out", data=tmp_path / "data", mode="quick")
 
 
 def quiet(text: str) -> None:
     """A log that nobody reads."""
 
 
-def outcomes(items: list[Item], settings: Settings) -> list[Outcome]:
+def outcomes(items: list[Item], settings: Request) -> list[Ended]:
     return list(run_items(items, settings, log=quiet))
 
 
-def only(item: Item, settings: Settings) -> Outcome:
+def only(item: Item, settings: Request) -> Ended:
     (outcome,) = outcomes([item], settings)
     return outcome
 
 
-def record(settings: Settings, name: str = "squares") -> dict[str, object]:
+def record(settings: Request, name: str = "squares") -> dict[str, object]:
     found = json.loads((settings.out / name / "item.json").read_text())
     assert isinstance(found, dict)
     return found
 
 
 def counted(calls: list[str]) -> Item:
-    def run(context: Context) -> Result:
+    def run(context: Context) -> Output:
         calls.append(context.mode)
         return squares(context)
 
     return replace(ITEM, run=run)
 
 
-def test_everything_is_written(settings: Settings) -> None:
+def test_everything_is_written(settings: Request) -> None:
     outcome = only(DRAWN, settings)
     assert outcome.state == "done"
     assert "the same as the paper" in outcome.text
@@ -119,17 +119,17 @@ def test_everything_is_written(settings: Settings) -> None:
     assert found["files"] == FILES
 
 
-def test_numbers_are_written_in_full(settings: Settings) -> None:
+def test_numbers_are_written_in_full(settings: Request) -> None:
     value = np.float64(0.1) + np.float64(0.2)
     table = Table(("x", "n"), [(value, np.int64(3))])
-    only(replace(ITEM, run=lambda context: Result(tables={"t": table})), settings)
+    only(replace(ITEM, run=lambda context: Output(tables={"t": table})), settings)
     with (settings.out / "squares" / "t.csv").open() as file:
         row = list(csv.reader(file))[1]
     assert float(row[0]) == float(value)
     assert row[1] == "3"
 
 
-def test_a_done_item_is_not_made_again(settings: Settings) -> None:
+def test_a_done_item_is_not_made_again(settings: Request) -> None:
     calls: list[str] = []
     item = counted(calls)
     assert [only(item, settings).state for _ in range(2)] == ["done", "kept"]
@@ -137,7 +137,7 @@ def test_a_done_item_is_not_made_again(settings: Settings) -> None:
     assert len(calls) == 2
 
 
-def test_other_settings_make_it_again(settings: Settings) -> None:
+def test_other_settings_make_it_again(settings: Request) -> None:
     calls: list[str] = []
     item = counted(calls)
     only(item, settings)
@@ -146,7 +146,7 @@ def test_other_settings_make_it_again(settings: Settings) -> None:
     assert calls == ["quick", "quick", "full"]
 
 
-def test_a_smaller_mode_does_not_replace_a_larger_result(settings: Settings) -> None:
+def test_a_smaller_mode_does_not_replace_a_larger_result(settings: Request) -> None:
     only(ITEM, replace(settings, mode="full"))
     outcome = only(ITEM, settings)
     assert outcome.state == "kept"
@@ -157,14 +157,14 @@ def test_a_smaller_mode_does_not_replace_a_larger_result(settings: Settings) -> 
 
 
 @pytest.mark.parametrize("name", ["squares.csv", "line.png"])
-def test_a_lost_file_is_made_again(settings: Settings, name: str) -> None:
+def test_a_lost_file_is_made_again(settings: Request, name: str) -> None:
     only(DRAWN, settings)
     (settings.out / "squares" / name).unlink()
     assert only(DRAWN, settings).state == "done"
     assert (settings.out / "squares" / name).is_file()
 
 
-def test_a_damaged_record_counts_as_not_done(settings: Settings) -> None:
+def test_a_damaged_record_counts_as_not_done(settings: Request) -> None:
     only(ITEM, settings)
     path = settings.out / "squares" / "item.json"
     for text in ("{", "[]", '{"mode": "quick"}'):
@@ -172,19 +172,19 @@ def test_a_damaged_record_counts_as_not_done(settings: Settings) -> None:
         assert only(ITEM, settings).state == "done"
 
 
-def test_files_of_an_earlier_result_go_away(settings: Settings) -> None:
+def test_files_of_an_earlier_result_go_away(settings: Request) -> None:
     only(DRAWN, settings)
-    other = replace(ITEM, run=lambda context: Result(comparison=["nothing to show"]))
+    other = replace(ITEM, run=lambda context: Output(comparison=["nothing to show"]))
     only(other, replace(settings, seed=1))
     names = sorted(p.name for p in (settings.out / "squares").iterdir())
     assert names == ["comparison.txt", "item.json"]
 
 
-def fail(context: Context) -> Result:
+def fail(context: Context) -> Output:
     raise ZeroDivisionError("by nothing")
 
 
-def test_an_error_does_not_stop_the_others(settings: Settings) -> None:
+def test_an_error_does_not_stop_the_others(settings: Request) -> None:
     broken = replace(ITEM, name="broken", run=fail)
     first, second = outcomes([broken, ITEM], settings)
     assert (first.state, second.state) == ("failed", "done")
@@ -196,7 +196,7 @@ def test_an_error_does_not_stop_the_others(settings: Settings) -> None:
     assert not trace.exists()
 
 
-def test_an_error_keeps_the_earlier_result(settings: Settings) -> None:
+def test_an_error_keeps_the_earlier_result(settings: Request) -> None:
     only(ITEM, settings)
     before = record(settings)
     assert only(replace(ITEM, run=fail), replace(settings, again=True)).state == "failed"
@@ -204,23 +204,23 @@ def test_an_error_keeps_the_earlier_result(settings: Settings) -> None:
     assert only(ITEM, settings).state == "kept"
 
 
-def test_an_error_while_drawing_leaves_no_half_result(settings: Settings) -> None:
+def test_an_error_while_drawing_leaves_no_half_result(settings: Request) -> None:
     def draw(axes: list[Axes]) -> None:
         raise ValueError("no ink")
 
-    item = replace(ITEM, run=lambda context: Result(figures={"line": Figure(draw)}))
+    item = replace(ITEM, run=lambda context: Output(figures={"line": Figure(draw)}))
     assert only(item, settings).state == "failed"
     assert [p.name for p in (settings.out / "squares").iterdir()] == ["error.txt"]
 
 
-def test_a_row_that_does_not_fit_its_header_fails(settings: Settings) -> None:
+def test_a_row_that_does_not_fit_its_header_fails(settings: Request) -> None:
     table = Table(("a", "b"), [(1, 2, 3)])
-    outcome = only(replace(ITEM, run=lambda context: Result(tables={"t": table})), settings)
+    outcome = only(replace(ITEM, run=lambda context: Output(tables={"t": table})), settings)
     assert outcome.state == "failed"
     assert "does not fit" in outcome.text
 
 
-def test_missing_data_is_said_and_nothing_is_written(settings: Settings) -> None:
+def test_missing_data_is_said_and_nothing_is_written(settings: Request) -> None:
     item = replace(ITEM, needs=("digits.npz",))
     assert state_of(item, settings) == "needs digits.npz"
     outcome = only(item, settings)
@@ -230,7 +230,7 @@ def test_missing_data_is_said_and_nothing_is_written(settings: Settings) -> None
     assert not (settings.out / "squares").exists()
 
 
-def test_changed_data_makes_it_again(settings: Settings) -> None:
+def test_changed_data_makes_it_again(settings: Request) -> None:
     settings.data.mkdir()
     (settings.data / "digits.npz").write_bytes(b"1")
     item = replace(ITEM, needs=("digits.npz",))
@@ -239,10 +239,10 @@ def test_changed_data_makes_it_again(settings: Settings) -> None:
     assert only(item, settings).state == "done"
 
 
-def test_an_item_can_find_out_late_that_data_is_missing(settings: Settings) -> None:
-    def run(context: Context) -> Result:
+def test_an_item_can_find_out_late_that_data_is_missing(settings: Request) -> None:
+    def run(context: Context) -> Output:
         context.option("imagenet")
-        return Result()
+        return Output()
 
     item = replace(ITEM, run=run, options={"imagenet": "a folder"})
     assert "--set imagenet=" in only(item, settings).text
@@ -260,14 +260,14 @@ def test_context_names_the_file_that_is_missing(tmp_path: Path) -> None:
     assert issubclass(MissingDataError, UnicrError)
 
 
-def test_work_is_found_again_until_asked_otherwise(settings: Settings) -> None:
-    def run(context: Context) -> Result:
+def test_work_is_found_again_until_asked_otherwise(settings: Request) -> None:
+    def run(context: Context) -> Output:
         note = context.work / "note"
         old = note.read_text() if note.exists() else ""
         note.write_text(old + "x")
         if len(old) == 0:
             raise RuntimeError("interrupted")
-        return Result(comparison=[note.read_text()])
+        return Output(comparison=[note.read_text()])
 
     item = replace(ITEM, run=run)
     assert [only(item, settings).state for _ in range(2)] == ["failed", "done"]
@@ -276,8 +276,8 @@ def test_work_is_found_again_until_asked_otherwise(settings: Settings) -> None:
     assert only(item, replace(settings, again=True)).state == "failed"
 
 
-def test_interruption_passes_and_leaves_done_items(settings: Settings) -> None:
-    def run(context: Context) -> Result:
+def test_interruption_passes_and_leaves_done_items(settings: Request) -> None:
+    def run(context: Context) -> Output:
         raise KeyboardInterrupt
 
     stopped = replace(ITEM, name="stopped", run=run)
@@ -292,7 +292,7 @@ KILLED = """
     from dataclasses import replace
     from pathlib import Path
     from tests.paper.test_framework import ITEM, drawn, quiet
-    from unicr.paper import Figure, Settings, run_items
+    from unicr.paper import Figure, Request, run_items
 
     def die(*anything):
         os.kill(os.getpid(), signal.SIGKILL)
@@ -312,15 +312,13 @@ KILLED = """
             die() if len(moved) == 3 else move(source, target)
         os.replace = some
     out = Path(sys.argv[1])
-    settings = Settings(out=out, data=out, mode="quick", again=True)
+    settings = Request(out=out, data=out, mode="quick", again=True)
     list(run_items([replace(ITEM, run=run)], settings, log=quiet))
 """
 
 
 @pytest.mark.parametrize("moment", ["run", "draw", "move"])
-def test_a_kill_leaves_a_finished_item_or_an_unfinished_one(
-    settings: Settings, moment: str
-) -> None:
+def test_a_kill_leaves_a_finished_item_or_an_unfinished_one(settings: Request, moment: str) -> None:
     only(ITEM, settings)
     before = record(settings)
     done = subprocess.run(
@@ -338,7 +336,7 @@ def test_a_kill_leaves_a_finished_item_or_an_unfinished_one(
     assert sorted(p.name for p in folder.iterdir()) == sorted([*FILES, "item.json"])
 
 
-def test_states_of_the_list(settings: Settings) -> None:
+def test_states_of_the_list(settings: Request) -> None:
     assert state_of(ITEM, settings) == "not yet"
     only(ITEM, settings)
     assert state_of(ITEM, settings).startswith("done (quick, ")
@@ -370,18 +368,18 @@ def test_an_unknown_option_lists_the_known() -> None:
         check_options({"image-net": "x"}, items)
 
 
-def test_figures_have_their_panels(settings: Settings) -> None:
+def test_figures_have_their_panels(settings: Request) -> None:
     seen: list[int] = []
 
     def draw(axes: list[Axes]) -> None:
         seen.append(len(axes))
 
     figure = Figure(draw, rows=2, columns=3, width=3, height=2)
-    only(replace(ITEM, run=lambda context: Result(figures={"grid": figure})), settings)
+    only(replace(ITEM, run=lambda context: Output(figures={"grid": figure})), settings)
     assert seen == [6]
 
 
-def test_seconds_are_those_of_the_item(settings: Settings) -> None:
+def test_seconds_are_those_of_the_item(settings: Request) -> None:
     only(ITEM, settings)
     seconds = record(settings)["seconds"]
     assert isinstance(seconds, float)

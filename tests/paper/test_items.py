@@ -11,10 +11,17 @@ import math
 from pathlib import Path
 from statistics import NormalDist
 
+import numpy as np
 import pytest
+from scipy import stats
 
 from unicr.noise import parse
-from unicr.paper import ITEMS, Settings, run_items
+from unicr.paper import ITEMS, Request, run_items
+from unicr.paper.confidence import (
+    clopper_pearson_confidence,
+    dkw_confidence,
+    paper_confidence,
+)
 from unicr.paper.noises import CAUCHY, CUT, NOISES, PARETO
 
 DIM = 3072
@@ -22,7 +29,7 @@ QUANTILE = {p: NormalDist().inv_cdf(p) for p in (0.6, 0.9, 0.99)}
 
 
 def made(name: str, out: Path) -> Path:
-    settings = Settings(out=out, data=out / "none", mode="quick")
+    settings = Request(out=out, data=out / "none", mode="quick")
     (outcome,) = run_items([ITEMS[name]], settings, log=print)
     assert outcome.state == "done", outcome.text
     folder = out / name
@@ -60,6 +67,15 @@ def test_confidence(tmp_path: Path) -> None:
         high = sum(math.comb(n, k) for k in range(6 * n // 10, n + 1)) / 2**n
         expected = max(1 - low - high, 0)
         assert float(rows[n]["clopper_pearson"]) == pytest.approx(expected, abs=1e-12)
+
+
+def test_the_lines_of_the_confidence_figure() -> None:
+    n = np.array([10, 100, 400, 1000])
+    assert paper_confidence(400) == pytest.approx(0.999**2 * (1 - 2 * math.exp(-8)) ** 4)
+    np.testing.assert_allclose(dkw_confidence(n)[2:], 1 - 2 * np.exp(-0.02 * n[2:]))
+    exact = 1 - stats.binom.cdf(320, 400, 0.9) - stats.binom.sf(239, 400, 0.5)
+    assert clopper_pearson_confidence(400) == pytest.approx(exact, abs=1e-9)
+    assert np.all(clopper_pearson_confidence(n) >= dkw_confidence(n) - 1e-12)
 
 
 def test_cut_noises_have_unit_sigma() -> None:

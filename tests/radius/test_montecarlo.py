@@ -34,12 +34,6 @@ from unicr.radius._montecarlo import (
     thresholds,
     weighted_corners,
 )
-from unicr.report.confidence import (
-    clopper_pearson_confidence,
-    dkw_confidence,
-    draw_confidence,
-    paper_confidence,
-)
 
 METHODS: tuple[Method, ...] = ("clopper-pearson", "dkw", "hockey-stick")
 FAMILIES = ("gennorm(beta=1.5, sigma=1)", "laplace(sigma=1)", "sech(sigma=1)",
@@ -523,17 +517,6 @@ def test_binomial_bounds_are_scipys() -> None:
         exact = stats.binomtest(count, 100, alternative="less").proportion_ci(0.99)
         assert upper_bound(count, 100, 0.01) == pytest.approx(exact.high, abs=1e-12)
     assert dkw_width(20_000, 1e-3) == pytest.approx(0.013785, abs=1e-6)
-
-
-def test_the_confidence_figure(tmp_path: Any) -> None:
-    n = np.array([10, 100, 400, 1000])
-    assert paper_confidence(400) == pytest.approx(0.999**2 * (1 - 2 * math.exp(-8)) ** 4)
-    np.testing.assert_allclose(dkw_confidence(n)[2:], 1 - 2 * np.exp(-0.02 * n[2:]))
-    exact = 1 - stats.binom.cdf(320, 400, 0.9) - stats.binom.sf(239, 400, 0.5)
-    assert clopper_pearson_confidence(400) == pytest.approx(exact, abs=1e-9)
-    assert np.all(clopper_pearson_confidence(n) >= dkw_confidence(n) - 1e-12)
-    draw_confidence(tmp_path / "confidence.svg")
-    assert (tmp_path / "confidence.svg").stat().st_size > 1000
 
 
 # errors ---------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from cyclopts import Parameter
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from unicr.paper import Mode, Settings
+    from unicr.paper import Mode, Request
 
 FAILED, MISSING, INTERRUPTED = 3, 4, 130
 VARIABLE = "UNICR_PAPER_DATA"
@@ -57,7 +57,7 @@ def paper(
         Something that an item asks for, as NAME=VALUE; may be given several times.
     """
     from unicr.errors import SpecError
-    from unicr.paper import ITEMS, Settings, check_options, choose
+    from unicr.paper import ITEMS, Request, check_options, choose
 
     if quick and full:
         raise SpecError("give one of --quick and --full")
@@ -65,7 +65,7 @@ def paper(
     options = _options(set_ or [])
     check_options(options, ITEMS)
     data = data_dir or Path(os.environ.get(VARIABLE) or "data")
-    settings = Settings(
+    request = Request(
         out=out,
         data=data,
         mode=mode,
@@ -75,11 +75,11 @@ def paper(
         options=options,
     )
     if not names or [name.lower() for name in names] == ["list"]:
-        _print_list(settings)
+        _print_list(request)
         return 0
     choose(names, ITEMS)
     try:
-        return _run(names, settings)
+        return _run(names, request)
     except KeyboardInterrupt:
         print(f"unicr: interrupted; what is done stays in {out}", file=sys.stderr)
         return INTERRUPTED
@@ -97,7 +97,7 @@ def _options(given: Sequence[str]) -> dict[str, str]:
     return options
 
 
-def _print_list(settings: Settings) -> None:
+def _print_list(request: Request) -> None:
     from rich.console import Console
     from rich.table import Table
 
@@ -107,18 +107,18 @@ def _print_list(settings: Settings) -> None:
     for column in ("item", "in the paper", "what", "state"):
         table.add_column(column)
     for item in ITEMS.values():
-        table.add_row(item.name, item.source, item.title, state_of(item, settings))
+        table.add_row(item.name, item.source, item.title, state_of(item, request))
     Console().print(table)
 
 
-def _run(names: Sequence[str], settings: Settings) -> int:
+def _run(names: Sequence[str], request: Request) -> int:
     from unicr.paper import ITEMS, choose, run_items
 
     def log(text: str) -> None:
         print(text, file=sys.stderr, flush=True)
 
     states = set()
-    for outcome in run_items(choose(names, ITEMS), settings, log=log):
+    for outcome in run_items(choose(names, ITEMS), request, log=log):
         states.add(outcome.state)
         print(f"{outcome.name}: {outcome.state}, {outcome.text}", flush=True)
     if "failed" in states:

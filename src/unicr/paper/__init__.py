@@ -3,22 +3,8 @@
 `ITEMS` holds them in the paper's order; how to write one is told in `_item.py`.
 """
 
-from unicr.paper import (
-    any_p,
-    c_opt,
-    cifar10,
-    confidence,
-    defence,
-    formulas,
-    gallery,
-    i_opt,
-    imagenet,
-    noises,
-    runtime,
-    score_example,
-    standard,
-    visual,
-)
+from importlib import import_module
+
 from unicr.paper._item import (
     MODES,
     Context,
@@ -26,43 +12,36 @@ from unicr.paper._item import (
     Item,
     MissingDataError,
     Mode,
-    Result,
+    Output,
     Table,
+    modes,
+    panels,
 )
-from unicr.paper._run import Outcome, Settings, check_options, choose, run_items, state_of
+from unicr.paper._run import Ended, Request, check_options, choose, run_items, state_of
 
 _MODULES = (
-    formulas,
-    noises,
-    c_opt,
-    i_opt,
-    cifar10,
-    imagenet,
-    confidence,
-    score_example,
-    defence,
-    runtime,
-    any_p,
-    gallery,
-    standard,
-    visual,
+    *("formulas", "noises", "c_opt", "i_opt", "cifar10", "imagenet", "confidence"),
+    *("score_example", "defence", "runtime", "any_p", "gallery", "standard", "visual"),
 )
-ITEMS: dict[str, Item] = {module.ITEM.name: module.ITEM for module in _MODULES}
+_EVERY: list[Item] = [import_module(f"unicr.paper.{name}").ITEM for name in _MODULES]
+ITEMS = {item.name: item for item in _EVERY}
 
 __all__ = [
     "ITEMS",
     "MODES",
     "Context",
+    "Ended",
     "Figure",
     "Item",
     "MissingDataError",
     "Mode",
-    "Outcome",
-    "Result",
-    "Settings",
+    "Output",
+    "Request",
     "Table",
     "check_options",
     "choose",
+    "modes",
+    "panels",
     "run_items",
     "state_of",
 ]

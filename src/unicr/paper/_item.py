@@ -1,18 +1,14 @@
 """What an item of `unicr paper` is: one table or figure of the paper, made again.
 
-To add one, write a file `unicr/paper/my_item.py` and list its `ITEM` in `unicr/paper/__init__.py`:
+To add one, write a file `unicr/paper/my_item.py` and name it in `unicr/paper/__init__.py`:
 
-    def run(context: Context) -> Result:
-        images = load_dataset(str(context.file("cifar10_test.npz")))
-        runs = certify(images, context.sizes["inputs"], context.work / "sigma-0.5")  # resumable
-        table = Table(("norm", "accuracy"), [("1", 0.71), ("2", 0.68)])
-
-        def draw(axes: list[Axes]) -> None:
-            axes[0].plot(...)
-
-        return Result(
-            tables={"accuracy": table},
-            figures={"accuracy": Figure(draw)},
+    def run(context: Context) -> Output:
+        setup = Setup("builtin:mnist-mlp-0.5", "builtin:mnist")
+        rows = certified(context, setup, Gaussian(sigma=0.5), ("1", "2"), "fixed")  # resumable
+        shares = {norm: scores_of(rows, norm, "ours", ALPHA).clean_accuracy for norm in ("1", "2")}
+        return Output(
+            tables={"accuracy": Table(("norm", "accuracy"), list(shares.items()))},
+            figures={"accuracy": panels(["1", "2"], draw, x="l{} radius", y="accuracy")},
             comparison=["l2 at 0.25: ours 68 %, the paper 70 % (Table 4)"],
             remarks=["20 images of 10,000"],
         )
@@ -22,15 +18,14 @@ To add one, write a file `unicr/paper/my_item.py` and list its `ITEM` in `unicr/
         title="what it shows",
         source="Table 4",
         run=run,
-        sizes={"quick": {"inputs": 5}, "default": {"inputs": 20}, "full": {"inputs": 10_000}},
+        sizes=modes({"inputs": 5, "n": 100}, {"inputs": 20, "n": 1000}, {"inputs": 500, "n": 4000}),
         needs=("cifar10_test.npz",),
-        options={"imagenet": "a folder in ImageNet format"},
     )
 
 `run` computes and returns; it writes nothing except below `context.work`, where what an interrupted
-item left (a run of `certify_run`, a model) is found again by the next one with the same settings.
-Everything that decides the result stands in `sizes`, `context.seed` and `context.options`. A size
-that is smaller than the paper's is said in `remarks`; radii in a table are never rounded up.
+item left (a run, a model) is found again by the next one with the same settings. Everything that
+decides the result stands in `sizes`, `context.seed` and `context.options`. A size that is smaller
+than the paper's is said in `remarks`; radii in a table are never rounded up.
 """
 
 from __future__ import annotations
@@ -38,15 +33,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from unicr.errors import UnicrError
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    from matplotlib.axes import Axes as Axes
+else:
+    Axes = Any  # matplotlib loads when a figure is drawn
 
 Mode = Literal["quick", "default", "full"]
 MODES: tuple[Mode, ...] = ("quick", "default", "full")
+Sizes = Mapping[str, Any]
+Key = TypeVar("Key")
 
 
 class MissingDataError(UnicrError):
@@ -72,8 +71,30 @@ class Figure:
     height: float = 4.2
 
 
+def panels(
+    keys: Sequence[Key],
+    draw: Callable[[Axes, Key], None],
+    *,
+    x: str,
+    y: str,
+    rows: int = 1,
+    size: tuple[float, float] = (4.5, 4.0),
+    **others: Any,
+) -> Figure:
+    """A panel for each key with a legend; {} in a label is the key, `others` are for `Axes.set`."""
+
+    def every(axes: list[Axes]) -> None:
+        for one, key in zip(axes, keys, strict=True):
+            draw(one, key)
+            one.set(xlabel=x.format(key), ylabel=y.format(key), **others)
+            one.legend()
+
+    columns = len(keys) // rows
+    return Figure(every, rows, columns, width=size[0] * columns, height=size[1] * rows)
+
+
 @dataclass(frozen=True)
-class Result:
+class Output:
     """What an item gives back: files by name (without ending), and what to say about them."""
 
     tables: Mapping[str, Table] = field(default_factory=dict)
@@ -87,7 +108,7 @@ class Context:
     """What an item may ask for while it runs."""
 
     mode: Mode
-    sizes: Mapping[str, Any]
+    sizes: Sizes
     work: Path
     data: Path
     seed: int
@@ -120,7 +141,12 @@ class Item:
     name: str
     title: str
     source: str
-    run: Callable[[Context], Result]
-    sizes: Mapping[Mode, Mapping[str, Any]]
+    run: Callable[[Context], Output]
+    sizes: Mapping[Mode, Sizes]
     needs: tuple[str, ...] = ()
     options: Mapping[str, str] = field(default_factory=dict)
+
+
+def modes(quick: Sizes, default: Sizes, full: Sizes) -> dict[Mode, Sizes]:
+    """The sizes of the three modes."""
+    return {"quick": quick, "default": default, "full": full}

@@ -25,7 +25,7 @@ COMPARED = ("sizes", "seed", "options", "data", "unicr")
 
 
 @dataclass(frozen=True)
-class Settings:
+class Request:
     """What the user chose for all items: mode, folders, seed, workers, `--set` options."""
 
     out: Path
@@ -50,7 +50,7 @@ class Settings:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Ended:
     """How one item ended; `text` is the one line to show."""
 
     name: str
@@ -87,16 +87,16 @@ def check_options(options: Mapping[str, str], items: Mapping[str, Item]) -> None
             raise SpecError(f"no item takes --set {name}=…; known are: {listed}")
 
 
-def state_of(item: Item, settings: Settings) -> str:
+def state_of(item: Item, request: Request) -> str:
     """One word or line on where an item stands, for the list."""
-    record = read_record(settings.out / item.name)
+    record = read_record(request.out / item.name)
     if record is not None:
-        same = _same(record, settings.of(item))
+        same = _same(record, request.of(item))
         return f"done ({record['mode']}, {record['seconds']:.0f} s)" + ("" if same else ", other")
-    missing = [name for name in item.needs if not (settings.data / name).exists()]
+    missing = [name for name in item.needs if not (request.data / name).exists()]
     if missing:
         return f"needs {', '.join(missing)}"
-    return "failed" if (settings.out / item.name / ERROR).is_file() else "not yet"
+    return "failed" if (request.out / item.name / ERROR).is_file() else "not yet"
 
 
 def _same(record: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
@@ -112,34 +112,34 @@ def _larger(record: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
 
 
 def run_items(
-    chosen: Sequence[Item], settings: Settings, *, log: Callable[[str], None]
-) -> Iterator[Outcome]:
+    chosen: Sequence[Item], request: Request, *, log: Callable[[str], None]
+) -> Iterator[Ended]:
     """Run one after the other and say how each ended; only an interruption stops them."""
     for item in chosen:
-        yield _run_one(item, settings, log)
+        yield _run_one(item, request, log)
 
 
-def _run_one(item: Item, settings: Settings, log: Callable[[str], None]) -> Outcome:
-    folder = settings.out / item.name
-    wanted = settings.of(item)
+def _run_one(item: Item, request: Request, log: Callable[[str], None]) -> Ended:
+    folder = request.out / item.name
+    wanted = request.of(item)
     record = read_record(folder)
-    if record is not None and not settings.again:
+    if record is not None and not request.again:
         if _same(record, wanted):
-            return Outcome(item.name, "kept", "done already (--again makes it again)")
+            return Ended(item.name, "kept", "done already (--again makes it again)")
         if _larger(record, wanted):
             text = f"has {record['mode']} results already (--again replaces them)"
-            return Outcome(item.name, "kept", text)
+            return Ended(item.name, "kept", text)
     digest = hashlib.sha256(json.dumps(wanted, sort_keys=True).encode()).hexdigest()[:12]
     work = folder / "work" / digest
-    if settings.again:
+    if request.again:
         shutil.rmtree(work, ignore_errors=True)
     context = Context(
-        mode=settings.mode,
-        sizes=item.sizes[settings.mode],
+        mode=request.mode,
+        sizes=item.sizes[request.mode],
         work=work,
-        data=settings.data,
-        seed=settings.seed,
-        workers=settings.workers,
+        data=request.data,
+        seed=request.seed,
+        workers=request.workers,
         log=lambda text: log(f"{item.name}: {text}"),
         options=wanted["options"],
     )
@@ -148,14 +148,14 @@ def _run_one(item: Item, settings: Settings, log: Callable[[str], None]) -> Outc
             context.file(name)
         seconds, said = _make(item, context, folder, wanted)
     except MissingDataError as error:
-        return Outcome(item.name, "missing data", str(error))
+        return Ended(item.name, "missing data", str(error))
     except Exception as error:
         with contextlib.suppress(OSError):
             folder.mkdir(parents=True, exist_ok=True)
             (folder / ERROR).write_text(traceback.format_exc(), encoding="utf-8")
         text = f"{type(error).__name__}: {error} (see {folder / ERROR})"
-        return Outcome(item.name, "failed", text)
-    return Outcome(item.name, "done", "\n".join([f"{seconds:.0f} s, in {folder}", *said]))
+        return Ended(item.name, "failed", text)
+    return Ended(item.name, "done", "\n".join([f"{seconds:.0f} s, in {folder}", *said]))
 
 
 def _make(

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from unicr.paper._item import Figure, Item, Result, Table
+from unicr.paper._item import Figure, Item, Output, Table
 
 RECORD = "item.json"
 COMPARISON = "comparison.txt"
@@ -32,7 +32,7 @@ def read_record(folder: Path) -> dict[str, Any] | None:
     return record if all((folder / name).is_file() for name in record["files"]) else None
 
 
-def write_result(item: Item, result: Result, folder: Path, record: Mapping[str, Any]) -> list[str]:
+def write_result(item: Item, result: Output, folder: Path, record: Mapping[str, Any]) -> list[str]:
     """Put everything into `folder` and give the names of the files, `item.json` not counted."""
     folder.mkdir(parents=True, exist_ok=True)
     old = read_record(folder)
@@ -58,7 +58,7 @@ def sweep(folder: Path) -> None:
         shutil.rmtree(left, ignore_errors=True)
 
 
-def _write_files(item: Item, result: Result, folder: Path) -> None:
+def _write_files(item: Item, result: Output, folder: Path) -> None:
     for name, table in result.tables.items():
         _write_table(table, folder / f"{name}.csv")
     for name, figure in result.figures.items():

@@ -7,27 +7,19 @@ all-equal direction, the search over directions and the theorems beside it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from unicr.noise import parse
 from unicr.norms import Norm, linf
-from unicr.paper._item import Context, Figure, Item, Result, Table
-from unicr.paper._lines import DIM
-from unicr.radius import certified_radius, round_down
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from unicr.paper._item import Axes, Context, Item, Output, Table, modes, panels
+from unicr.paper._radii import DIM
+from unicr.paper.noises import NOISES as EVERY
+from unicr.radius import certified_radius
+from unicr.values import round_down
 
 P_A = 0.9
 FLAT = 0.005
-NOISES = {
-    "Gaussian": "gaussian(sigma=1)",
-    "Laplace": "laplace(sigma=1)",
-    "General Normal 1.5": "gennorm(beta=1.5, sigma=1)",
-    "hyperbolic secant": "sech(sigma=1)",
-    "Laplace–Gaussian mix ½": "lapgauss(beta=0.5, sigma=1)",
-    "exponential mix ½": "expmix(beta=0.5, sigma=1)",
-}
+NOISES = dict(list(EVERY.items())[:6])  # those with a σ
 
 
 class Row(NamedTuple):
@@ -44,7 +36,7 @@ class Row(NamedTuple):
     direction: str
 
 
-def run(context: Context) -> Result:
+def run(context: Context) -> Output:
     rows = []
     for name, text in NOISES.items():
         context.log(name)
@@ -57,22 +49,19 @@ def run(context: Context) -> Result:
             bracket = (found.searched, found.proved, direction)
             rows.append(Row(text, p, DIM, P_A, one_hot, largest * DIM ** (1 / p), *bracket))
 
-    def draw(axes: list[Axes]) -> None:
+    def draw(axes: Axes, dim: int) -> None:
         for i, (name, text) in enumerate(NOISES.items()):
             own = [row for row in rows if row.noise == text]
             p, searched = [row.p for row in own], [row.searched for row in own]
+            axes.plot(p, searched, "o-", color=f"C{i}", label=name, markersize=3)
             proved = [row.proved for row in own]
-            axes[0].plot(p, searched, "o-", color=f"C{i}", label=name, markersize=3)
-            axes[0].fill_between(p, proved, searched, color=f"C{i}", alpha=0.15, linewidth=0)
-        axes[0].set_xlabel("$p$")
-        axes[0].set_ylabel("radius")
-        axes[0].set_yscale("log")
-        axes[0].set_title(f"$p_A$ = {P_A}, dimension {DIM} (band: from proved to searched)")
-        axes[0].legend()
+            axes.fill_between(p, proved, searched, color=f"C{i}", alpha=0.15, linewidth=0)
+        axes.set_title(f"$p_A$ = {P_A}, dimension {dim} (band: from proved to searched)")
 
-    return Result(
+    figure = panels([DIM], draw, x="$p$", y="radius", size=(6.4, 4.2), yscale="log")
+    return Output(
         tables={"radii": Table(Row._fields, rows)},
-        figures={"any-p": Figure(draw)},
+        figures={"any-p": figure},
         comparison=[_flat(text, rows) for text in NOISES.values()],
         remarks=[
             f"dimension {DIM}; a norm for p ≥ 1, a quasi-norm below; the paper: about the same "
@@ -98,9 +87,9 @@ ITEM = Item(
     title="radius against p, for p in (0, 10]",
     source="Figure 12",
     run=run,
-    sizes={
-        "quick": {"p": (0.5, 2.0, 4.0)},
-        "default": {"p": (0.25, 0.5, 1.0, 1.25, 1.5, 1.75, 2.0, 2.5, 3.0, 4.0, 6.0, 10.0)},
-        "full": {"p": (0.1, *(0.25 * i for i in range(1, 41)))},
-    },
+    sizes=modes(
+        {"p": (0.5, 2.0, 4.0)},
+        {"p": (0.25, 0.5, 1.0, 1.25, 1.5, 1.75, 2.0, 2.5, 3.0, 4.0, 6.0, 10.0)},
+        {"p": (0.1, *(0.25 * i for i in range(1, 41)))},
+    ),
 )

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from unicr.paper._item import Context, Figure, Item, Result, Table
-from unicr.paper._versus import NORMS
-from unicr.radius import round_down
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-    from unicr.c_opt import ShapeScore, Trained
+from unicr.c_opt import COpt, Scales, ShapeScore, Trained, c_opt, grid, search_of
+from unicr.data import load_dataset
+from unicr.paper._certify import NORMS, plan_of
+from unicr.paper._item import Axes, Context, Item, Output, Table, modes, panels
+from unicr.smoothing import norms_of
+from unicr.train import Training
+from unicr.values import round_down
 
 TABLE = "Table 2"
 BETAS = (0.25, 0.5, 0.75, 1, 1.25, 1.5, 1.75, 2, 2.25, 2.5, 2.75, 3, 4, 5)
@@ -34,9 +31,9 @@ PRINTED = {
 TRAIN, TEST = "mnist_train.npz", "mnist_test.npz"
 
 
-def run(context: Context) -> Result:
-    found = _searched(context)
-    norms = context.sizes["norms"]
+def run(context: Context) -> Output:
+    found, sizes = _found(context), context.sizes
+    norms = sizes["norms"]
     scores = {norm: {dict(one.shape)["beta"]: one.scores[norm] for one in found} for norm in norms}
     paper = {norm: dict(zip(BETAS, PRINTED[norm], strict=True)) for norm in norms}
     rows = [
@@ -45,20 +42,14 @@ def run(context: Context) -> Result:
         for beta, score in scores[norm].items()
     ]
 
-    def draw(axes: list[Axes]) -> None:
-        for one, norm in zip(axes, norms, strict=True):
-            ours = {beta: score for beta, score in scores[norm].items() if score is not None}
-            one.plot(list(ours), list(ours.values()), "o-", label="here")
-            one.plot(BETAS, PRINTED[norm], "x:", label="the paper")
-            one.set_xlabel("β")
-            one.set_ylabel(f"robustness score against l{norm}")
-            one.legend()
+    def draw(axes: Axes, norm: str) -> None:
+        ours = {beta: score for beta, score in scores[norm].items() if score is not None}
+        axes.plot(list(ours), list(ours.values()), "o-", label="here")
+        axes.plot(BETAS, PRINTED[norm], "x:", label="the paper")
 
-    sizes = context.sizes
-    failures = [reason for one in found for reason in one.failures]
-    return Result(
+    return Output(
         tables={"scores": Table(("beta", "norm", "score", "paper"), rows)},
-        figures={"scores": Figure(draw, columns=len(norms), width=4.5 * len(norms), height=4)},
+        figures={"scores": panels(norms, draw, x="β", y="robustness score against l{}")},
         comparison=[_line(norm, scores[norm]) for norm in norms],
         remarks=[
             f"{sizes['inputs']} MNIST test digits (the paper: 1,000), n = {sizes['n']} (the "
@@ -66,18 +57,13 @@ def run(context: Context) -> Result:
             "0.12, 0.25, 0.5, 1; fewer make every score smaller)",
             f"a perceptron 784-512-256-10, {sizes['epochs']} epochs on "
             f"{sizes['train'] or 'all 60,000'} training digits; the paper does not print its own",
-            *(f"training failed: {reason}" for reason in failures),
+            *(f"training failed: {reason}" for one in found for reason in one.failures),
         ],
     )
 
 
-def _searched(context: Context) -> list[ShapeScore]:
+def _found(context: Context) -> list[ShapeScore]:
     """The grid in the item's work folder, gone on with where it was interrupted."""
-    from unicr.c_opt import COpt, Scales, c_opt, grid, search_of
-    from unicr.data import load_dataset
-    from unicr.smoothing import Plan, norms_of
-    from unicr.train import Training
-
     sizes = context.sizes
     train, test = str(context.file(TRAIN)), str(context.file(TEST))
     search = search_of(
@@ -86,7 +72,7 @@ def _searched(context: Context) -> list[ShapeScore]:
         most=sizes["train"],
         training=Training(noise=None, arch="mlp", epochs=sizes["epochs"], seed=context.seed),
         norms=norms_of(sizes["norms"]),
-        plan=Plan(n0=100, n=sizes["n"]),
+        plan=plan_of(sizes),
         seed=context.seed,
         limit=sizes["inputs"],
         train_spec=train,
@@ -116,39 +102,17 @@ def _line(norm: str, scores: dict[float, float | None]) -> str:
     )
 
 
+QUICK = {"norms": ("1", "inf"), "train": 2000, "epochs": 2, "n": 1000}
+USUAL = {"norms": NORMS, "train": None, "epochs": 12, "n": 1000}
 ITEM = Item(
     name="c-opt",
     title="robustness score against β, trained and certified with it",
     source=TABLE,
     run=run,
-    sizes={
-        "quick": {
-            "betas": (1, 2),
-            "sigmas": (0.5,),
-            "norms": ("1", "inf"),
-            "train": 2000,
-            "epochs": 2,
-            "inputs": 30,
-            "n": 1000,
-        },
-        "default": {
-            "betas": (0.75, 1, 1.5, 2, 2.25),
-            "sigmas": (0.5, 1),
-            "norms": NORMS,
-            "train": None,
-            "epochs": 12,
-            "inputs": 200,
-            "n": 1000,
-        },
-        "full": {
-            "betas": BETAS,
-            "sigmas": SIGMAS,
-            "norms": NORMS,
-            "train": None,
-            "epochs": 12,
-            "inputs": 1000,
-            "n": 1000,
-        },
-    },
+    sizes=modes(
+        {"betas": (1, 2), "sigmas": (0.5,), "inputs": 30, **QUICK},
+        {"betas": (0.75, 1, 1.5, 2, 2.25), "sigmas": (0.5, 1), "inputs": 200, **USUAL},
+        {"betas": BETAS, "sigmas": SIGMAS, "inputs": 1000, **USUAL},
+    ),
     needs=(TRAIN, TEST),
 )

@@ -6,19 +6,22 @@ Gaussian baseline published for their ResNet-110 at σ = 0.5 stand beside it, in
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from safetensors.torch import save_file
+
+from unicr.classifier.internal import read_weights
+from unicr.metrics import Scores
 from unicr.noise import Gaussian, Laplace
 from unicr.norms import l2, parse_norm
-from unicr.paper import _versus
-from unicr.paper._item import Context, Item, Result, Table
-from unicr.paper._versus import NORMS, Printed, Setup
-from unicr.radius import round_down
-
-if TYPE_CHECKING:
-    from unicr.metrics import Scores
+from unicr.paper import _certify
+from unicr.paper._certify import NORMS, Printed, Setup, percents, searching
+from unicr.paper._item import Context, Item, Output, Table, modes
+from unicr.runs import read_log, recertify, scores_of
+from unicr.values import round_down
 
 TABLE = "Table 4"
 RADII = (0.5, 1.0, 1.5, 2.0, 2.5)
@@ -43,29 +46,22 @@ LOG = "logs/cifar10_resnet110_sigma_0.50.tsv"
 SIGMA, LOG_SIGMA, DIM = 0.25, 0.5, 3072
 
 
-def run(context: Context) -> Result:
-    from unicr.smoothing import Plan
-
+def run(context: Context) -> Output:
     setup = Setup(network(context), str(context.file(IMAGES)), SIGMA)
-    pairs = _versus.compare(context, setup)
-    scores = {norm: pair.scores() for norm, pair in pairs.items()}
+    sides = {norm: pair.scores() for norm, pair in _certify.compare(context, setup).items()}
     logged = _logged(context.file(LOG))
-    tables = {
-        "accuracy": _versus.accuracy_table(scores, PRINTED),
-        "scores": _versus.score_table(scores, PRINTED),
-        "published-log": _log_table(logged),
-    }
-    comparison = [*_versus.lines(scores, PRINTED, TABLE), *map(_log_line, logged)]
-    plan = Plan(n0=context.sizes["n0"], n=context.sizes["n"], alpha=_versus.ALPHA)
-    most = SIGMA * NormalDist().inv_cdf(plan.best_p_a())
-    if "1" in pairs:
-        comparison.append(_laplace_line(context, setup))
-    return Result(
-        tables=tables,
-        figures={"accuracy": _versus.accuracy_figure(scores, PRINTED)},
-        comparison=comparison,
+    found = _certify.compared(sides, PRINTED, TABLE)
+    most = SIGMA * NormalDist().inv_cdf(_certify.plan_of(context.sizes).best_p_a())
+    return replace(
+        found,
+        tables={**found.tables, "published-log": _log_table(logged)},
+        comparison=[
+            *found.comparison,
+            *map(_log_line, logged),
+            *([_laplace_line(context, setup)] if "1" in sides else []),
+        ],
         remarks=[
-            _versus.sizes_text(context, "test images, evenly spread over the 10,000"),
+            _certify.sizes_text(context.sizes, "test images, evenly spread over the 10,000"),
             "the paper: 500 images, 4,000 samples, ResNet-110 and the best of σ = 0.12, 0.25, 0.5 "
             "and 1; here one ResNet-20 tuned with σ = 0.25: the robustness score is that of one σ, "
             f"and no radius of the fixed Gaussian noise can exceed {most:.3f} in l1 and l2",
@@ -77,10 +73,6 @@ def run(context: Context) -> Result:
 
 def network(context: Context) -> dict[str, Any]:
     """The arguments of `load_classifier`: the file's network without the layer that normalises."""
-    from safetensors.torch import save_file
-
-    from unicr.classifier.internal import read_weights
-
     tensors = read_weights(context.file(WEIGHTS))
     plain = {
         name.removeprefix("1."): tensor.contiguous()
@@ -99,19 +91,12 @@ def network(context: Context) -> dict[str, Any]:
 
 def _logged(path: Path) -> list[Scores]:
     """The published certificates in the paper's three norms."""
-    from unicr.runs import read_log, recertify, scores_of
-
-    rows = read_log(path)
-    noise = Gaussian(sigma=LOG_SIGMA)
-    return [
-        scores_of(
-            rows if norm == l2.text else recertify(rows, noise, parse_norm(norm), DIM),
-            norm,
-            "published log",
-            None,
-        )
+    rows, noise = read_log(path), Gaussian(sigma=LOG_SIGMA)
+    found = {
+        norm: rows if norm == l2.text else recertify(rows, noise, parse_norm(norm), DIM)
         for norm in NORMS
-    ]
+    }
+    return [scores_of(own, norm, "published log", None) for norm, own in found.items()]
 
 
 def _log_table(logged: list[Scores]) -> Table:
@@ -127,22 +112,19 @@ def _log_line(side: Scores) -> str:
     paper = PRINTED[side.norm]
     assert paper.scores is not None
     return (
-        f"l{side.norm}, published ResNet-110 log at σ = 0.5 alone: "
-        f"{_versus.percents(side, paper.radii)} %, average radius "
-        f"{round_down(side.average_radius, 4)}; the paper prints for the fixed noise, best of "
-        f"four σ, {'/'.join(f'{v:.1f}' for v in paper.fixed)} % and {paper.scores[0]} ({TABLE})"
+        f"l{side.norm}, published ResNet-110 log at σ = 0.5 alone: {percents(side, paper.radii)} "
+        f"%, average radius {round_down(side.average_radius, 4)}; the paper prints for the fixed "
+        f"noise, best of four σ, {_certify.slashed(paper.fixed)} % and {paper.scores[0]} ({TABLE})"
     )
 
 
 def _laplace_line(context: Context, setup: Setup) -> str:
     """The paper's l1 baseline is Laplace noise: the same images certified with it."""
-    from unicr.runs import scores_of
-
-    rows = _versus.fixed_rows(context, setup, Laplace(sigma=SIGMA), ("1",), "laplace")
-    side = scores_of(rows, "1", "Laplace", _versus.ALPHA)
+    rows = _certify.certified(context, setup, Laplace(sigma=SIGMA), ("1",), "laplace")
+    side = scores_of(rows, "1", "Laplace", _certify.ALPHA)
     return (
-        f"l1 with fixed Laplace noise, σ = 0.25: {_versus.percents(side, RADII)} %, average "
-        f"radius {round_down(side.average_radius, 4)}"
+        f"l1 with fixed Laplace noise, σ = 0.25: {percents(side, RADII)} %, average radius "
+        f"{round_down(side.average_radius, 4)}"
     )
 
 
@@ -151,31 +133,10 @@ ITEM = Item(
     title="certified accuracy and robustness score on CIFAR-10",
     source=TABLE,
     run=run,
-    sizes={
-        "quick": {
-            "inputs": 5,
-            "n0": 50,
-            "n": 200,
-            "norms": NORMS,
-            "sigma": (0.5, 2, 2),
-            "beta": (2, 2, 0.25),
-        },
-        "default": {
-            "inputs": 30,
-            "n0": 100,
-            "n": 1000,
-            "norms": NORMS,
-            "sigma": (0.5, 2, 2**0.5),
-            "beta": (1.5, 2.5, 0.5),
-        },
-        "full": {
-            "inputs": 500,
-            "n0": 400,
-            "n": 4000,
-            "norms": NORMS,
-            "sigma": (0.25, 4, 2**0.25),
-            "beta": (1, 3, 0.25),
-        },
-    },
+    sizes=modes(
+        searching(5, 50, 200, (0.5, 2, 2), (2, 2, 0.25)),
+        searching(30, 100, 1000, (0.5, 2, 2**0.5), (1.5, 2.5, 0.5)),
+        searching(500, 400, 4000, (0.25, 4, 2**0.25), (1, 3, 0.25)),
+    ),
     needs=(IMAGES, WEIGHTS, LOG),
 )

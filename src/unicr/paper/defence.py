@@ -5,99 +5,76 @@ At the radius nothing may change; beyond it the attacks must begin to win, or th
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from unicr.attack import Defence, Settings, attack_run, defences, make
+from unicr.classifier import load_classifier
+from unicr.data import load_dataset
+from unicr.errors import MissingExtraError
 from unicr.noise import Gaussian
-from unicr.paper._item import Context, Figure, Item, MissingDataError, Result, Table
-from unicr.paper._versus import ALPHA, NORMS
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-    from unicr.attack import Defence
+from unicr.paper._certify import ALPHA, NORMS, Setup, certified
+from unicr.paper._item import (
+    Axes,
+    Context,
+    Item,
+    MissingDataError,
+    Output,
+    Table,
+    modes,
+    panels,
+)
 
 TABLE = "Table 6"
 PRINTED = 100.0  # in Table 6 of the paper: every attack, every norm, at the radius
-MODEL, DATA, SIGMA = "builtin:mnist-mlp-0.5", "builtin:mnist", 0.5
+SETUP = Setup("builtin:mnist-mlp-0.5", "builtin:mnist", 0.5, batch=1000, spread=False)
 ATTACKS = ("gaussian", "procedural", "apgd", "wasserstein", "square", "hopskipjump")
+COLUMNS = (
+    *("attack", "norm", "factor", "inputs", "held", "accuracy", "low", "high"),
+    *("kept", "undecided", "changed"),
+)
 
 
-def run(context: Context) -> Result:
-    from unicr.errors import MissingExtraError
-
+def run(context: Context) -> Output:
+    sizes = context.sizes
     try:
-        found = _attacked(context, _certified(context))
+        found = _attacked(context)
     except MissingExtraError as error:
         raise MissingDataError(str(error)) from None
-    columns = ("attack", "norm", "factor", "inputs", "held", "accuracy", "low", "high")
-    verdicts = ("kept", "undecided", "changed")
-    rows = [tuple(getattr(one, name) for name in (*columns, *verdicts)) for one in found]
-    norms, factors = context.sizes["norms"], context.sizes["factors"]
+    norms, factors = sizes["norms"], sizes["factors"]
 
-    def draw(axes: list[Axes]) -> None:
-        for one, norm in zip(axes, norms, strict=True):
-            for name in context.sizes["attacks"]:
-                own = sorted(_of(found, attack=name, norm=norm), key=lambda d: d.factor)
-                shares = [100 * defence.accuracy for defence in own]
-                one.plot([d.factor for d in own], shares, "o-", label=name)
-            one.set_xlabel(f"size of the perturbation / l{norm} radius")
-            one.set_ylabel("defence accuracy in %")
-            one.set_ylim(-3, 103)
-            one.legend()
+    def draw(axes: Axes, norm: str) -> None:
+        for name in sizes["attacks"]:
+            own = sorted(_of(found, attack=name, norm=norm), key=lambda d: d.factor)
+            shares = [100 * defence.accuracy for defence in own]
+            axes.plot([d.factor for d in own], shares, "o-", label=name)
 
-    sizes = context.sizes
-    return Result(
-        tables={"defence": Table((*columns, *verdicts), rows)},
-        figures={"defence": Figure(draw, columns=len(norms), width=4.5 * len(norms), height=4)},
+    x, y = "size of the perturbation / l{} radius", "defence accuracy in %"
+    rows = [tuple(getattr(one, name) for name in COLUMNS) for one in found]
+    return Output(
+        tables={"defence": Table(COLUMNS, rows)},
+        figures={"defence": panels(norms, draw, x=x, y=y, ylim=(-3, 103))},
         comparison=[_line(found, norm, factor) for norm in norms for factor in factors],
         remarks=[
             f"{sizes['inputs']} MNIST digits, the built-in perceptron with Gaussian noise of σ = "
-            f"{SIGMA}, proved radii from n = {sizes['n']} at alpha = {ALPHA:g}; each perturbed "
-            f"digit judged by {sizes['votes']} fresh votes",
+            f"{SETUP.sigma}, proved radii from n = {sizes['n']} at alpha = {ALPHA:g}; each "
+            f"perturbed digit judged by {sizes['votes']} fresh votes",
             "the paper: CIFAR-10, 10,000 images, 500 samples; it does not attack beyond the radius",
         ],
     )
 
 
-def _certified(context: Context) -> Path:
-    """A run with proved radii in every norm."""
-    from unicr.classifier import load_classifier
-    from unicr.data import load_dataset
-    from unicr.runs import Job, certify_run
-    from unicr.smoothing import Plan, norms_of
-
-    job = Job(
-        classifier=load_classifier(MODEL),
-        data=load_dataset(DATA),
-        noise=Gaussian(sigma=SIGMA),
-        norms=norms_of(context.sizes["norms"]),
-        plan=Plan(n0=100, n=context.sizes["n"], alpha=ALPHA),
-        seed=context.seed,
-        sound=True,
-        limit=context.sizes["inputs"],
-        workers=context.workers,
-        data_spec=DATA,
-        model_arguments={"spec": MODEL},
-    )
-    certify_run(job, context.work / "run", resume=True).close()
-    return context.work / "run"
-
-
-def _attacked(context: Context, folder: Path) -> list[Defence]:
-    from unicr.attack import Settings, attack_run, defences, make
-    from unicr.classifier import load_classifier
-    from unicr.data import load_dataset
-
+def _attacked(context: Context) -> list[Defence]:
+    """The proved radii of a run in every norm, attacked."""
     sizes = context.sizes
+    certified(context, SETUP, Gaussian(sigma=SETUP.sigma), sizes["norms"], "run")
     outcomes, _ = attack_run(
-        folder,
-        load_classifier(MODEL),
-        load_dataset(DATA),
+        context.work / "run",
+        load_classifier(**SETUP.arguments),
+        load_dataset(SETUP.data),
         [make(name, sizes["effort"]) for name in sizes["attacks"]],
         settings=Settings(votes=sizes["votes"], seed=context.seed, sound=True),
         factors=sizes["factors"],
-        model_arguments={"spec": MODEL},
+        model_arguments=SETUP.arguments,
         workers=context.workers,
         on_task=lambda task: context.log(f"{task.attack.name}: {len(task.aims)} digits"),
     )
@@ -119,30 +96,22 @@ def _line(found: list[Defence], norm: str, factor: float) -> str:
     )
 
 
-USUAL = {
-    "n": 10_000,
-    "norms": NORMS,
-    "factors": (1, 1.5, 3),
-    "attacks": ATTACKS,
+USUAL = {"norms": NORMS, "factors": (1, 1.5, 3), "attacks": ATTACKS, "effort": 1, "votes": 1000}
+FEW = {
+    "norms": ("2",),
+    "factors": (1, 3),
+    "attacks": ("gaussian", "apgd"),
     "effort": 1,
-    "votes": 1000,
+    "votes": 500,
 }
 ITEM = Item(
     name="defence",
     title="defence accuracy against attacks at the certified radius and beyond",
     source=TABLE,
     run=run,
-    sizes={
-        "quick": {
-            "inputs": 8,
-            "n": 1000,
-            "norms": ("2",),
-            "factors": (1, 3),
-            "attacks": ("gaussian", "apgd"),
-            "effort": 1,
-            "votes": 500,
-        },
-        "default": {"inputs": 110, **USUAL},
-        "full": {"inputs": 1000, **USUAL},
-    },
+    sizes=modes(
+        {"inputs": 8, "n": 1000, **FEW},
+        {"inputs": 110, "n": 10_000, **USUAL},
+        {"inputs": 1000, "n": 10_000, **USUAL},
+    ),
 )

@@ -7,18 +7,13 @@ Carlo with its 1,000 samples and a swarm over directions, the pair of empirical 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from unicr.noise import parse
 from unicr.norms import Norm, l1, l2, linf
-from unicr.paper._item import Context, Figure, Item, Result, Table
-from unicr.paper._lines import DIM, label
-from unicr.radius import MonteCarlo, certified_radius
+from unicr.paper._item import Axes, Context, Item, Output, Table, modes, panels
+from unicr.paper._radii import DIM, LARGE, SMALL, label, sampled
 from unicr.radius.formulas import FORMULAS
 from unicr.radius.tightness import Row, validate
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True)
@@ -43,79 +38,63 @@ COLUMNS = ("noise", "norm", "dim", "p_a", "formula", "radius", "proved", "search
 SAMPLED = ("noise", "norm", "dim", "p_a", "samples", "monte_carlo", "searched", "ratio")
 
 
-def run(context: Context) -> Result:
-    p_a, sampled_at = context.sizes["p_a"], context.sizes["monte_carlo_p_a"]
-    found: list[dict[str, list[Row]]] = []
-    sampled: list[list[tuple[float, float, float]]] = []
+@dataclass(frozen=True)
+class Found:
+    """One panel's rows by formula, and (p_A, radius, searched) of the paper's own algorithm."""
+
+    panel: Panel
+    rows: dict[str, list[Row]]
+    sampled: list[tuple[float, float, float]]
+
+
+def run(context: Context) -> Output:
+    sizes = context.sizes
+    found = []
     for panel in PANELS:
         context.log(f"{panel.noise} against {panel.norm}")
-        law = parse(panel.noise)
-        first = validate(FORMULAS[panel.formulas[0]], law, panel.norm, DIM, p_a)
-        group = {panel.formulas[0]: first}
-        for name in panel.formulas[1:]:
-            group[name] = validate(FORMULAS[name], law, panel.norm, DIM, p_a)
-        found.append(group)
-        searched = {row.p_a: row.searched for row in first}
-        sampled.append([(p, _paper(context, panel, p), searched[p]) for p in sampled_at])
-
-    def draw(axes: list[Axes]) -> None:
-        for one, panel, group, points in zip(axes, PANELS, found, sampled, strict=True):
-            _draw(one, panel, group, points)
-
-    samples = context.sizes["samples"]
-    return Result(
+        law, p_a = parse(panel.noise), sizes["p_a"]
+        rows = {n: validate(FORMULAS[n], law, panel.norm, DIM, p_a) for n in panel.formulas}
+        searched = {row.p_a: row.searched for row in rows[panel.formulas[0]]}
+        points = [
+            (p, sampled(panel.noise, panel.norm, DIM, p, sizes, context.seed), searched[p])
+            for p in sizes["monte_carlo_p_a"]
+        ]
+        found.append(Found(panel, rows, points))
+    formulas = [
+        (*_key(one), row.p_a, name, row.formula, row.proved, row.searched, row.verdict)
+        for one in found
+        for name, rows in one.rows.items()
+        for row in rows
+    ]
+    estimates = [
+        (*_key(one), p, sizes["samples"], radius, ours, radius / ours)
+        for one in found
+        for p, radius, ours in one.sampled
+    ]
+    limits = {"xlim": (0.5, 1.0), "ylim": (0, None)}
+    figure = panels(found, _draw, x="$p_A$", y="radius", rows=2, size=(4.3, 3.75), **limits)
+    return Output(
         tables={
-            "formulas": Table(COLUMNS, _rows(found)),
-            "monte-carlo": Table(
-                SAMPLED,
-                [
-                    (panel.noise, panel.norm.text, DIM, p, samples, radius, ours, radius / ours)
-                    for panel, points in zip(PANELS, sampled, strict=True)
-                    for p, radius, ours in points
-                ],
-            ),
+            "formulas": Table(COLUMNS, formulas),
+            "monte-carlo": Table(SAMPLED, estimates),
         },
-        figures={"formulas": Figure(draw, rows=2, columns=3, width=13, height=7.5)},
+        figures={"formulas": figure},
         comparison=[
-            f"{panel.noise} against {panel.norm}, {name}: {_verdicts(rows)}"
-            for panel, group in zip(PANELS, found, strict=True)
-            for name, rows in group.items()
+            f"{one.panel.noise} against {one.panel.norm}, {name}: {_verdicts(rows)}"
+            for one in found
+            for name, rows in one.rows.items()
         ],
         remarks=[
             f"dimension {DIM}; the paper says that its curves lie close to the formulas",
-            f"circles: the paper's own algorithm with its {samples} samples at {len(sampled_at)} "
-            f"p_A, {context.sizes['particles']} particles, {context.sizes['iterations']} "
-            "iterations; an estimate that can lie above the true radius",
+            f"circles: the paper's own algorithm with its {sizes['samples']} samples at "
+            f"{len(sizes['monte_carlo_p_a'])} p_A, {sizes['particles']} particles, "
+            f"{sizes['iterations']} iterations; an estimate that can lie above the true radius",
         ],
     )
 
 
-def _paper(context: Context, panel: Panel, p_a: float) -> float:
-    settings = MonteCarlo(
-        samples=context.sizes["samples"],
-        particles=context.sizes["particles"],
-        iterations=context.sizes["iterations"],
-        search_samples=context.sizes["search_samples"],
-        seed=context.seed,
-        estimator="quantile",
-        confidence_method="none",
-        progress=False,
-    )
-    law = parse(panel.noise)
-    sampled = certified_radius(
-        law, panel.norm, DIM, p_a=p_a, engine="montecarlo", montecarlo=settings
-    )
-    return sampled.searched
-
-
-def _rows(found: list[dict[str, list[Row]]]) -> list[tuple[object, ...]]:
-    return [
-        (panel.noise, panel.norm.text, DIM, row.p_a, name, *values)
-        for panel, group in zip(PANELS, found, strict=True)
-        for name, rows in group.items()
-        for row in rows
-        for values in [(row.formula, row.proved, row.searched, row.verdict)]
-    ]
+def _key(one: Found) -> tuple[str, str, int]:
+    return one.panel.noise, one.panel.norm.text, DIM
 
 
 def _verdicts(rows: list[Row]) -> str:
@@ -127,41 +106,28 @@ def _verdicts(rows: list[Row]) -> str:
     return f"{', '.join(words)}; up to {loss:.1%} below the searched radius"
 
 
-def _draw(
-    axes: Axes,
-    panel: Panel,
-    group: dict[str, list[Row]],
-    points: list[tuple[float, float, float]],
-) -> None:
-    rows = next(iter(group.values()))
-    p = [row.p_a for row in rows]
-    searched = [row.searched for row in rows]
+def _draw(axes: Axes, one: Found) -> None:
+    rows = one.rows[one.panel.formulas[0]]
+    p, searched = [row.p_a for row in rows], [row.searched for row in rows]
     axes.plot(p, searched, color="C0", label="searched", linewidth=3, alpha=0.5)
     proved = [row.proved for row in rows]
     axes.fill_between(p, proved, searched, color="C0", alpha=0.2, label="proved to searched")
-    for i, (name, own) in enumerate(group.items()):
+    for i, (name, own) in enumerate(one.rows.items()):
         axes.plot(p, [row.formula for row in own], "--", color=f"C{3 - 2 * i}", label=name)
-    at, radius = [point[0] for point in points], [point[1] for point in points]
+    at, radius = [point[0] for point in one.sampled], [point[1] for point in one.sampled]
     axes.plot(at, radius, "o", color="black", markersize=4, fillstyle="none", label="Monte Carlo")
-    axes.set_title(f"{panel.title} against {label(panel.norm)}")
-    axes.set_xlabel("$p_A$")
-    axes.set_ylabel("radius")
-    axes.set_xlim(0.5, 1.0)
-    axes.set_ylim(bottom=0)
-    axes.legend(loc="upper left")
+    axes.set_title(f"{one.panel.title} against {label(one.panel.norm)}")
 
 
 P_A = (0.51, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.93, 0.95, 0.97, 0.98, 0.99, 0.999)
-SMALL = {"samples": 1000, "particles": 4, "iterations": 2, "search_samples": 256}
-LARGE = {"samples": 1000, "particles": 24, "iterations": 20, "search_samples": None}
 ITEM = Item(
     name="formulas",
     title="p_A–R comparison with the known formulas",
     source="Figure 4",
     run=run,
-    sizes={
-        "quick": {"p_a": (0.6, 0.9, 0.99), "monte_carlo_p_a": (0.9,), **SMALL},
-        "default": {"p_a": P_A, "monte_carlo_p_a": (0.6, 0.9), **SMALL},
-        "full": {"p_a": P_A, "monte_carlo_p_a": P_A[1:-1], **LARGE},
-    },
+    sizes=modes(
+        {"p_a": (0.6, 0.9, 0.99), "monte_carlo_p_a": (0.9,), **SMALL},
+        {"p_a": P_A, "monte_carlo_p_a": (0.6, 0.9), **SMALL},
+        {"p_a": P_A, "monte_carlo_p_a": P_A[1:-1], **LARGE},
+    ),
 )

@@ -2,49 +2,35 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
-from unicr.paper._item import Context, Figure, Item, Result, Table
-from unicr.paper._lines import COLUMNS, DIM, FEW, NORMS, SOME, Line, draw_lines, label, line
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from unicr.paper._item import Axes, Context, Figure, Item, Output, Table
+from unicr.paper._radii import COLUMNS, CURVES, DIM, NORMS, Line, draw_lines, label, line
 
 GAUSSIAN, LAPLACE = "gaussian(sigma=1)", "laplace(sigma=1)"
+
+
+def _members(family: str, betas: Sequence[float], ends: Mapping[float, str]) -> dict[float, str]:
+    return {beta: ends.get(beta, f"{family}(beta={beta:g}, sigma=1)") for beta in betas}
+
+
+MIX, MIX_ENDS = (0.0, 0.25, 0.5, 0.75, 1.0), {0.0: GAUSSIAN, 1.0: LAPLACE}
 FAMILIES = {
-    "General Normal": {
-        0.5: "gennorm(beta=0.5, sigma=1)",
-        1.0: LAPLACE,
-        1.5: "gennorm(beta=1.5, sigma=1)",
-        2.0: GAUSSIAN,
-        3.0: "gennorm(beta=3, sigma=1)",
-    },
-    "Laplace–Gaussian mix": {
-        0.0: GAUSSIAN,
-        0.25: "lapgauss(beta=0.25, sigma=1)",
-        0.5: "lapgauss(beta=0.5, sigma=1)",
-        0.75: "lapgauss(beta=0.75, sigma=1)",
-        1.0: LAPLACE,
-    },
-    "exponential mix": {
-        0.0: GAUSSIAN,
-        0.25: "expmix(beta=0.25, sigma=1)",
-        0.5: "expmix(beta=0.5, sigma=1)",
-        0.75: "expmix(beta=0.75, sigma=1)",
-        1.0: LAPLACE,
-    },
+    "General Normal": _members("gennorm", (0.5, 1.0, 1.5, 2.0, 3.0), {1.0: LAPLACE, 2.0: GAUSSIAN}),
+    "Laplace–Gaussian mix": _members("lapgauss", MIX, MIX_ENDS),
+    "exponential mix": _members("expmix", MIX, MIX_ENDS),
 }
 COMPARED = (0.6, 0.9, 0.99)
 
 
-def run(context: Context) -> Result:
+def run(context: Context) -> Output:
     known: dict[tuple[str, str], Line] = {}
     for family, members in FAMILIES.items():
         for norm in NORMS:
             context.log(f"{family} against {norm}")
             for text in members.values():
                 key = (text, norm.text)
-                known[key] = known.get(key) or line(text, norm, DIM, context.sizes)
+                known[key] = known.get(key) or line(text, norm, context.sizes)
 
     def draw(axes: list[Axes]) -> None:
         panels = [(family, norm) for family in FAMILIES for norm in NORMS]
@@ -62,7 +48,7 @@ def run(context: Context) -> Result:
         for row in known[text, norm.text].rows()
     ]
     proof = [] if context.sizes["proved"] else ["searched radii only; --full adds the proved ones"]
-    return Result(
+    return Output(
         tables={"radii": Table(("family", "beta", *COLUMNS), rows)},
         figures={"gallery": Figure(draw, rows=3, columns=3, width=13, height=11)},
         comparison=[_best(family, known) for family in FAMILIES],
@@ -90,9 +76,5 @@ ITEM = Item(
     title="p_A–R curves of three families with a varying β",
     source="Figure 13",
     run=run,
-    sizes={
-        "quick": {"p_a": FEW, "proved": False},
-        "default": {"p_a": SOME, "proved": False},
-        "full": {"p_a": None, "proved": True},
-    },
+    sizes=CURVES,
 )

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
-from unicr.paper._item import Context, Figure, Item, Result, Table
-from unicr.paper._versus import NORMS, Pair, Setup, compare, sizes_text
-from unicr.radius import round_down
-from unicr.values import Array
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from unicr.paper._certify import COLUMNS, SIDES, Pair, Setup, compare, searching, sizes_text
+from unicr.paper._item import Axes, Context, Item, Output, Table, modes, panels
+from unicr.values import Array, round_down
 
 TABLE = "Table 3"
 SHARES = (20, 40, 60, 80, 100)
@@ -25,11 +19,10 @@ PRINTED = {
         (1.75 / 255, 1.54 / 255, 1.20 / 255, 0.90 / 255, 0.72 / 255),
     ),
 }
-SIGMA = 1.0
 
 
-def run(context: Context) -> Result:
-    setup = Setup({"spec": "builtin:mnist-mlp-1.0"}, "builtin:mnist", SIGMA, batch=1000)
+def run(context: Context) -> Output:
+    setup = Setup("builtin:mnist-mlp-1.0", "builtin:mnist", 1.0, batch=1000)
     pairs = compare(context, setup)
     means = {norm: _means(pair) for norm, pair in pairs.items()}
     rows = [
@@ -38,23 +31,24 @@ def run(context: Context) -> Result:
         for share, fixed, chosen, *theirs in zip(SHARES, one, other, *PRINTED[norm], strict=True)
     ]
 
-    def draw(axes: list[Axes]) -> None:
-        for one, (norm, sides) in zip(axes, means.items(), strict=True):
-            for i, (name, values) in enumerate(zip(("fixed", "I-OPT"), sides, strict=True)):
-                one.plot(SHARES, values, "o-", color=f"C{i}", label=f"{name}, MNIST here")
-                paper = PRINTED[norm][i]
-                one.plot(SHARES, paper, "x:", color=f"C{i}", label=f"{name}, ImageNet, the paper")
-            one.set_xlabel("share of the inputs with the largest radii, %")
-            one.set_ylabel(f"average l{norm} radius")
-            one.legend()
+    def draw(axes: Axes, norm: str) -> None:
+        for i, (name, ours) in enumerate(zip(SIDES, means[norm], strict=True)):
+            paper = PRINTED[norm][i]
+            axes.plot(SHARES, ours, "o-", color=f"C{i}", label=f"{name}, MNIST here")
+            axes.plot(SHARES, paper, "x:", color=f"C{i}", label=f"{name}, ImageNet, the paper")
 
-    columns = ("norm", "top_percent", "fixed", "i_opt", "paper_fixed", "paper_i_opt")
-    return Result(
-        tables={"top": Table(columns, rows), "noises": _noises(pairs)},
-        figures={"top": Figure(draw, columns=len(means), width=4.5 * len(means), height=4)},
+    x, y = "share of the inputs with the largest radii, %", "average l{} radius"
+    return Output(
+        tables={
+            "top": Table(("norm", "top_percent", *COLUMNS), rows),
+            "noises": _noises(pairs),
+        },
+        figures={"top": panels(list(means), draw, x=x, y=y)},
         comparison=[_line(norm, *sides) for norm, sides in means.items()],
         remarks=[
-            sizes_text(context, "MNIST digits and the built-in perceptron trained with σ = 1"),
+            sizes_text(
+                context.sizes, "MNIST digits and the built-in perceptron trained with σ = 1"
+            ),
             "the paper: ImageNet and a ResNet-50, whose weights and images are not free to ship; "
             "the gain compares, the radii themselves do not. An input that is wrong or abstained "
             "counts as 0",
@@ -104,30 +98,9 @@ ITEM = Item(
     title="average of the largest radii with input noise optimisation",
     source=TABLE,
     run=run,
-    sizes={
-        "quick": {
-            "inputs": 10,
-            "n0": 100,
-            "n": 500,
-            "norms": ("1", "inf"),
-            "sigma": (0.5, 2, 2**0.5),
-            "beta": (1.75, 2.25, 0.25),
-        },
-        "default": {
-            "inputs": 100,
-            "n0": 500,
-            "n": 5000,
-            "norms": NORMS,
-            "sigma": (0.25, 4, 2**0.25),
-            "beta": (1, 3, 0.25),
-        },
-        "full": {
-            "inputs": 1000,
-            "n0": 1000,
-            "n": 10_000,
-            "norms": NORMS,
-            "sigma": (0.25, 4, 2**0.25),
-            "beta": (1, 3, 0.25),
-        },
-    },
+    sizes=modes(
+        searching(10, 100, 500, (0.5, 2, 2**0.5), (1.75, 2.25, 0.25), ("1", "inf")),
+        searching(100, 500, 5000, (0.25, 4, 2**0.25), (1, 3, 0.25)),
+        searching(1000, 1000, 10_000, (0.25, 4, 2**0.25), (1, 3, 0.25)),
+    ),
 )

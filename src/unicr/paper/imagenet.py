@@ -7,12 +7,12 @@ do: a folder with one sub-folder of images per class, or an .npz file.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from unicr.errors import SpecError
-from unicr.paper import _versus
-from unicr.paper._item import Context, Item, Result
-from unicr.paper._versus import NORMS, Printed, Setup
+from unicr.paper._certify import Printed, Setup, compare, compared, searching, sizes_text
+from unicr.paper._item import Context, Item, Output, modes
 
 TABLE = "Table 5"
 RADII = (0.5, 1.0, 1.5, 2.0, 2.5)
@@ -41,7 +41,7 @@ OPTIONS = {
 }
 
 
-def run(context: Context) -> Result:
+def run(context: Context) -> Output:
     given = context.options
     arguments: dict[str, Any] = {
         "spec": context.option("model"),
@@ -51,20 +51,14 @@ def run(context: Context) -> Result:
     }
     (sigma,) = _numbers("sigma", given.get("sigma")) or (0.5,)
     setup = Setup(arguments, context.option("folder"), sigma, batch=50)
-    pairs = _versus.compare(context, setup)
-    scores = {norm: pair.scores() for norm, pair in pairs.items()}
-    inputs = len(next(iter(pairs.values())).fixed)
-    return Result(
-        tables={
-            "accuracy": _versus.accuracy_table(scores, PRINTED),
-            "scores": _versus.score_table(scores, PRINTED),
-        },
-        figures={"accuracy": _versus.accuracy_figure(scores, PRINTED)},
-        comparison=_versus.lines(scores, PRINTED, TABLE),
+    sides = {norm: pair.scores() for norm, pair in compare(context, setup).items()}
+    inputs = len(next(iter(sides.values()))[0].radius)
+    return replace(
+        compared(sides, PRINTED, TABLE),
         remarks=[
             f"{inputs} images of {setup.data}, model {arguments['spec']}, one σ = {sigma:g}; the "
             "paper: 500 images, 1,000 samples, ResNet-50 and the best of σ = 0.25, 0.5 and 1",
-            _versus.sizes_text(context, "images at most, evenly spread"),
+            sizes_text(context.sizes, "images at most, evenly spread"),
         ],
     )
 
@@ -87,31 +81,10 @@ ITEM = Item(
     title="certified accuracy and robustness score on a folder in ImageNet format",
     source=TABLE,
     run=run,
-    sizes={
-        "quick": {
-            "inputs": 3,
-            "n0": 20,
-            "n": 50,
-            "norms": ("2", "inf"),
-            "sigma": (0.5, 2, 2),
-            "beta": (2, 2, 0.25),
-        },
-        "default": {
-            "inputs": 20,
-            "n0": 100,
-            "n": 400,
-            "norms": NORMS,
-            "sigma": (0.25, 4, 2**0.5),
-            "beta": (1.5, 2.5, 0.25),
-        },
-        "full": {
-            "inputs": 500,
-            "n0": 200,
-            "n": 1000,
-            "norms": NORMS,
-            "sigma": (0.25, 4, 2**0.25),
-            "beta": (1, 3, 0.25),
-        },
-    },
+    sizes=modes(
+        searching(3, 20, 50, (0.5, 2, 2), (2, 2, 0.25), ("2", "inf")),
+        searching(20, 100, 400, (0.25, 4, 2**0.5), (1.5, 2.5, 0.25)),
+        searching(500, 200, 1000, (0.25, 4, 2**0.25), (1, 3, 0.25)),
+    ),
     options=OPTIONS,
 )

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from unicr.noise import parse
 from unicr.norms import linf
-from unicr.paper._item import Context, Figure, Item, Result, Table
-from unicr.paper._lines import COLUMNS, DIM, FEW, NORMS, SOME, Line, draw_lines, label, line
-from unicr.radius import round_down
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from unicr.paper._item import Axes, Context, Figure, Item, Output, Table
+from unicr.paper._radii import COLUMNS, CURVES, DIM, NORMS, Line, draw_lines, label, line
+from unicr.values import round_down
 
 # Cauchy and Pareto(1) have no σ. Cut at ±5 (five σ) these scales give them σ = 1; beside each
 # stands the noise of the same scale that is not cut.
@@ -31,12 +26,12 @@ NOISES = {
 LOW, HIGH = 0.6, 0.99
 
 
-def run(context: Context) -> Result:
+def run(context: Context) -> Output:
     lines: dict[str, list[Line]] = {}
     for norm in NORMS:
         for name, text in NOISES.items():
             context.log(f"{name} against {norm}")
-            lines.setdefault(norm.text, []).append(line(text, norm, DIM, context.sizes))
+            lines.setdefault(norm.text, []).append(line(text, norm, context.sizes))
 
     def draw(axes: list[Axes]) -> None:
         for one, norm in zip(axes, NORMS, strict=True):
@@ -45,7 +40,7 @@ def run(context: Context) -> Result:
     proved = "band: from proved to searched"
     kind = proved if context.sizes["proved"] else "searched radii only, --full adds proved ones"
     rows = [row for group in lines.values() for one in group for row in one.rows()]
-    return Result(
+    return Output(
         tables={"radii": Table(COLUMNS, rows)},
         figures={"curves": Figure(draw, columns=3, width=15, height=4.8)},
         comparison=[*(_winner(norm.text, lines[norm.text]) for norm in NORMS), _crash(lines)],
@@ -84,9 +79,5 @@ ITEM = Item(
     title="p_A–R curves of all the noises",
     source="Figures 6–8, Table 7",
     run=run,
-    sizes={
-        "quick": {"p_a": FEW, "proved": False},
-        "default": {"p_a": SOME, "proved": False},
-        "full": {"p_a": None, "proved": True},
-    },
+    sizes=CURVES,
 )

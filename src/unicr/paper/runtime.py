@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from unicr.noise import parse
 from unicr.norms import parse_norm
-from unicr.paper._item import Context, Figure, Item, Result, Table
-from unicr.radius import MonteCarlo, RadiusCurve, certified_radius
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from unicr.paper._certify import NORMS
+from unicr.paper._item import Axes, Context, Item, Output, Table, modes, panels
+from unicr.paper._radii import LARGE, SMALL, sampled
+from unicr.radius import RadiusCurve, certified_radius
 
 SIZES = {"24×24": 576, "3×32×32": 3072, "3×224×224": 150_528}
 NOISE, P_A, PRINTED = "gennorm(beta=1.5, sigma=1)", 0.9, 10.0
@@ -34,7 +33,7 @@ class Row(NamedTuple):
     radius: float
 
 
-def run(context: Context) -> Result:
+def run(context: Context) -> Output:
     law = parse(NOISE)
     rows = []
     for make in _engines(OTHER, "2", 4, context.sizes, 0).values():
@@ -52,26 +51,19 @@ def run(context: Context) -> Result:
                 context.log(f"a curve, l{norm}, {name}")
                 rows.append(_reading(RadiusCurve(law, norm, dim), norm, name))
 
-    def draw(axes: list[Axes]) -> None:
-        for one, norm in zip(axes, context.sizes["norms"], strict=True):
-            for engine in (*ENGINES, FIRST):
-                own = [row for row in rows if (row.engine, row.norm) == (engine, norm)]
-                if own:
-                    times = [row.cpu_seconds for row in own]
-                    one.plot([row.dim for row in own], times, "o-", label=engine)
-            one.axhline(PRINTED, color="grey", linestyle=":", label="the paper's 10 s (RTX 3080)")
-            one.set_xscale("log")
-            one.set_yscale("log")
-            one.set_xlabel("dimension of the input")
-            one.set_ylabel("CPU seconds per radius")
-            one.set_title(str(parse_norm(norm)))
-            one.legend()
+    def draw(axes: Axes, norm: str) -> None:
+        for engine in (*ENGINES, FIRST):
+            own = [row for row in rows if (row.engine, row.norm) == (engine, norm)]
+            if own:
+                axes.plot([r.dim for r in own], [r.cpu_seconds for r in own], "o-", label=engine)
+        axes.axhline(PRINTED, color="grey", linestyle=":", label="the paper's 10 s (RTX 3080)")
+        axes.set(title=str(parse_norm(norm)), xscale="log", yscale="log")
 
     sizes = context.sizes
-    panels = len(sizes["norms"])
-    return Result(
+    x, y = "dimension of the input", "CPU seconds per radius"
+    return Output(
         tables={"seconds": Table(Row._fields, rows)},
-        figures={"runtime": Figure(draw, columns=panels, width=5 * panels, height=4.2)},
+        figures={"runtime": panels(sizes["norms"], draw, x=x, y=y, size=(5, 4.2))},
         comparison=_compare(rows),
         remarks=[
             f"{NOISE}, p_A = {P_A}; one thread of this machine's CPU, time of the processor (wall "
@@ -94,25 +86,10 @@ def _engines(
     noise: str, norm: str, dim: int, sizes: Mapping[str, Any], seed: int
 ) -> dict[str, Callable[[], float]]:
     law = parse(noise)
-    settings = MonteCarlo(
-        samples=sizes["samples"],
-        particles=sizes["particles"],
-        iterations=sizes["iterations"],
-        search_samples=sizes["search_samples"],
-        seed=seed,
-        estimator="quantile",
-        confidence_method="none",
-        progress=False,
-    )
-
-    def composed() -> float:
-        return certified_radius(law, norm, dim, p_a=P_A, engine="numeric").searched
-
-    def sampled() -> float:
-        result = certified_radius(law, norm, dim, p_a=P_A, engine="montecarlo", montecarlo=settings)
-        return result.searched
-
-    return {ENGINES[0]: composed, ENGINES[1]: sampled}
+    return {
+        ENGINES[0]: lambda: certified_radius(law, norm, dim, p_a=P_A, engine="numeric").searched,
+        ENGINES[1]: lambda: sampled(noise, norm, dim, P_A, sizes, seed),
+    }
 
 
 def _timed(make: Callable[[], float]) -> tuple[float, float, float]:
@@ -145,17 +122,14 @@ def _compare(rows: list[Row]) -> list[str]:
     return lines
 
 
-SMALL = {"samples": 1000, "particles": 4, "iterations": 2, "search_samples": 256}
-LARGE = {"samples": 1000, "particles": 24, "iterations": 20, "search_samples": None}
-NORMS = ("1", "2", "inf")
 ITEM = Item(
     name="runtime",
     title="run time of one radius against the input size",
     source="Figure 11",
     run=run,
-    sizes={
-        "quick": {"norms": ("2",), "inputs": ("24×24", "3×32×32"), "curves": False, **SMALL},
-        "default": {"norms": ("2",), "inputs": tuple(SIZES), "curves": False, **SMALL},
-        "full": {"norms": NORMS, "inputs": tuple(SIZES), "curves": True, **LARGE},
-    },
+    sizes=modes(
+        {"norms": ("2",), "inputs": ("24×24", "3×32×32"), "curves": False, **SMALL},
+        {"norms": ("2",), "inputs": tuple(SIZES), "curves": False, **SMALL},
+        {"norms": NORMS, "inputs": tuple(SIZES), "curves": True, **LARGE},
+    ),
 )

@@ -7,16 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from unicr.paper import _versus
-from unicr.paper._item import Context, Item, Result
-from unicr.paper._versus import NORMS, Pair, Printed, Setup
-
-if TYPE_CHECKING:
-    from unicr.metrics import Scores
+from unicr.classifier import load_classifier
+from unicr.data import load_dataset
+from unicr.metrics import Scores
+from unicr.paper import _certify
+from unicr.paper._certify import Pair, Printed, Setup, percents, searching
+from unicr.paper._item import Context, Item, Output, modes
 
 TABLE = "Table 8"
 RADII = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
@@ -43,31 +42,25 @@ MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 SIGMA = 0.35
 
 
-def run(context: Context) -> Result:
+def run(context: Context) -> Output:
     weights = str(context.file(WEIGHTS))
     arguments = {"spec": "builtin:resnet56", "weights": weights, "mean": MEAN, "std": STD}
     setup = Setup(arguments, str(context.file(IMAGES)), SIGMA, keep=True, batch=250)
-    pairs = _versus.compare(context, setup)
-    scores = {norm: pair.scores() for norm, pair in pairs.items()}
+    pairs = _certify.compare(context, setup)
+    found = _certify.compared({n: pair.scores() for n, pair in pairs.items()}, PRINTED, TABLE)
     answers = _answers(setup, [row.idx for row in next(iter(pairs.values())).fixed])
     agreeing = {norm: _agreeing(pair, answers) for norm, pair in pairs.items()}
-    return Result(
-        tables={
-            "accuracy": _versus.accuracy_table(scores, PRINTED),
-            "agreement": _versus.accuracy_table(agreeing, PRINTED),
-        },
-        figures={"accuracy": _versus.accuracy_figure(scores, PRINTED)},
-        comparison=[
-            *_versus.lines(scores, PRINTED, TABLE),
-            *(
-                f"l{norm}, certified class equal to the model's own answer instead of the label: "
-                f"fixed {_versus.percents(fixed, [0])}, I-OPT {_versus.percents(chosen, [0])} % "
-                "at radius 0"
-                for norm, (fixed, chosen) in agreeing.items()
-            ),
-        ],
+    own = [
+        f"l{norm}, certified class equal to the model's own answer instead of the label: fixed "
+        f"{percents(fixed, [0])}, I-OPT {percents(chosen, [0])} % at radius 0"
+        for norm, (fixed, chosen) in agreeing.items()
+    ]
+    return replace(
+        found,
+        tables={**found.tables, "agreement": _certify.accuracy_table(agreeing, PRINTED)},
+        comparison=[*found.comparison, *own],
         remarks=[
-            _versus.sizes_text(context, "test images, evenly spread over the 10,000"),
+            _certify.sizes_text(context.sizes, "test images, evenly spread over the 10,000"),
             "the paper: 4,000 samples and a ResNet-110; here a ResNet-56 with 93.39 % on clean "
             "data. The paper's 98.8 % at radius 0 is more than such networks get right, so it "
             "counts agreement with the model's own answer: table `agreement`",
@@ -77,9 +70,6 @@ def run(context: Context) -> Result:
 
 def _answers(setup: Setup, indices: list[int]) -> dict[int, int]:
     """What the model says to each clean image."""
-    from unicr.classifier import load_classifier
-    from unicr.data import load_dataset
-
     model, data = load_classifier(**setup.arguments), load_dataset(setup.data)
     return {i: int(model.predict(data[i][0][None])[0]) for i in indices}
 
@@ -98,31 +88,10 @@ ITEM = Item(
     title="certified accuracy of a classifier trained without noise",
     source=TABLE,
     run=run,
-    sizes={
-        "quick": {
-            "inputs": 4,
-            "n0": 50,
-            "n": 200,
-            "norms": ("2", "inf"),
-            "sigma": (1 / 32, 2, 2),
-            "beta": (2, 2, 0.25),
-        },
-        "default": {
-            "inputs": 20,
-            "n0": 100,
-            "n": 400,
-            "norms": NORMS,
-            "sigma": (1 / 64, 2, 2),
-            "beta": (1.75, 2.25, 0.25),
-        },
-        "full": {
-            "inputs": 500,
-            "n0": 400,
-            "n": 4000,
-            "norms": NORMS,
-            "sigma": (1 / 128, 2, 2**0.5),
-            "beta": (1, 3, 0.25),
-        },
-    },
+    sizes=modes(
+        searching(4, 50, 200, (1 / 32, 2, 2), (2, 2, 0.25), ("2", "inf")),
+        searching(20, 100, 400, (1 / 64, 2, 2), (1.75, 2.25, 0.25)),
+        searching(500, 400, 4000, (1 / 128, 2, 2**0.5), (1, 3, 0.25)),
+    ),
     needs=(IMAGES, WEIGHTS),
 )

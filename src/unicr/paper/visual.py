@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from unicr.data import load_dataset
+from unicr.noise import IID, Gaussian, parse
 from unicr.paper import cifar10
-from unicr.paper._item import Context, Figure, Item, Result, Table
-from unicr.paper._versus import NORMS, Pair, Setup, compare, sizes_text
-from unicr.radius import round_down
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-    from unicr.noise import IID
+from unicr.paper._certify import Pair, Setup, compare, searching, sizes_text
+from unicr.paper._item import Axes, Context, Figure, Item, Output, Table, modes
+from unicr.values import round_down
 
 FIGURE = "Figure 14"
 PRINTED = ((1.24, 1.48), (0.35, 1.30))  # radii before and after that the paper's text prints
@@ -35,8 +32,8 @@ class Example:
     radii: tuple[float, float]
 
 
-def run(context: Context) -> Result:
-    digits = Setup({"spec": "builtin:mnist-mlp-0.5"}, "builtin:mnist", 0.5, batch=1000)
+def run(context: Context) -> Output:
+    digits = Setup("builtin:mnist-mlp-0.5", "builtin:mnist", 0.5, batch=1000)
     examples = _examples(context, "MNIST", digits)
     needed = (cifar10.IMAGES, cifar10.WEIGHTS)
     absent = [name for name in needed if not (context.data / name).exists()]
@@ -55,12 +52,12 @@ def run(context: Context) -> Result:
     ]
     paper = " and ".join(f"{a} → {b}" for a, b in PRINTED)
     remarks = [
-        f"{name}: {sizes_text(_of(context, name), 'inputs; those that won most are shown')}"
+        f"{name}: {sizes_text(context.sizes[name], 'inputs; those that won most are shown')}"
         for name in dict.fromkeys(one.data for one in examples)
     ]
     if absent:
         remarks.append(f"no CIFAR-10 images: {', '.join(absent)} not in the data folder")
-    return Result(
+    return Output(
         tables={"examples": Table(COLUMNS, rows)},
         figures={"examples": Figure(draw, len(examples), 4, width=11, height=2.4 * len(examples))},
         comparison=[
@@ -74,8 +71,6 @@ def run(context: Context) -> Result:
 
 def _examples(context: Context, name: str, setup: Setup) -> list[Example]:
     """For each norm the input whose radius I-OPT enlarged most, among those certified rightly."""
-    from unicr.data import load_dataset
-
     data = load_dataset(setup.data)
     pairs = compare(_of(context, name), setup)
     return [_best(name, pair, data, setup.sigma) for pair in pairs.values()]
@@ -87,8 +82,6 @@ def _of(context: Context, name: str) -> Context:
 
 
 def _best(name: str, pair: Pair, data: Any, sigma: float) -> Example:
-    from unicr.noise import IID, Gaussian, parse
-
     def gain(i: int) -> float:
         if not (pair.fixed[i].correct and pair.chosen[i].correct):
             return -1.0
@@ -132,22 +125,19 @@ def _draw(axes: list[Axes], example: Example, seed: int) -> None:
     axes[3].legend(fontsize=6)
 
 
-QUICK = {"n0": 50, "n": 200, "norms": ("1", "inf"), "sigma": (0.5, 2, 2), "beta": (2, 2, 0.25)}
-USUAL = {"norms": NORMS, "sigma": (0.25, 4, 2**0.5), "beta": (1.5, 2.5, 0.25)}
+QUICK = ((0.5, 2, 2), (2, 2, 0.25), ("1", "inf"))
+USUAL = ((0.25, 4, 2**0.5), (1.5, 2.5, 0.25))
 ITEM = Item(
     name="visual",
     title="images, noise and densities before and after I-OPT",
     source=FIGURE,
     run=run,
-    sizes={
-        "quick": {"MNIST": {**QUICK, "inputs": 4}, "CIFAR-10": {**QUICK, "inputs": 2}},
-        "default": {
-            "MNIST": {**USUAL, "inputs": 50, "n0": 500, "n": 5000},
-            "CIFAR-10": {**USUAL, "inputs": 5, "n0": 100, "n": 1000},
+    sizes=modes(
+        {"MNIST": searching(4, 50, 200, *QUICK), "CIFAR-10": searching(2, 50, 200, *QUICK)},
+        {"MNIST": searching(50, 500, 5000, *USUAL), "CIFAR-10": searching(5, 100, 1000, *USUAL)},
+        {
+            "MNIST": searching(500, 1000, 10_000, *USUAL),
+            "CIFAR-10": searching(100, 400, 4000, *USUAL),
         },
-        "full": {
-            "MNIST": {**USUAL, "inputs": 500, "n0": 1000, "n": 10_000},
-            "CIFAR-10": {**USUAL, "inputs": 100, "n0": 400, "n": 4000},
-        },
-    },
+    ),
 )

@@ -1,19 +1,17 @@
-"""p_A–R lines for the items that draw them: searched and proved radii of one noise and norm."""
+"""Radii for the items that draw them against p_A: searched, proved, or by the paper's algorithm."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from unicr.noise import IID, parse
 from unicr.norms import Norm, l1, l2, linf, parse_norm
-from unicr.radius import RadiusCurve
+from unicr.paper._item import Axes, Mode, Sizes, modes
+from unicr.radius import MonteCarlo, RadiusCurve, certified_radius
 from unicr.radius.internal import search, start_guess
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 NORMS = (l1, l2, linf)
 DIM = 3072
@@ -21,6 +19,12 @@ FEW = (0.6, 0.9, 0.99)
 SOME = (0.55, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 0.999)
 MANY = (0.505, *(round(0.51 + 0.01 * i, 2) for i in range(49)), 0.995, 0.999)
 COLUMNS = ("noise", "norm", "dim", "p_a", "searched", "proved")
+CURVES: dict[Mode, Sizes] = modes(
+    {"p_a": FEW, "proved": False}, {"p_a": SOME, "proved": False}, {"p_a": None, "proved": True}
+)
+# the paper's algorithm with a small and with a usual swarm
+SMALL = {"samples": 1000, "particles": 4, "iterations": 2, "search_samples": 256}
+LARGE = {"samples": 1000, "particles": 24, "iterations": 20, "search_samples": None}
 
 
 @dataclass(frozen=True)
@@ -29,7 +33,6 @@ class Line:
 
     noise: str
     norm: Norm
-    dim: int
     p_a: Sequence[float]
     searched: Sequence[float]
     proved: Sequence[float] | None
@@ -37,7 +40,7 @@ class Line:
     def rows(self) -> list[tuple[Any, ...]]:
         """The line as rows of a table with `COLUMNS`."""
         proved = [""] * len(self.p_a) if self.proved is None else self.proved
-        start = (self.noise, self.norm.text, self.dim)
+        start = (self.noise, self.norm.text, DIM)
         return [(*start, *values) for values in zip(self.p_a, self.searched, proved, strict=True)]
 
     def at(self, p_a: float) -> float:
@@ -45,24 +48,37 @@ class Line:
         return self.searched[list(self.p_a).index(p_a)]
 
 
-def line(noise: str, norm: Norm | str, dim: int, sizes: Mapping[str, Any]) -> Line:
+def line(noise: str, norm: Norm | str, sizes: Mapping[str, Any]) -> Line:
     """One line: searched at the few p_A of `sizes["p_a"]`, or read from a curve where it is None.
 
     The curve stays on disk for the next reader; `sizes["proved"]` asks it for the theorems too.
     """
     norm, law = parse_norm(norm), parse(noise)
     if sizes["p_a"] is None:
-        curve = RadiusCurve(law, norm, dim)
+        curve = RadiusCurve(law, norm, DIM)
         proved = curve(MANY, sound=True).tolist() if sizes["proved"] else None
-        return Line(noise, norm, dim, MANY, curve(MANY).tolist(), proved)
+        return Line(noise, norm, MANY, curve(MANY).tolist(), proved)
     assert isinstance(law, IID)
-    found = [_searched(law, norm, dim, p) for p in sizes["p_a"]]
-    return Line(noise, norm, dim, sizes["p_a"], found, None)
+    found = [
+        search(law, norm, DIM, p, 1 - p, law.scale * start_guess(p, 1 - p))[0] for p in sizes["p_a"]
+    ]
+    return Line(noise, norm, sizes["p_a"], found, None)
 
 
-def _searched(noise: IID, norm: Norm, dim: int, p_a: float) -> float:
-    guess = noise.scale * start_guess(p_a, 1 - p_a)
-    return search(noise, norm, dim, p_a, 1 - p_a, guess)[0]
+def sampled(
+    noise: str, norm: Norm | str, dim: int, p_a: float, sizes: Mapping[str, Any], seed: int
+) -> float:
+    """The radius of the paper's own algorithm, which can lie above the true one."""
+    settings = MonteCarlo(
+        **{key: sizes[key] for key in SMALL},
+        seed=seed,
+        estimator="quantile",
+        confidence_method="none",
+        progress=False,
+    )
+    law = parse(noise)
+    found = certified_radius(law, norm, dim, p_a=p_a, engine="montecarlo", montecarlo=settings)
+    return found.searched
 
 
 def label(norm: Norm) -> str:
@@ -73,16 +89,13 @@ def label(norm: Norm) -> str:
 def draw_lines(axes: Axes, lines: Sequence[Line], names: Sequence[str], title: str) -> None:
     """Searched radii as lines; where theorems were asked, a band from the proved ones."""
     style = "-" if len(lines[0].p_a) == len(MANY) else "o-"
+    factor = 255.0 if math.isinf(lines[0].norm.p) else 1.0
     for i, (one, name) in enumerate(zip(lines, names, strict=True)):
-        factor = 255.0 if math.isinf(one.norm.p) else 1.0
         searched = [factor * r for r in one.searched]
         axes.plot(one.p_a, searched, style, color=f"C{i}", label=name, linewidth=1.2, markersize=3)
         if one.proved is not None:
             proved = [factor * r for r in one.proved]
             axes.fill_between(one.p_a, proved, searched, color=f"C{i}", alpha=0.15, linewidth=0)
-    axes.set_title(title)
-    axes.set_xlabel("$p_A$")
-    axes.set_ylabel("radius × 255" if math.isinf(lines[0].norm.p) else "radius")
-    axes.set_xlim(0.5, 1.0)
-    axes.set_ylim(bottom=0)
+    axes.set(title=title, xlabel="$p_A$", xlim=(0.5, 1.0), ylim=(0, None))
+    axes.set_ylabel("radius × 255" if factor > 1 else "radius")
     axes.legend(loc="upper left")

@@ -1,0 +1,220 @@
+"""Runs for the items: one fixed noise, or a fixed Gaussian noise against I-OPT on the same inputs.
+
+Both sides of a comparison have the same model, inputs, samples and α. Every input's I-OPT begins at
+the fixed noise and is certified with fresh samples: its certificate speaks of that input's noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from unicr.classifier import load_classifier
+from unicr.data import load_dataset
+from unicr.i_opt import Axis, IOpt, Lattice, i_opt_run
+from unicr.metrics import Scores, accuracy_curve, robustness_score
+from unicr.noise import Gaussian, Noise
+from unicr.norms import l1, l2, linf
+from unicr.paper._item import Axes, Context, Figure, Output, Table, panels
+from unicr.runs import Job, Row, Store, certify_run, scores_of
+from unicr.smoothing import Plan, norms_of
+from unicr.values import round_down
+
+NORMS = (l1.text, l2.text, linf.text)
+ALPHA = 0.001
+SIDES = ("fixed", "I-OPT")
+COLUMNS = ("fixed", "i_opt", "paper_fixed", "paper_i_opt")
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What is certified: a model (or the arguments of `load_classifier`), data, and a σ.
+
+    `keep` fixes the class to the model's own answer without noise. Inputs are spread evenly over
+    the data, or (`spread` False) the first ones.
+    """
+
+    model: str | dict[str, Any]
+    data: str
+    sigma: float = 0.5
+    keep: bool = False
+    batch: int = 500
+    spread: bool = True
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """Those of `load_classifier`."""
+        return {"spec": self.model} if isinstance(self.model, str) else self.model
+
+
+def searching(
+    inputs: int,
+    n0: int,
+    n: int,
+    sigma: tuple[float, float, float],
+    beta: tuple[float, float, float],
+    norms: tuple[str, ...] = NORMS,
+) -> dict[str, Any]:
+    """The sizes of a comparison: σ is low, high and step as factors, β low, high and step."""
+    return {
+        "inputs": inputs, "n0": n0, "n": n, "norms": norms, "sigma": sigma, "beta": beta
+    }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Printed:
+    """A norm's rows of a table in the paper: percent at radii, and robustness scores if printed."""
+
+    radii: tuple[float, ...]
+    fixed: tuple[float, ...]
+    chosen: tuple[float, ...]
+    scores: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True)
+class Pair:
+    """One norm: the rows of the fixed noise and those of I-OPT, for the same inputs."""
+
+    norm: str
+    fixed: list[Row] = field(repr=False)
+    chosen: list[Row] = field(repr=False)
+
+    def scores(self) -> tuple[Scores, Scores]:
+        """Both sides, wrong and abstained inputs counted as such."""
+        fixed = scores_of(self.fixed, self.norm, SIDES[0], ALPHA)
+        return fixed, scores_of(self.chosen, self.norm, SIDES[1], ALPHA)
+
+
+def plan_of(sizes: Mapping[str, Any]) -> Plan:
+    """The samples of one input."""
+    return Plan(n0=sizes.get("n0", 100), n=sizes["n"], alpha=ALPHA)
+
+
+def certified(
+    context: Context, setup: Setup, noise: Noise, norms: Sequence[str], name: str
+) -> list[Row]:
+    """The inputs certified with one noise, in all norms from the same votes, in `work / name`."""
+    context.log(f"certifying with {noise.text}")
+    job = _job(context, setup, noise, norms, plan_of(context.sizes))
+    with certify_run(job, context.work / name, resume=True) as store:
+        return list(store.rows())
+
+
+def compare(context: Context, setup: Setup) -> dict[str, Pair]:
+    """Both sides by norm, below the item's work folder; what an interruption left is used."""
+    sizes, gaussian = context.sizes, Gaussian(sigma=setup.sigma)
+    low, high, factor = sizes["sigma"]
+    axes = (
+        Axis("sigma", setup.sigma * low, setup.sigma * high, factor),
+        Axis("beta", *sizes["beta"]),
+    )
+    lattice = Lattice.around(gaussian, "gennorm", axes)
+    settings = IOpt(lattice, keep=setup.keep)
+    plan = settings.plan(sizes["n0"], sizes["n"], ALPHA)
+    fixed = certified(context, setup, gaussian, sizes["norms"], "fixed")
+    context.log(f"searching among {lattice.size} noises for each input")
+    job = _job(context, setup, lattice.noise(lattice.centre), sizes["norms"], plan)
+    pairs = {}
+    for norm, folder in i_opt_run(job, settings, context.work / "i-opt", resume=True).items():
+        with Store(folder) as store:
+            pairs[norm.text] = Pair(norm.text, fixed, list(store.rows()))
+    return pairs
+
+
+def _job(context: Context, setup: Setup, noise: Noise, norms: Sequence[str], plan: Plan) -> Job:
+    data = load_dataset(setup.data)
+    inputs = min(context.sizes["inputs"], len(data))
+    return Job(
+        classifier=load_classifier(**setup.arguments),
+        data=data,
+        noise=noise,
+        norms=norms_of(norms),
+        plan=plan,
+        seed=context.seed,
+        skip=len(data) // inputs if setup.spread else 1,
+        limit=inputs,
+        batch=setup.batch,
+        workers=context.workers,
+        data_spec=setup.data,
+        model_arguments=setup.arguments,
+    )
+
+
+Sides = Mapping[str, tuple[Scores, Scores]]
+
+
+def compared(sides: Sides, printed: Mapping[str, Printed], source: str) -> Output:
+    """The tables, the figure and the lines that every such comparison has."""
+    tables = {"accuracy": accuracy_table(sides, printed)}
+    if all(printed[norm].scores for norm in sides):
+        # with one σ the robustness score is the average radius, wrong inputs counted as 0
+        rows = [
+            (norm, *(robustness_score([side]) for side in both), *(printed[norm].scores or ()))
+            for norm, both in sides.items()
+        ]
+        tables["scores"] = Table(("norm", *COLUMNS), rows)
+    lines = [_line(norm, both, printed[norm], source) for norm, both in sides.items()]
+    return Output(tables, {"accuracy": _figure(sides, printed)}, lines)
+
+
+def accuracy_table(sides: Sides, printed: Mapping[str, Printed]) -> Table:
+    """Certified accuracy in percent at the paper's radii, the paper's own beside it."""
+    rows = []
+    for norm, both in sides.items():
+        paper = printed[norm]
+        for radius, *theirs in zip(paper.radii, paper.fixed, paper.chosen, strict=True):
+            rows.append(
+                (norm, radius, *(100 * s.certified_accuracy(radius) for s in both), *theirs)
+            )
+    return Table(("norm", "radius", *COLUMNS), rows)
+
+
+def _line(norm: str, both: tuple[Scores, Scores], paper: Printed, source: str) -> str:
+    ours = [percents(side, paper.radii) for side in both]
+    means = [round_down(side.average_radius, 4) for side in both]
+    return (
+        f"l{norm} at {', '.join(f'{r:.3g}' for r in paper.radii)}: fixed {ours[0]}, I-OPT "
+        f"{ours[1]} %; the paper {slashed(paper.fixed)} and {slashed(paper.chosen)} % ({source}); "
+        f"average radius {means[0]} and {means[1]}"
+    )
+
+
+def percents(side: Scores, radii: Sequence[float]) -> str:
+    """Certified accuracies as a/b/c in percent."""
+    return slashed([100 * side.certified_accuracy(radius) for radius in radii])
+
+
+def slashed(values: Sequence[float]) -> str:
+    """a/b/c with one decimal."""
+    return "/".join(f"{value:.1f}" for value in values)
+
+
+def _figure(sides: Sides, printed: Mapping[str, Printed]) -> Figure:
+    """Certified accuracy against the radius: both sides, and the paper's as marks."""
+
+    def draw(axes: Axes, norm: str) -> None:
+        paper = printed[norm]
+        tops = [side.steps()[-1] for side in sides[norm] if side.steps().size]
+        radii = np.linspace(0, max([*tops, paper.radii[-1]]) * 1.02, 400)
+        both = zip(sides[norm], (paper.fixed, paper.chosen), strict=True)
+        for i, (side, theirs) in enumerate(both):
+            curve = 100 * accuracy_curve(side, radii)
+            axes.step(radii, curve, where="pre", color=f"C{i}", label=side.name)
+            axes.plot(paper.radii, theirs, "x", color=f"C{i}", label=f"{side.name}, the paper")
+
+    y = "certified accuracy in %"
+    return panels(list(sides), draw, x="l{} radius", y=y, xlim=(0, None), ylim=(0, 100))
+
+
+def sizes_text(sizes: Mapping[str, Any], what: str) -> str:
+    """The sizes in words, for the remarks."""
+    low, high, factor = sizes["sigma"]
+    return (
+        f"{sizes['inputs']} {what}; n0 = {sizes['n0']}, n = {sizes['n']}, alpha = {ALPHA:g}; "
+        f"sigma from {low:.3g} to {high:.3g} times the fixed one in steps of {factor:.3g}, beta "
+        f"from {sizes['beta'][0]:g} to {sizes['beta'][1]:g}; searched radii; an I-OPT certificate "
+        "speaks of the classifier smoothed with that input's own noise"
+    )
