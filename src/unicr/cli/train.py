@@ -112,26 +112,14 @@ def _words(values: list[float]) -> str:
 
 def _with_bar(examples: Examples, settings: Training, out: Path, resume: bool) -> Fitted:
     """Train with a progress bar over the epochs, on a terminal."""
-    from rich import progress
-    from rich.console import Console
-
+    from unicr.report.tables import Bar
     from unicr.train import train_run
 
-    console = Console(stderr=True)
-    columns = (
-        progress.TextColumn("{task.description}"),
-        progress.BarColumn(),
-        progress.MofNCompleteColumn(),
-        progress.TimeRemainingColumn(),
-    )
-    with progress.Progress(*columns, console=console, disable=not console.is_terminal) as bar:
-        task = bar.add_task("training", total=settings.epochs)
+    with Bar("training", settings.epochs) as bar:
 
         def show(now: Fitted) -> None:
             last = now.history[-1]
-            words = f"loss {last['loss']:.4f}"
-            if last["accuracy"] is not None:
-                words += f", accuracy {last['accuracy']:.1%}"
-            bar.update(task, completed=len(now.history), description=words)
+            accuracy = "" if last["accuracy"] is None else f", accuracy {last['accuracy']:.1%}"
+            bar.update(f"loss {last['loss']:.4f}{accuracy}", now=len(now.history))
 
         return train_run(examples, settings, out, resume=resume, on_epoch=show)

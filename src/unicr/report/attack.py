@@ -2,76 +2,34 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
-
-from rich import progress as rich_progress
-from rich.console import Console
 
 from unicr.attack import Defence, Left, Task
-
-if TYPE_CHECKING:
-    from types import TracebackType
-
-COLUMNS = ("attack", "norm", "factor", "inputs", "held", "accuracy", "low", "high")
-VERDICTS = ("kept", "undecided", "changed", "missed")
+from unicr.report.tables import Bar, Form, as_csv, as_json, markdown
 
 
-class Progress:
-    """A bar that counts attacked groups of inputs; silent when not a terminal."""
+class Progress(Bar):
+    """Counts the perturbed inputs that were judged."""
 
     def __init__(self) -> None:
-        console = Console(stderr=True)
-        self._bar = rich_progress.Progress(
-            rich_progress.TextColumn("{task.description}"),
-            rich_progress.TimeElapsedColumn(),
-            console=console,
-            disable=not console.is_terminal,
-        )
-        self._task = self._bar.add_task("attacking", total=None)
-        self._attacked = 0
-
-    def __enter__(self) -> Progress:
-        self._bar.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        at: TracebackType | None,
-    ) -> None:
-        self._bar.stop()
+        super().__init__("attacking")
+        self._judged = 0
 
     def add(self, task: Task) -> None:
         """Count one finished task."""
-        self._attacked += len(task.aims) * len(task.goals)
-        text = f"{task.attack.name}: {self._attacked} perturbed inputs judged"
-        self._bar.update(self._task, description=text)
+        self._judged += len(task.aims) * len(task.goals)
+        self.update(f"{task.attack.name}: {self._judged} perturbed inputs judged")
 
 
-def defence_table(
-    found: Sequence[Defence], form: Literal["markdown", "csv", "json"] = "markdown"
-) -> str:
+def defence_table(found: Sequence[Defence], form: Form = "markdown") -> str:
     """The summaries as one table per norm (markdown), one flat table (csv) or a list (json)."""
+    if form == "markdown":
+        return _markdown(found)
+    records = [one.to_dict() for one in found]
     if form == "json":
-        return json.dumps([one.to_dict() for one in found], indent=1)
-    return _csv(found) if form == "csv" else _markdown(found)
-
-
-def _csv(found: Sequence[Defence]) -> str:
-    file = io.StringIO()
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerow((*COLUMNS, *VERDICTS))
-    for one in found:
-        missed = " ".join(map(str, one.missed))
-        values = [getattr(one, name) for name in (*COLUMNS, *VERDICTS[:-1])]
-        writer.writerow([*values, missed])
-    return file.getvalue().rstrip("\n")
+        return as_json(records)
+    return as_csv([{**one, "missed": " ".join(map(str, one["missed"]))} for one in records])
 
 
 def _markdown(found: Sequence[Defence]) -> str:
@@ -80,15 +38,15 @@ def _markdown(found: Sequence[Defence]) -> str:
     for norm in dict.fromkeys(one.norm for one in found):
         here = [one for one in found if one.norm == norm]
         factors = sorted({one.factor for one in here})
-        lines = [f"**l{norm}**: defence accuracy (95 % interval), significant changes", ""]
-        lines.append("| attack | inputs | " + " | ".join(f"{f:g} R" for f in factors) + " |")
-        lines.append("|---" * (len(factors) + 2) + "|")
+        rows = []
         for name in dict.fromkeys(one.attack for one in here):
             cells = {one.factor: one for one in here if one.attack == name}
             inputs = max(one.inputs for one in cells.values())
-            shown = [_cell(cells.get(factor)) for factor in factors]
-            lines.append(f"| {name} | {inputs} | " + " | ".join(shown) + " |")
-        blocks.append("\n".join(lines))
+            rows.append([name, str(inputs), *(_cell(cells.get(factor)) for factor in factors)])
+        table = markdown(["attack", "inputs", *(f"{f:g} R" for f in factors)], rows)
+        blocks.append(
+            f"**l{norm}**: defence accuracy (95 % interval), significant changes\n\n{table}"
+        )
     within = [one for one in found if one.factor <= 1]
     missed = sum(one.changed for one in within)
     total = sum(one.inputs for one in within)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Sequence
 from pathlib import Path
 
 from unicr.c_opt import ShapeScore, best_of
-from unicr.radius import round_down
 from unicr.report.plots import figure
-from unicr.values import number
+from unicr.report.tables import as_csv, markdown
+from unicr.values import number, round_down
 
 GAUSSIAN = (("beta", 2.0),)
 DIGITS = 4
@@ -18,18 +16,18 @@ DIGITS = 4
 
 def copt_table(lines: Sequence[ShapeScore], norms: Sequence[str]) -> str:
     """A row for each shape and a column for each norm, in Markdown; the best of a norm is bold."""
-    names = [name for name, _ in lines[0].shape]
     best = {norm: best_of(lines, norm) for norm in norms}
-    head = [*names, *(f"l{norm}" for norm in norms)]
-    rows = ["| " + " | ".join(head) + " |", "|" + "---:|" * len(head)]
-    for line in lines:
-        cells = [number(value) for _, value in line.shape]
-        for norm in norms:
-            text = _cell(line, norm)
-            cells.append(f"**{text}**" if line is best[norm] else text)
-        rows.append("| " + " | ".join(cells) + " |")
+    rows = [
+        [
+            *(number(value) for _, value in line.shape),
+            *(f"**{_cell(line, n)}**" if line is best[n] else _cell(line, n) for n in norms),
+        ]
+        for line in lines
+    ]
+    head = [*(name for name, _ in lines[0].shape), *(f"l{norm}" for norm in norms)]
     failures = [f"- {reason}" for line in lines for reason in line.failures]
-    return "\n".join([*rows, *(["", "Failed:", "", *failures] if failures else [])])
+    table = markdown(head, rows, "---:")
+    return "\n".join([table, *(["", "Failed:", "", *failures] if failures else [])])
 
 
 def _cell(line: ShapeScore, norm: str) -> str:
@@ -39,16 +37,16 @@ def _cell(line: ShapeScore, norm: str) -> str:
 
 def copt_csv(lines: Sequence[ShapeScore], norms: Sequence[str]) -> str:
     """The same for a program: every digit of the scores, an empty cell where a training failed."""
-    file = io.StringIO()
-    writer = csv.writer(file, lineterminator="\n")
-    names = [name for name, _ in lines[0].shape]
-    writer.writerow([*names, *(f"l{norm}" for norm in norms), *(f"best_l{n}" for n in norms)])
     best = {norm: best_of(lines, norm) for norm in norms}
-    for line in lines:
-        scores = [line.scores[norm] for norm in norms]
-        marks = [int(line is best[norm]) for norm in norms]
-        writer.writerow([*(number(value) for _, value in line.shape), *scores, *marks])
-    return file.getvalue()
+    records = [
+        {
+            **{name: number(value) for name, value in line.shape},
+            **{f"l{norm}": line.scores[norm] for norm in norms},
+            **{f"best_l{norm}": int(line is best[norm]) for norm in norms},
+        }
+        for line in lines
+    ]
+    return as_csv(records) + "\n"
 
 
 def best_text(lines: Sequence[ShapeScore], norms: Sequence[str]) -> str:

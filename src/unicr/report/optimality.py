@@ -2,29 +2,32 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from unicr.noise import Noise
 from unicr.norms import Norm
 from unicr.optimality import Comparison, Heard, Standing
-from unicr.radius import RadiusCurve, round_down
+from unicr.radius import RadiusCurve
 from unicr.report.curves import probabilities
 from unicr.report.plots import figure
+from unicr.report.tables import Form, as_csv, as_json, markdown
+from unicr.values import round_down
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 DIGITS = 5
 LONG = 16
+KEY = (
+    "Radii: proved – searched, one number where they meet; # is the rank by searched radius. "
+    "Binary case, p_B = 1 - p_A."
+)
 NOTE = (
     "p_A is held fixed here. With p_A fixed and in high dimension, Gaussian noise maximises the "
     "linf radius along dense directions at given sigma (R is close to Phi^-1(p_A) / sqrt(d I), and "
@@ -51,11 +54,7 @@ class Group:
 
 
 def optimality_table(
-    comparisons: Sequence[Comparison],
-    sigma: float,
-    form: Literal["markdown", "csv", "json"],
-    *,
-    per_input: bool = False,
+    comparisons: Sequence[Comparison], sigma: float, form: Form, *, per_input: bool = False
 ) -> str:
     """Every comparison: per norm one table in markdown, one record for each noise in CSV.
 
@@ -63,11 +62,37 @@ def optimality_table(
     """
     if form == "json":
         values = {"sigma": sigma, "sigma_per_input": per_input, "note": NOTE}
-        return json.dumps({**values, "comparisons": [_json(c) for c in comparisons]}, indent=1)
+        return as_json({**values, "comparisons": [_json(c) for c in comparisons]})
     if form == "csv":
-        return _csv(comparisons, "per input" if per_input else sigma)
+        return as_csv(
+            [
+                {
+                    "norm": c.norm.text,
+                    "dim": c.dim,
+                    "sigma": "per input" if per_input else sigma,
+                    "p_a": "average" if c.p_a is None else c.p_a,
+                    "inputs": c.inputs,
+                    **_record(standing),
+                    "verdict": c.verdict,
+                }
+                for c in comparisons
+                for standing in c.standings
+            ]
+        )
     words = f"sigma {sigma:g}" + (", rescaled to each input's own sigma" if per_input else "")
-    return _markdown(comparisons, words)
+    blocks = []
+    for norm in dict.fromkeys(c.norm for c in comparisons):
+        columns = [c for c in comparisons if c.norm == norm]
+        heads = [_head(c) for c in columns]
+        rows = [
+            [standing.noise, *(_cell(c.standings[i]) for c in columns)]
+            for i, standing in enumerate(columns[0].standings)
+        ]
+        verdicts = [f"- {head}: {c.text}" for head, c in zip(heads, columns, strict=True)]
+        title = f"**{norm}, dimension {columns[0].dim}, {words}**"
+        table = markdown(["noise", *heads], rows)
+        blocks.append("\n".join([title, "", table, "", *verdicts]))
+    return "\n\n".join([*blocks, KEY, NOTE])
 
 
 def _json(comparison: Comparison) -> dict[str, Any]:
@@ -84,54 +109,8 @@ def _json(comparison: Comparison) -> dict[str, Any]:
 
 
 def _record(standing: Standing) -> dict[str, Any]:
-    return {
-        "noise": standing.noise,
-        "proved": _plain(standing.proved),
-        "searched": _plain(standing.searched),
-        "rank_proved": standing.rank_proved,
-        "rank_searched": standing.rank_searched,
-        "possible": standing.possible,
-    }
-
-
-def _plain(radius: float) -> float | str:
-    return "inf" if math.isinf(radius) else radius
-
-
-def _csv(comparisons: Sequence[Comparison], sigma: float | str) -> str:
-    file = io.StringIO()
-    writer: csv.DictWriter[str] | None = None
-    for c in comparisons:
-        p_a = "average" if c.p_a is None else c.p_a
-        head = {"norm": c.norm.text, "dim": c.dim, "sigma": sigma, "p_a": p_a, "inputs": c.inputs}
-        for standing in c.standings:
-            record = {**head, **_record(standing), "verdict": c.verdict}
-            if writer is None:
-                writer = csv.DictWriter(file, list(record), lineterminator="\n")
-                writer.writeheader()
-            writer.writerow(record)
-    return file.getvalue().rstrip("\n")
-
-
-def _markdown(comparisons: Sequence[Comparison], sigma: str) -> str:
-    blocks = []
-    for norm in dict.fromkeys(c.norm for c in comparisons):
-        columns = [c for c in comparisons if c.norm == norm]
-        heads = [_head(c) for c in columns]
-        lines = [f"**{norm}, dimension {columns[0].dim}, {sigma}**", ""]
-        lines.append("| noise | " + " | ".join(heads) + " |")
-        lines.append("|---|" + "---|" * len(heads))
-        for i, standing in enumerate(columns[0].standings):
-            cells = (_cell(c.standings[i]) for c in columns)
-            lines.append(f"| {standing.noise} | " + " | ".join(cells) + " |")
-        lines.append("")
-        lines += [f"- {head}: {c.text}" for head, c in zip(heads, columns, strict=True)]
-        blocks.append("\n".join(lines))
-    key = (
-        "Radii: proved – searched, one number where they meet; # is the rank by searched radius. "
-        "Binary case, p_B = 1 - p_A."
-    )
-    return "\n\n".join([*blocks, key, NOTE])
+    """JSON knows no infinity."""
+    return {k: "inf" if v == math.inf else v for k, v in asdict(standing).items()}
 
 
 def _head(comparison: Comparison) -> str:

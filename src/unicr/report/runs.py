@@ -2,70 +2,40 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 import math
 import time
 from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any
 
 import numpy as np
-from rich import progress as rich_progress
 from rich.console import Console
 from rich.table import Table
 
 from unicr.data import Dataset
 from unicr.metrics import Scores, accuracy_curve, envelope, robustness_score
 from unicr.noise import Noise
-from unicr.radius import round_down
 from unicr.report.plots import figure
+from unicr.report.tables import Bar, Form, as_csv, as_json, markdown
 from unicr.runs import Row, scores_of
-
-if TYPE_CHECKING:
-    from types import TracebackType
-
-SCORE_COLUMNS = ("run", "clean", "ACR", "abstained")
+from unicr.values import round_down
 
 
-class Progress:
-    """A bar with inputs/s, ETA and the certified accuracy so far; silent when not a terminal."""
+class Progress(Bar):
+    """Inputs/s, ETA and the certified accuracy so far."""
 
     def __init__(self, total: int, norm: str, console: Console) -> None:
-        self._norm = norm
+        super().__init__("certifying", total, console)
         self._correct = self._seen = 0
-        self._bar = rich_progress.Progress(
-            rich_progress.TextColumn("{task.description}"),
-            rich_progress.BarColumn(),
-            rich_progress.MofNCompleteColumn(),
-            rich_progress.TimeRemainingColumn(),
-            console=console,
-            disable=not console.is_terminal,
-        )
-        self._task = self._bar.add_task("certifying", total=total)
         self._start = time.monotonic()
-
-    def __enter__(self) -> Progress:
-        self._bar.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        at: TracebackType | None,
-    ) -> None:
-        self._bar.stop()
 
     def add(self, row: Row) -> None:
         """Count one finished input."""
         self._seen += 1
         self._correct += row.correct
         rate = self._seen / max(time.monotonic() - self._start, 1e-9)
-        text = f"{rate:.2g} inputs/s, certified {self._correct / self._seen:.1%}"
-        self._bar.update(self._task, advance=1, description=text)
+        self.update(f"{rate:.2g} inputs/s, certified {self._correct / self._seen:.1%}")
 
 
 def warn_about_range(data: Dataset, noise: Noise) -> str | None:
@@ -112,72 +82,49 @@ def default_radii(runs: Sequence[Scores]) -> list[float]:
     return [round(step * i, 12) for i in range(5)]
 
 
-def score_table(
-    groups: dict[str, list[Scores]],
-    radii: Sequence[float] | None,
-    form: Literal["markdown", "csv", "json"],
-) -> str:
+def score_table(groups: dict[str, list[Scores]], radii: Sequence[float] | None, form: Form) -> str:
     """Every run in every norm: one table (or JSON list) with the robustness score at its end."""
+    if form == "markdown":
+        return "\n\n".join(_markdown(norm, runs, radii) for norm, runs in groups.items())
     records: list[dict[str, Any]] = []
     for norm, runs in groups.items():
-        at = list(radii) if radii else default_radii(runs)
-        for run in runs:
-            records.append(_record(run, at))
-        best = {"run": "robustness score", "norm": norm}
-        records.append({**best, "robustness_score": robustness_score(runs)})
-    if form == "json":
-        return json.dumps(records, indent=1)
-    return _csv(records) if form == "csv" else _markdown(records)
+        records += _records(runs, radii)
+        total = robustness_score(runs)
+        records.append({"run": "robustness score", "norm": norm, "robustness_score": total})
+    return as_json(records) if form == "json" else as_csv(records)
 
 
-def _record(run: Scores, at: Sequence[float]) -> dict[str, Any]:
-    values: dict[str, Any] = {
-        "run": run.name,
-        "norm": run.norm,
-        "inputs": len(run.radius),
-        "clean_accuracy": run.clean_accuracy,
-        "average_radius": run.average_radius,
-        "abstention": run.abstention,
-    }
-    if run.alpha is not None:
-        values["accuracy_holds"] = run.accuracy_bound(0.0)
-    values.update({f"at {r:g}": run.certified_accuracy(r) for r in at})
-    return values
+def _records(runs: Sequence[Scores], radii: Sequence[float] | None) -> list[dict[str, Any]]:
+    at = radii or default_radii(runs)
+    return [
+        {
+            "run": run.name,
+            "norm": run.norm,
+            "inputs": len(run.radius),
+            "clean_accuracy": run.clean_accuracy,
+            "average_radius": run.average_radius,
+            "abstention": run.abstention,
+            **({} if run.alpha is None else {"accuracy_holds": run.accuracy_bound(0.0)}),
+            **{f"at {r:g}": run.certified_accuracy(r) for r in at},
+        }
+        for run in runs
+    ]
+
+
+def _markdown(norm: str, runs: Sequence[Scores], radii: Sequence[float] | None) -> str:
+    records = _records(runs, radii)
+    keys = [key for key in records[0] if key != "norm"]
+    table = markdown(keys, [[_cell(key, record[key]) for key in keys] for record in records])
+    total = round_down(robustness_score(runs), 5)
+    return f"**l{norm}**\n\n{table}\n\nrobustness score over {len(runs)} run(s): {total}"
 
 
 def _cell(key: str, value: Any) -> str:
     if isinstance(value, float):
-        if key in ("average_radius", "robustness_score"):
+        if key == "average_radius":
             return round_down(value, 5)
         return f"{math.floor(value * 1e4) / 1e4:.4f}"
     return str(value)
-
-
-def _markdown(records: Sequence[dict[str, Any]]) -> str:
-    blocks = []
-    for norm in dict.fromkeys(r["norm"] for r in records):
-        rows = [r for r in records if r["norm"] == norm]
-        keys = [k for k in rows[0] if k != "norm"]
-        lines = [f"**l{norm}**", ""]
-        lines.append("| " + " | ".join(keys) + " |")
-        lines.append("|" + "---|" * len(keys))
-        for r in rows:
-            if "robustness_score" in r:
-                total = _cell("robustness_score", r["robustness_score"])
-                lines += ["", f"robustness score over {len(rows) - 1} run(s): {total}"]
-            else:
-                lines.append("| " + " | ".join(_cell(k, r[k]) for k in keys) + " |")
-        blocks.append("\n".join(lines))
-    return "\n\n".join(blocks)
-
-
-def _csv(records: Sequence[dict[str, Any]]) -> str:
-    keys = list(dict.fromkeys(k for r in records for k in r))
-    file = io.StringIO()
-    writer = csv.DictWriter(file, keys, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(records)
-    return file.getvalue().rstrip("\n")
 
 
 def draw_accuracy(groups: dict[str, list[Scores]], path: Path) -> None:
