@@ -28,7 +28,7 @@ def main() -> None:
     base = np.mean([[r.radius for r in one.radii] for one in fixed], axis=0)
     print(f"{DIGITS} digits, mnist-mlp-0.5; fixed gaussian(sigma=0.5): l1 l2 linf {base.round(4)}")
     for method in METHODS:
-        settings, curves = IOpt(lattice, method=method), Curves(NORMS, 784, sound=False)
+        settings, curves = IOpt(lattice, method=method), Curves(NORMS, 784, searched=True)
         asked = 0
         found = []
         for i in range(DIGITS):

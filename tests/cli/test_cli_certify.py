@@ -35,7 +35,7 @@ def certify(out: str, *more: str, model: str = "model.py:classify") -> object:
 def test_from_model_and_data_to_scores(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert certify("run") == 0
     printed = capsys.readouterr()
-    assert "largest radius that n=500" in printed.err
+    assert "largest proved radius that n=500" in printed.err
     assert "8 inputs" in printed.out
     assert run("verify", "run", "--replay", "3") == 0
     assert "3 inputs sampled again, 0 differ" in capsys.readouterr().out

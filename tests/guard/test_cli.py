@@ -68,7 +68,7 @@ def test_planting_and_answering(run: Path, tmp_path: Path, command: Command) -> 
     code, lines, said = command(run, "--seed", "1")
     assert (code, lines) == (0, [])
     assert "3 inputs of the run planted (0 abstained, radius 0), 0 were there" in said
-    assert "searched radii" in said
+    assert "proved radii" in said
     np.save(tmp_path / "q.npy", np.array([[0.01], [5.0], [np.nan], [5.0], [0.3]], np.float32))
     code, lines, said = command(run, "--data", tmp_path / "q.npy")
     assert code == 3
@@ -128,17 +128,19 @@ def test_the_norm_must_be_one_of_the_run(run: Path, tmp_path: Path, command: Com
         norms=(l1, l2),
         plan=Plan(n0=50, n=1000),
         data_spec=str(tmp_path / "seeds.npy"),
-        sound=True,
+        searched=True,
     )
     certify_run(job, tmp_path / "both").close()
     with pytest.raises(RunError, match="norms 1, 2: say which"):
         command(tmp_path / "both")
     file = tmp_path / "memory"
     _, _, said = command(tmp_path / "both", "--norm", "1", "--memory", file)
-    assert "regions in l1, proved radii" in said
+    assert "regions in l1, searched radii, not proved ones" in said
     with pytest.raises(RunError, match="norm: '1' there, '2' now"):
         command(tmp_path / "both", "--norm", "2", "--memory", file)
-    with pytest.raises(RunError, match=r"is for something else \(.*sound: True there, False now"):
+    with pytest.raises(
+        RunError, match=r"is for something else \(.*searched: True there, False now"
+    ):
         command(run, "--memory", file)
 
 

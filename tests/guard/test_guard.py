@@ -178,10 +178,10 @@ def test_alpha_is_held_to() -> None:
 def test_fixed_noise_certifies_as_the_smoothed_classifier_does() -> None:
     plan = Plan(n0=50, n=1000, alpha=0.01)
     model = load_classifier(band)
-    certify = FixedNoise(model, gaussian(sigma=0.5), [l2], (1,), plan, seed=3, sound=True)
+    certify = FixedNoise(model, gaussian(sigma=0.5), [l2], (1,), plan, seed=3, searched=True)
     x = torch.tensor([2.0])
     other = SmoothedClassifier(model, gaussian(sigma=0.5), seed=3)
-    assert certify(x, 9) == other.certify(x, 2, plan=plan, sound=True, input_index=9)
+    assert certify(x, 9) == other.certify(x, 2, plan=plan, searched=True, input_index=9)
 
 
 def rows_for(data: Dataset, claimed: list[Certificate | None]) -> list[Row]:

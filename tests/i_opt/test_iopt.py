@@ -68,7 +68,7 @@ def found(
             asked.append(ask)
         return smoothed.answer(ask, x, index)
 
-    curves = curves or Curves(norms, x.numel(), sound=False)
+    curves = curves or Curves(norms, x.numel())
     return converse(optimised(settings, plan, curves), answer)
 
 
@@ -80,7 +80,7 @@ COARSE = (Axis("sigma", 0.35, 2.9, 2**0.5), Axis("beta", 1, 3, 0.5))
 def false_certificates(settings: IOpt, plan: Plan) -> int:
     """How many of TRIALS certificates claim more than the margin, which is the exact radius."""
     x = torch.tensor([MARGIN, 0.0])
-    curves = Curves((l1,), 2, sound=False)
+    curves = Curves((l1,), 2)
     claims = [found(settings, plan, x, index=i, curves=curves)[0] for i in range(TRIALS)]
     return sum(c.predict == 0 or c.radius(1) > MARGIN * (1 + 1e-9) for c in claims)
 
@@ -104,7 +104,7 @@ def test_the_search_comes_near_the_best_noise_of_the_lattice() -> None:
     """On the interval p_A is known in closed form; every place of the lattice is computed."""
     axis = Axis("sigma", 0.1, 1.6, 2**0.25)
     plan = Plan(n0=4000, n=4000, alpha=0.001)
-    curves = Curves((l1,), 1, sound=False)
+    curves = Curves((l1,), 1)
     grid = lattice("gaussian(sigma=0.2)", axis, BETA)
 
     def exact(place: tuple[int, ...]) -> float:

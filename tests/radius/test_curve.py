@@ -46,7 +46,7 @@ def test_read_from_below_and_close(spec: str, p: float, dim: int) -> None:
     curve = RadiusCurve(one, p, dim)
     for p_a in PROBABILITIES:
         truth = certified_radius(one, p, dim, p_a=float(p_a)).searched
-        read = float(curve(p_a))
+        read = float(curve(p_a, searched=True))
         assert read <= truth * (1 + 3e-5)
         assert read >= truth * (1 - 1e-3)
 
@@ -110,8 +110,8 @@ def test_one_curve_serves_every_scale(own_cache: Path) -> None:
 def test_proved_never_above_searched() -> None:
     curve = RadiusCurve(noise.gennorm(beta=0.75, sigma=1), 1, 2)
     p = np.linspace(0.5, 0.9999, 500)
-    assert np.all(curve(p, sound=True) <= curve(p))
-    assert curve(np.array(0.9), sound=True) >= 0.567  # the differential method alone
+    assert np.all(curve(p) <= curve(p, searched=True))
+    assert curve(np.array(0.9)) >= 0.567  # the differential method alone
 
 
 def test_disk_cache_is_read_back_and_rebuilt_when_damaged(

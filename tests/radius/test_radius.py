@@ -203,8 +203,8 @@ def test_a_users_spherical_density_is_searched_but_not_proved() -> None:
     assert result.guarantee == "approximate"
     assert result.searched == pytest.approx(stats.norm.ppf(0.9), rel=1e-4)
     curve = RadiusCurve(mine, 2)
-    assert float(curve(0.9, sound=True)) == 0
-    assert float(curve(0.9)) == pytest.approx(result.searched, rel=1e-3)
+    assert float(curve(0.9)) == 0
+    assert float(curve(0.9, searched=True)) == pytest.approx(result.searched, rel=1e-3)
 
 
 def test_multiclass_values() -> None:
@@ -263,12 +263,16 @@ def test_bad_dimensions_and_engines() -> None:
         certified_radius(one, 2, 784, p_a=0.9, engine="exact")
 
 
-def test_sound_reports_the_proved_radius() -> None:
+def test_the_radius_is_the_proved_one_unless_the_searched_one_is_asked_for() -> None:
     one = noise.gennorm(beta=0.75, sigma=1)
-    result = certified_radius(one, 1, 3072, p_a=0.9, sound=True)
+    result = certified_radius(one, 1, 3072, p_a=0.9)
     assert result.radius == result.proved
     assert result.proved < result.searched
-    assert result.guarantee == "approximate"
+    asked = certified_radius(one, 1, 3072, p_a=0.9, searched=True)
+    assert (asked.radius, asked.proved) == (result.searched, result.proved)
+    read = RadiusCurve(one, 1, 3072)
+    assert float(read(0.9)) <= result.proved * (1 + 1e-3)
+    assert float(read(0.9, searched=True)) > float(read(0.9))
 
 
 def test_round_down_never_rounds_up() -> None:

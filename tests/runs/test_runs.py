@@ -20,7 +20,7 @@ from unicr import noise
 from unicr.classifier import load_classifier
 from unicr.data import Dataset, load_dataset
 from unicr.errors import CertifyError, ModelError, RunError
-from unicr.runs import Job, Store, certify_run, export, replay, verify
+from unicr.runs import Job, Store, certify_run, export, load_scores, replay, verify
 from unicr.smoothing import Plan, norms_of
 
 LAW = noise.gaussian(sigma=0.5)
@@ -55,6 +55,29 @@ def table(folder: Path) -> list[tuple[object, ...]]:
         rows = list(db.execute(f"SELECT {', '.join(columns)} FROM results ORDER BY idx"))
     db.close()
     return rows
+
+
+def as_once(folder: Path, *, sound: bool) -> None:
+    """The manifest as it was written before radii were proved by default."""
+    with sqlite3.connect(folder / "run.sqlite") as db:
+        db.execute("DELETE FROM manifest WHERE key = 'searched'")
+        db.execute("INSERT INTO manifest VALUES ('sound', ?)", (json.dumps(sound),))
+    db.close()
+
+
+@pytest.mark.parametrize("sound", [False, True])
+def test_an_old_run_opens_and_says_what_its_radii_are(tmp_path: Path, sound: bool) -> None:
+    folder = tmp_path / "run"
+    certify_run(job(searched=not sound), folder).close()
+    as_once(folder, sound=sound)
+    with Store(folder) as store:
+        assert store.manifest()["searched"] is not sound
+        assert list(verify(store)) == [None] * 12
+    certify_run(job(searched=not sound), folder, resume=True).close()
+    with pytest.raises(RunError, match=r"cannot resume .*searched: "):
+        certify_run(job(searched=sound), folder, resume=True)
+    (scores,) = load_scores([folder], "2")["2"]
+    assert ("searched radii" in scores.name) is not sound
 
 
 def test_a_run_stores_what_it_found(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Smoothed classifiers with known probabilities: right answers, and false certificates counted."""
 
+import dataclasses
 import math
 
 import numpy as np
@@ -10,7 +11,16 @@ from scipy import stats
 import unicr
 from unicr import noise
 from unicr.errors import CertifyError, ModelError
-from unicr.smoothing import ABSTAIN, Plan, Radii, SmoothedClassifier, lower_bound, norms_of
+from unicr.smoothing import (
+    ABSTAIN,
+    Certificate,
+    NormRadius,
+    Plan,
+    Radii,
+    SmoothedClassifier,
+    lower_bound,
+    norms_of,
+)
 from unicr.smoothing._plan import decided
 
 
@@ -284,3 +294,12 @@ def test_names_at_the_top_of_the_package() -> None:
         certificate.radius()
     with pytest.raises(KeyError, match="no radius"):
         certificate.radius("inf")
+
+
+def test_a_certificate_says_in_one_line_what_it_promises() -> None:
+    radii = (NormRadius("2", 0.5, 0.5, 0.6, "approximate"), NormRadius("inf", 0.2, 0.1, 0.2, "x"))
+    one = Certificate(7, 0.9, 0.1, 10, 20, 0.001, (10,), (20,), radii)
+    assert "class 7" in one.promise
+    assert "‖δ‖_2 < 0.5 or ‖δ‖_inf < 0.2 (searched; proved only 0.1)" in one.promise
+    assert "except with probability 0.001" in one.promise
+    assert "abstains" in dataclasses.replace(one, predict=-1).promise

@@ -78,7 +78,9 @@ def attack_run(
     probe = SmoothedModel(classifier, [], [], tuple(manifest["shape"]), num_classes=classes)
     for attack in attacks:
         attack.check(probe, tuple(manifest["shape"]))
-    aims, left = aims_of(rows, data, manifest["noise"], texts, sound=settings.sound, limit=limit)
+    aims, left = aims_of(
+        rows, data, manifest["noise"], texts, searched=settings.searched, limit=limit
+    )
     goals = [(text, _factor(factor)) for text in texts for factor in dict.fromkeys(factors)]
     study = Study(
         classifier=None if (workers or ray) and model_arguments else classifier,
@@ -133,7 +135,7 @@ def aims_of(
     noise: str,
     norms: Sequence[str],
     *,
-    sound: bool = False,
+    searched: bool = False,
     limit: int | None = None,
 ) -> tuple[list[Aim], Left]:
     """The certified inputs of a run with a finite radius above 0 in every norm, at most `limit`.
@@ -150,7 +152,7 @@ def aims_of(
             failed += c is None
             abstained += c is not None
             continue
-        radii = {norm: _radius(c, norm, sound) for norm in norms}
+        radii = {norm: _radius(c, norm, searched) for norm in norms}
         if not all(0 < radius < math.inf for radius in radii.values()):
             without += 1
             continue
@@ -160,10 +162,9 @@ def aims_of(
     return aims, Left(abstained, failed, without)
 
 
-def _radius(certificate: Certificate, norm: str, sound: bool) -> float:
-    if not sound:
-        return certificate.radius(norm)
-    return next(one.proved for one in certificate.radii if one.norm == norm)
+def _radius(certificate: Certificate, norm: str, searched: bool) -> float:
+    one = next(one for one in certificate.radii if one.norm == norm)
+    return one.searched if searched else one.proved
 
 
 def tasks_of(

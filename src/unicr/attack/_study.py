@@ -26,7 +26,8 @@ class Settings:
     """What decides the outcomes beside the attack: samples of the attacker, votes of the judge.
 
     `samples` noisy copies are what an attack averages over; `votes` fresh ones judge the result,
-    at the significance `level`. `sound` attacks the proved radius, whatever the run claims.
+    at the significance `level`. The proved radius is attacked, or the `searched` one,
+    whichever the run claims.
     """
 
     samples: int = 32
@@ -34,7 +35,7 @@ class Settings:
     level: float = 1e-3
     seed: int = 0
     clip: bool = False
-    sound: bool = False
+    searched: bool = False
 
     def __post_init__(self) -> None:
         if self.samples < 1:

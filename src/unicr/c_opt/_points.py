@@ -83,7 +83,7 @@ class Search:
     norms: tuple[Norm, ...]
     plan: Plan
     seed: int = 0
-    sound: bool = False
+    searched: bool = False
     skip: int = 1
     limit: int | None = None
     train_spec: str | None = None
@@ -100,7 +100,7 @@ class Search:
             "norms": [norm.text for norm in self.norms],
             "plan": self.plan.to_dict(),
             "seed": self.seed,
-            "sound": self.sound,
+            "searched": self.searched,
             "skip": self.skip,
             "max": self.limit,
         }

@@ -111,7 +111,7 @@ class COpt:
         if not texts:
             raise UnicrError("a search needs at least one noise")
         dim = int(np.prod(self.search.test.shape))
-        Radii(points[0].noise, self.search.norms, dim, sound=self.search.sound)
+        Radii(points[0].noise, self.search.norms, dim, searched=self.search.searched)
         results = {}
         todo = []
         for point in points:
@@ -155,7 +155,7 @@ class COpt:
                 "norms": search.norms,
                 "plan": search.plan,
                 "seed": search.seed,
-                "sound": search.sound,
+                "searched": search.searched,
                 "skip": search.skip,
                 "limit": search.limit,
                 "data_spec": search.test_spec or search.test.source,

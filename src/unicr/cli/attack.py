@@ -20,7 +20,7 @@ def attack(
     norm: Annotated[list[str] | None, Parameter(consume_multiple=True, negative="")] = None,
     factor: Annotated[list[float] | None, Parameter(consume_multiple=True, negative="")] = None,
     max_: Annotated[int | None, Parameter(name="--max")] = None,
-    sound: Annotated[bool, Parameter(negative="")] = False,
+    searched: Annotated[bool, Parameter(negative="")] = False,
     clip: Annotated[bool, Parameter(negative="")] = False,
     effort: float = 1.0,
     samples: int = 32,
@@ -50,11 +50,11 @@ def attack(
     norm
         Norms of the run; all of them if left out.
     factor
-        Multiples of the certified radius: --factor 1 1.5 3 if left out.
+        Multiples of the radius: --factor 1 1.5 3 if left out.
     max_
         Attack at most this many certified inputs.
-    sound
-        Attack the proved radius, also where the run claims the searched one.
+    searched
+        Attack the searched radius, the paper's approximate one, instead of the proved one.
     clip
         Keep perturbed inputs within [0, 1]; a certificate holds without that.
     effort
@@ -85,7 +85,9 @@ def attack(
     from unicr.report.attack import Progress, defence_table, left_out
     from unicr.runs import Store
 
-    settings = Settings(samples=samples, votes=n, level=level, seed=seed, clip=clip, sound=sound)
+    settings = Settings(
+        samples=samples, votes=n, level=level, seed=seed, clip=clip, searched=searched
+    )
     attacks = [make(name, effort) for name in dict.fromkeys(attack)]
     with Store(run) as store:
         manifest = store.manifest()

@@ -38,7 +38,7 @@ def c_opt(
     n0: Annotated[int, Parameter(name="--n0")] = 100,
     n: int = 1000,
     alpha: float = 0.001,
-    sound: Annotated[bool, Parameter(negative="")] = False,
+    searched: Annotated[bool, Parameter(negative="")] = False,
     max_: Annotated[int | None, Parameter(name="--max")] = None,
     skip: int = 1,
     seed: int = 0,
@@ -95,8 +95,8 @@ def c_opt(
         Fresh samples that bound its probability.
     alpha
         Failure probability of one certificate.
-    sound
-        Claim the proved radius instead of the searched one.
+    searched
+        Score by the searched radius, the paper's approximate one, instead of the proved one.
     max_
         Certify at most this many inputs.
     skip
@@ -150,7 +150,7 @@ def c_opt(
         norms=norms_of(norm),
         plan=Plan(n0=n0, n=n, alpha=alpha),
         seed=seed,
-        sound=sound,
+        searched=searched,
         skip=skip,
         limit=max_,
         train_spec=train,
@@ -170,6 +170,7 @@ def c_opt(
     else:
         lines = over_grid(copt, kind, shapes, resume=resume)
     norms = [one.text for one in settings.norms]
+    print(f"{'searched' if searched else 'proved'} radii\n")
     print(write_copt(lines, norms, out))
     print(f"\n{best_text(lines, norms)}")
     print(f"search in {out}", file=sys.stderr)

@@ -34,7 +34,7 @@ def certify(
     target_radius: float | None = None,
     tol: float | None = None,
     adaptive: Annotated[bool, Parameter(negative="")] = False,
-    sound: Annotated[bool, Parameter(negative="")] = False,
+    searched: Annotated[bool, Parameter(negative="")] = False,
     batch: int = 1000,
     chunk: int = 10_000,
     skip: int = 1,
@@ -70,8 +70,8 @@ def certify(
         Stop when the samples left could raise the radius (in the first norm) by at most this.
     adaptive
         Stop early with --tol at 1 % of the largest radius that n can give.
-    sound
-        Claim the proved radius instead of the searched one.
+    searched
+        Store the searched radius, the paper's approximate one, instead of the proved one.
     batch
         Samples per forward pass.
     chunk
@@ -96,7 +96,7 @@ def certify(
     classifier = loading.load(model)
     dataset = reading.load(data, classifier)
     if adaptive:
-        radii = Radii(smoothing, norms, math.prod(dataset.shape), sound=sound)
+        radii = Radii(smoothing, norms, math.prod(dataset.shape), searched=searched)
         tol = 0.01 * radii.largest(Plan(n0=n0, n=n, alpha=alpha))[norms[0].text]
     plan = Plan(
         n0=n0,
@@ -114,7 +114,7 @@ def certify(
         norms=norms,
         plan=plan,
         seed=seed,
-        sound=sound,
+        searched=searched,
         skip=skip,
         limit=max_,
         batch=batch,
@@ -140,7 +140,9 @@ def run_and_report(job: Job, out: Path, *, resume: bool) -> int:
     radii = prepare(job)
     largest = radii.largest(job.plan)
     reach = ", ".join(f"l{norm} {round_down(r, 4)}" for norm, r in largest.items())
-    console.print(f"largest radius that n={job.plan.n}, alpha={job.plan.alpha:g} can give: {reach}")
+    kind = "searched radius" if job.searched else "proved radius"
+    sizes = f"n={job.plan.n}, alpha={job.plan.alpha:g}"
+    console.print(f"largest {kind} that {sizes} can give: {reach}")
     warning = warn_about_range(job.data, job.noise)
     if warning:
         console.print(f"warning: {warning}", style="yellow", highlight=False)
@@ -148,7 +150,7 @@ def run_and_report(job: Job, out: Path, *, resume: bool) -> int:
         store = certify_run(job, out, resume=resume, on_result=progress.add)
     with store:
         rows: list[Row] = list(store.rows())
-    Console().print(summary(rows, [norm.text for norm in job.norms]))
+    Console().print(summary(rows, [norm.text for norm in job.norms], searched=job.searched))
     if job.plan.mode != "fixed":
         taken = [row.certificate.n for row in rows if row.certificate is not None]
         mean = sum(taken) / max(len(taken), 1)

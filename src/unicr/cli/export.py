@@ -30,4 +30,5 @@ def export(
 
     with Store(run) as store:
         write(store, output, norm)
-    print(f"written to {output}")
+        kind = ", searched radii" if store.manifest()["searched"] else ""
+    print(f"written to {output}{kind}")

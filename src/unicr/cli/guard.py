@@ -77,7 +77,7 @@ def guard(
         shape = manifest["shape"]
         with Memory(file, norm=chosen, shape=shape, made_for=made_for, seed=seed) as regions:
             seeds = load_dataset(run_data or manifest["data"])
-            report(plant(regions, store.rows(), seeds), regions, sound=manifest["sound"])
+            report(plant(regions, store.rows(), seeds), regions, searched=manifest["searched"])
             if data is None:
                 return 0
             queries = read_queries(data, shape)
@@ -118,7 +118,7 @@ def policy(manifest: dict[str, Any], classifier: Classifier, memory: Memory) -> 
             memory.shape,
             Plan(**manifest["plan"]),
             seed=memory.seed,
-            sound=manifest["sound"],
+            searched=manifest["searched"],
             batch=manifest["batch"],
         )
     return FixedNoise(
@@ -128,7 +128,7 @@ def policy(manifest: dict[str, Any], classifier: Classifier, memory: Memory) -> 
         memory.shape,
         Plan(**manifest["plan"]),
         seed=memory.seed,
-        sound=manifest["sound"],
+        searched=manifest["searched"],
         batch=manifest["batch"],
     )
 
@@ -151,11 +151,11 @@ def read_queries(spec: str, shape: list[int]) -> Dataset:
     return load_dataset(spec)
 
 
-def report(planted: Planted, memory: Memory, *, sound: bool) -> None:
+def report(planted: Planted, memory: Memory, *, searched: bool) -> None:
     """What the run gave the memory, on stderr."""
     from unicr.radius import round_down
 
-    kind = "proved radii" if sound else "searched radii; --sound runs have proved ones"
+    kind = "searched radii, not proved ones" if searched else "proved radii"
     say(
         f"{planted.stored} inputs of the run planted ({planted.abstained} abstained, radius 0), "
         f"{planted.known} were there; regions in {memory.norm}, {kind}"

@@ -33,7 +33,7 @@ def i_opt(
     n0: Annotated[int, Parameter(name="--n0")] = 1000,
     n: int = 10_000,
     alpha: float = 0.001,
-    sound: Annotated[bool, Parameter(negative="")] = False,
+    searched: Annotated[bool, Parameter(negative="")] = False,
     batch: int = 1000,
     chunk: int = 10_000,
     skip: int = 1,
@@ -76,8 +76,8 @@ def i_opt(
         Fresh samples that certify.
     alpha
         Failure probability of one certificate.
-    sound
-        Search and claim proved radii instead of searched ones.
+    searched
+        Optimise and store searched radii, the paper's approximate ones, instead of proved ones.
     batch
         Samples per forward pass.
     chunk
@@ -112,7 +112,7 @@ def i_opt(
         norms=norms_of(norm),
         plan=settings.plan(n0, n, alpha),
         seed=seed,
-        sound=sound,
+        searched=searched,
         skip=skip,
         limit=max_,
         batch=batch,
@@ -136,7 +136,7 @@ def i_opt(
     for one, folder in places.items():
         with Store(folder) as store:
             rows, scope = list(store.rows()), store.manifest()["scope"]
-        Console().print(summary(rows, [one.text]))
+        Console().print(summary(rows, [one.text], searched=searched))
         print(f"scope: {scope}")
         print(f"run in {folder}", file=sys.stderr)
         failed |= any(row.status == "failed" for row in rows)

@@ -17,7 +17,7 @@ def radius(
     dim: Dimension = None,
     pa: Annotated[float, Parameter(name="--pa")],
     pb: Annotated[float | None, Parameter(name="--pb")] = None,
-    sound: Annotated[bool, Parameter(negative="")] = False,
+    searched: Annotated[bool, Parameter(negative="")] = False,
     engine: Literal["auto", "exact", "numeric", "montecarlo"] = "auto",
     samples: Whole = 20_000,
     particles: Whole = 24,
@@ -43,8 +43,8 @@ def radius(
         Lower bound of the top class's probability.
     pb
         Upper bound of every other class's probability; 1 - pa if left out.
-    sound
-        Report the proved radius instead of the searched one.
+    searched
+        Report the searched radius, the paper's approximate one, instead of the proved one.
     engine
         auto, exact (theorems only), numeric (composition, no closed forms) or montecarlo (the
         paper's own algorithm, for any density; auto takes it where nothing else applies).
@@ -73,7 +73,7 @@ def radius(
         dim,
         p_a=pa,
         p_b=pb,
-        sound=sound,
+        searched=searched,
         engine=engine,
         montecarlo=MonteCarlo(
             samples=samples,
@@ -87,7 +87,8 @@ def radius(
     if json_:
         print(json.dumps(result.to_dict()))
         return
-    print(f"radius     {round_down(result.radius)}   ({result.norm}, dimension {result.dim})")
+    name = "searched, " if searched else ""
+    print(f"radius     {round_down(result.radius)}   ({name}{result.norm}, dimension {result.dim})")
     print(f"proved     {round_down(result.proved)}   {result.theorem}")
     print(f"searched   {round_down(result.searched)}   {result.engine}")
     if result.radius_with_confidence is not None:

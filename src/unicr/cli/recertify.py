@@ -16,7 +16,7 @@ def recertify(
     noise: str,
     norm: str,
     dim: Whole,
-    sound: Annotated[bool, Parameter(negative="")] = False,
+    searched: Annotated[bool, Parameter(negative="")] = False,
     output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
 ) -> None:
     """Radii in another norm from a log of Gaussian l2 certificates, without the model.
@@ -31,8 +31,8 @@ def recertify(
         The norm to carry it to.
     dim
         Number of input coordinates, e.g. 3072.
-    sound
-        Proved radii instead of searched ones.
+    searched
+        Searched radii, the paper's approximate ones, instead of proved ones.
     output
         Write the new log here instead of printing it.
     """
@@ -41,7 +41,9 @@ def recertify(
     from unicr.runs import check_gaussian, floor_decimal, read_log
     from unicr.runs import recertify as carry
 
-    rows = carry(read_log(log), check_gaussian(parse(noise)), parse_norm(norm), dim, sound=sound)
+    rows = carry(
+        read_log(log), check_gaussian(parse(noise)), parse_norm(norm), dim, searched=searched
+    )
     lines = ["idx\tlabel\tpredict\tradius\tcorrect\ttime"]
     for row in rows:
         radius = floor_decimal(row.radius)

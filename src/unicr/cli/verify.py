@@ -40,7 +40,8 @@ def verify(
             if problem is not None:
                 problems += 1
                 print(f"input {problem.idx}: {problem.text}")
-        print(f"{checked} inputs checked from their counts, {problems} do not hold")
+        kind = ", searched radii" if store.manifest()["searched"] else ""
+        print(f"{checked} inputs checked from their counts{kind}, {problems} do not hold")
         if replay:
             from unicr.data import load_dataset
 

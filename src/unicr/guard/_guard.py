@@ -43,11 +43,11 @@ class FixedNoise:
         plan: Plan,
         *,
         seed: int,
-        sound: bool = False,
+        searched: bool = False,
         batch: int = 1000,
     ) -> None:
         self._smoothed = SmoothedClassifier(model, noise, batch=batch, seed=seed)
-        self._radii = Radii(noise, norms, math.prod(shape), sound=sound)
+        self._radii = Radii(noise, norms, math.prod(shape), searched=searched)
         self._plan = plan
 
     def __call__(self, x: torch.Tensor, input_index: int) -> Certificate:
@@ -66,12 +66,12 @@ class ChosenNoise:
         plan: Plan,
         *,
         seed: int,
-        sound: bool = False,
+        searched: bool = False,
         batch: int = 1000,
     ) -> None:
         centre = settings.lattice.noise(settings.lattice.centre)
         self._smoothed = SmoothedClassifier(model, centre, batch=batch, seed=seed)
-        self._curves = Curves([norm], math.prod(shape), sound)
+        self._curves = Curves([norm], math.prod(shape), searched)
         self._settings, self._plan = settings, plan
 
     def __call__(self, x: torch.Tensor, input_index: int) -> Certificate:

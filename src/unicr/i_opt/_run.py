@@ -50,7 +50,7 @@ def i_opt_run(
         raise CertifyError("the plan must come from IOpt.plan: its bound is over other noises")
     prepare(job)
     folders = folders_of(out, job.norms)
-    curves = Curves(job.norms, math.prod(job.data.shape), job.sound)
+    curves = Curves(job.norms, math.prod(job.data.shape), job.searched)
     with ExitStack() as stack:
         stores = [stack.enter_context(Store(folder, create=True)) for folder in folders.values()]
         todo: set[int] = set()

@@ -80,14 +80,14 @@ class IOpt:
 class Curves:
     """The radii of every noise of a lattice in some norms, made when first asked for."""
 
-    def __init__(self, norms: Sequence[Norm], dim: int, sound: bool) -> None:
-        self.norms, self._dim, self._sound = tuple(norms), dim, sound
+    def __init__(self, norms: Sequence[Norm], dim: int, searched: bool = False) -> None:
+        self.norms, self._dim, self._searched = tuple(norms), dim, searched
         self._known: dict[tuple[Noise, Norm], Radii] = {}
 
     def of(self, noise: Noise, norm: Norm) -> Radii:
         """Radii of one noise in one norm."""
         if (noise, norm) not in self._known:
-            self._known[noise, norm] = Radii(noise, [norm], self._dim, sound=self._sound)
+            self._known[noise, norm] = Radii(noise, [norm], self._dim, searched=self._searched)
         return self._known[noise, norm]
 
 

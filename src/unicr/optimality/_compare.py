@@ -251,7 +251,7 @@ class _Field:
 
 def _read(curve: RadiusCurve, p: Array) -> tuple[Array, Array]:
     """(proved, searched) from the curve; beyond its end, where it no longer rises, solved."""
-    proved, searched = curve(p, sound=True), curve(p)
+    proved, searched = curve(p), curve(p, searched=True)
     beyond = p > LAST_READ
     if beyond.any():
         proved[beyond], searched[beyond] = _solve(curve, p[beyond])

@@ -134,6 +134,7 @@ def _job(context: Context, setup: Setup, noise: Noise, norms: Sequence[str], pla
         norms=norms_of(norms),
         plan=plan,
         seed=context.seed,
+        searched=True,
         skip=len(data) // inputs if setup.spread else 1,
         limit=inputs,
         batch=setup.batch,

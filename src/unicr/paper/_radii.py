@@ -56,8 +56,8 @@ def line(noise: str, norm: Norm | str, sizes: Mapping[str, Any]) -> Line:
     norm, law = parse_norm(norm), parse(noise)
     if sizes["p_a"] is None:
         curve = RadiusCurve(law, norm, DIM)
-        proved = curve(MANY, sound=True).tolist() if sizes["proved"] else None
-        return Line(noise, norm, MANY, curve(MANY).tolist(), proved)
+        proved = curve(MANY).tolist() if sizes["proved"] else None
+        return Line(noise, norm, MANY, curve(MANY, searched=True).tolist(), proved)
     assert isinstance(law, IID)
     found = [
         search(law, norm, DIM, p, 1 - p, law.scale * start_guess(p, 1 - p))[0] for p in sizes["p_a"]

@@ -74,6 +74,7 @@ def _found(context: Context) -> list[ShapeScore]:
         norms=norms_of(sizes["norms"]),
         plan=plan_of(sizes),
         seed=context.seed,
+        searched=True,
         limit=sizes["inputs"],
         train_spec=train,
         test_spec=test,

@@ -72,7 +72,7 @@ def _attacked(context: Context) -> list[Defence]:
         load_classifier(**SETUP.arguments),
         load_dataset(SETUP.data),
         [make(name, sizes["effort"]) for name in sizes["attacks"]],
-        settings=Settings(votes=sizes["votes"], seed=context.seed, sound=True),
+        settings=Settings(votes=sizes["votes"], seed=context.seed),
         factors=sizes["factors"],
         model_arguments=SETUP.arguments,
         workers=context.workers,

@@ -40,9 +40,10 @@ REACH = -math.log(2 * LAST)
 class RadiusCurve:
     """R(p_A) for one noise, norm and dimension, binary case (p_B = 1 − p_A).
 
-    `curve(p)` is the searched radius, `curve(p, sound=True)` the proved one; both vectorised, both
-    from below between their nodes. Below 1/2 the radius is 0; beyond the last node (1 − 1e-11) it
-    stays; p = 1 gives inf for unbounded noise. Computed on first use, kept on disk.
+    `curve(p)` is the proved radius, `curve(p, searched=True)` the paper's approximate one; both
+    vectorised, both from below between their nodes. Below 1/2 the radius is 0; beyond the last
+    node (1 − 1e-11) it stays; p = 1 gives inf for unbounded noise. Computed on first use,
+    kept on disk.
     """
 
     def __init__(self, noise: Noise, norm: Norm | float | str, dim: int | None = None) -> None:
@@ -55,13 +56,13 @@ class RadiusCurve:
         self._scale = law.scale
         self._shape = _shape(law.unit, self.norm, self.dim)
 
-    def __call__(self, p: ArrayLike, *, sound: bool = False) -> Array:
-        table = self._shape.proved_table if sound else self._shape.searched_table
+    def __call__(self, p: ArrayLike, *, searched: bool = False) -> Array:
+        table = self._shape.searched_table if searched else self._shape.proved_table
         return table.read(p) * self._scale
 
-    def nodes(self, *, sound: bool = False) -> tuple[Array, Array]:
+    def nodes(self, *, searched: bool = False) -> tuple[Array, Array]:
         """(p_A, radius) at the nodes of the curve."""
-        alpha, radius = self._shape.proved if sound else self._shape.searched
+        alpha, radius = self._shape.searched if searched else self._shape.proved
         return 1.0 - alpha, radius * self._scale
 
 

@@ -63,7 +63,7 @@ def certified_radius(
     *,
     p_a: float,
     p_b: float | None = None,
-    sound: bool = False,
+    searched: bool = False,
     engine: Engine = "auto",
     montecarlo: MonteCarlo | None = None,
 ) -> Radius:
@@ -71,9 +71,10 @@ def certified_radius(
 
     `p_a` is a lower bound of the top class's probability, `p_b` an upper bound of every other's
     (default 1 − p_a, the binary case). `searched` is the smallest ‖λδ‖_p found on the robustness
-    boundary, a lower bound along its own direction; `proved` holds for every direction. `radius` is
-    `searched`, with `sound=True` it is `proved`. p_A ≤ p_B: radius 0, guarantee "abstain".
-    p_A = 1: infinite where the noise reaches everywhere, finite where it is bounded.
+    boundary, the paper's approximate radius; `proved` holds for every direction by a theorem.
+    `radius` is `proved`, with `searched=True` it is `searched`. p_A ≤ p_B: radius 0,
+    guarantee "abstain". p_A = 1: infinite where the noise reaches everywhere,
+    finite where it is bounded.
 
     `engine`: "exact" uses theorems only (an error where none is exact), "numeric" skips the closed
     forms and composes, "montecarlo" is the paper's own algorithm for any density (settings:
@@ -93,7 +94,7 @@ def certified_radius(
         found = _solve(noise, norm, dim, p_a, p_b, engine, montecarlo or MonteCarlo())
     sampled = found.sampled
     return Radius(
-        radius=found.proved if sound else found.searched,
+        radius=found.searched if searched else found.proved,
         proved=found.proved,
         searched=found.searched,
         guarantee="abstain" if p_a <= p_b else guarantee_of(found.proved, found.searched),

@@ -19,7 +19,7 @@ MONTE_CARLO = ("radius_with_confidence", "confidence", "converged", "samples", "
 class Radius:
     """proved ≤ true radius ≤ searched (to the accuracy of the search along its own direction).
 
-    `radius` is `searched`, or `proved` where a sound radius was asked for. `guarantee` is "exact"
+    `radius` is `proved`, or `searched` where that was asked for. `guarantee` is "exact"
     where the two meet within 0.2 %, "abstain" where p_A ≤ p_B. `theorem` names the proof.
 
     Monte Carlo only: `radius_with_confidence` holds along `vector` (the direction found, ‖δ‖_p = 1)

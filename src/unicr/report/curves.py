@@ -40,12 +40,12 @@ def _draw(curves: Sequence[RadiusCurve], path: Path) -> None:
     p = probabilities()
     with figure(path) as axes:
         for i, curve in enumerate(curves):
-            searched, proved = curve(p), curve(p, sound=True)
-            axes.plot(p, searched, color=f"C{i}", label=curve.noise.text)
+            searched, proved = curve(p, searched=True), curve(p)
+            axes.plot(p, proved, color=f"C{i}", label=curve.noise.text)
             axes.fill_between(p, proved, searched, color=f"C{i}", alpha=0.2, linewidth=0)
         axes.set_xlabel("$p_A$")
         axes.set_ylabel("certified radius")
-        axes.set_title(f"{_title(curves)} (band: from proved to searched)")
+        axes.set_title(f"{_title(curves)} (band: up to the searched radius)")
         axes.set_xlim(0.5, 1.0)
         axes.set_ylim(bottom=0)
         axes.legend()
@@ -57,7 +57,7 @@ def _write_csv(curves: Sequence[RadiusCurve], path: Path) -> None:
         writer = csv.writer(file)
         writer.writerow(["noise", "norm", "dim", "p_a", "proved", "searched"])
         for curve in curves:
-            rows = zip(p, curve(p, sound=True), curve(p), strict=True)
+            rows = zip(p, curve(p), curve(p, searched=True), strict=True)
             for one, proved, searched in rows:
                 values = (repr(float(v)) for v in (one, proved, searched))
                 writer.writerow([curve.noise.text, curve.norm.text, curve.dim, *values])
@@ -69,8 +69,8 @@ def _write_html(curves: Sequence[RadiusCurve], path: Path) -> None:
     chart = graph.Figure()
     for curve in curves:
         chart.add_scatter(x=p, y=curve(p), name=curve.noise.text)
-        line = {"dash": "dot"}
-        chart.add_scatter(x=p, y=curve(p, sound=True), name=f"{curve.noise.text} proved", line=line)
+        above = {"y": curve(p, searched=True), "name": f"{curve.noise.text} searched"}
+        chart.add_scatter(x=p, line={"dash": "dot"}, **above)
     chart.update_layout(title=_title(curves), xaxis_title="p_A", yaxis_title="certified radius")
     path.write_text(chart.to_html(include_plotlyjs=True), encoding="utf-8")
 

@@ -162,7 +162,7 @@ def _panel(axes: Axes, group: Group, norm: Norm, dim: int | None) -> None:
     shades = colormaps["viridis"](np.linspace(0.0, 0.9, len(group.noises)))
     for noise, label, colour in zip(group.noises, group.labels, shades, strict=True):
         curve = RadiusCurve(noise, norm, dim)
-        searched, proved = curve(p), curve(p, sound=True)
+        searched, proved = curve(p, searched=True), curve(p)
         axes.plot(p, searched, color=colour, linewidth=1.2, label=label)
         axes.fill_between(p, proved, searched, color=colour, alpha=0.2, linewidth=0)
     axes.set_title(f"{group.name}, {norm}", fontsize=10)

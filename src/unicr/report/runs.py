@@ -56,13 +56,14 @@ def warn_about_range(data: Dataset, noise: Noise) -> str | None:
     return None
 
 
-def summary(rows: Sequence[Row], norms: Sequence[str]) -> Table:
-    """Counts and mean radii of a run, as a small table."""
+def summary(rows: Sequence[Row], norms: Sequence[str], *, searched: bool = False) -> Table:
+    """Counts and mean radii of a run, as a small table that says if its radii are not proved."""
     total = len(rows)
     status = {s: sum(row.status == s for row in rows) for s in ("certified", "abstained", "failed")}
     words = ", ".join(f"{count} {name}" for name, count in status.items())
     table = Table(title=f"{total} inputs: {words}", box=None, pad_edge=False)
-    for column in ("norm", "certified accuracy", "average radius", "median radius"):
+    kind = "searched radius" if searched else "radius"
+    for column in ("norm", "certified accuracy", f"average {kind}", f"median {kind}"):
         table.add_column(column, justify="right")
     for norm in norms:
         one = scores_of(rows, norm, "run", None)

@@ -46,7 +46,7 @@ class Job:
     norms: tuple[Norm, ...]
     plan: Plan
     seed: int = 0
-    sound: bool = False
+    searched: bool = False
     skip: int = 1
     limit: int | None = None
     batch: int = 1000
@@ -88,7 +88,7 @@ class Job:
             "norms": [norm.text for norm in self.norms],
             "plan": self.plan.to_dict(),
             "seed": self.seed,
-            "sound": self.sound,
+            "searched": self.searched,
             "skip": self.skip,
             "max": self.limit,
             "batch": self.batch,
@@ -129,7 +129,7 @@ def certify_run(
 def prepare(job: Job) -> Radii:
     """Check shapes and settings, and build the radius curves, before the first sample."""
     check_fit(job.classifier, job.data)
-    radii = Radii(job.noise, job.norms, _size(job.data.shape), sound=job.sound)
+    radii = Radii(job.noise, job.norms, _size(job.data.shape), searched=job.searched)
     if job.plan.best_p_a() < WORTHWHILE:
         raise CertifyError(
             f"n={job.plan.n} samples at alpha={job.plan.alpha:g} can certify nothing, even if all "

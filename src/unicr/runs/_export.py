@@ -57,6 +57,7 @@ def record(row: Row, manifest: dict[str, Any]) -> dict[str, Any]:
     }
     c = row.certificate
     if c is not None:
+        values["promise"] = c.promise
         values.update(p_a=c.p_a, p_b=c.p_b, n0=c.n0, n=c.n, alpha=c.alpha)
         values.update(selection=list(c.selection), counts=list(c.counts))
         values["radii"] = [one.to_dict() for one in c.radii]

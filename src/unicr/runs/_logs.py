@@ -63,7 +63,7 @@ def _log_row(line: dict[str, str | None], path: Path, number: int) -> LogRow:
 
 
 def recertify(
-    rows: Iterable[LogRow], noise: Gaussian, norm: Norm, dim: int, *, sound: bool = False
+    rows: Iterable[LogRow], noise: Gaussian, norm: Norm, dim: int, *, searched: bool = False
 ) -> list[LogRow]:
     """Radii in another norm from a Gaussian ℓ2 log: r inverted to p_A = Φ(r/σ), then the curve.
 
@@ -71,7 +71,7 @@ def recertify(
     """
     rows = list(rows)
     p_a = special.ndtr(np.array([row.radius for row in rows]) / noise.sigma)
-    radii = RadiusCurve(noise, norm, dim)(p_a, sound=sound)
+    radii = RadiusCurve(noise, norm, dim)(p_a, searched=searched)
     return [
         LogRow(r.idx, r.label, r.predict, float(radius), r.correct, r.time)
         for r, radius in zip(rows, radii, strict=True)

@@ -49,7 +49,9 @@ def load_scores(paths: Sequence[Path], norm: str | None) -> dict[str, list[Score
 
 
 def _smoothed_with(manifest: dict[str, Any]) -> str:
-    """The noise of a run, or that every input has its own."""
+    """The noise of a run, or that every input has its own; and if its radii are not proved."""
     if manifest.get("scope") == THIS_INPUT:
-        return f"{THIS_INPUT}, from {manifest['noise']}"
-    return str(manifest["noise"])
+        text = f"{THIS_INPUT}, from {manifest['noise']}"
+    else:
+        text = str(manifest["noise"])
+    return f"{text}, searched radii" if manifest["searched"] else text

@@ -40,10 +40,19 @@ CREATE TABLE IF NOT EXISTS results (
 """
 
 
+def in_todays_words(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of an older version: `sound` said whether radii were proved, not `searched`."""
+    values = dict(settings)
+    if "sound" in values:
+        values["searched"] = not values.pop("sound")
+    return values
+
+
 def changes(
     old: Mapping[str, Any], new: Mapping[str, Any], free: frozenset[str] = frozenset()
 ) -> str:
     """What differs between the settings of a folder and those given now; "" where nothing does."""
+    old = in_todays_words(old)
     differing = sorted(k for k in {*old, *new} - free if old.get(k) != new.get(k))
     return "; ".join(f"{k}: {old.get(k)!r} there, {new.get(k)!r} now" for k in differing)
 
@@ -119,7 +128,7 @@ class Store:
         """The settings that the run was started with, empty for a new one."""
         try:
             rows = self._db.execute("SELECT key, value FROM manifest ORDER BY key")
-            return {key: json.loads(value) for key, value in rows}
+            return in_todays_words({key: json.loads(value) for key, value in rows})
         except (sqlite3.DatabaseError, ValueError) as error:
             raise RunError(f"cannot read {self.path}: {error}") from None
 

@@ -39,7 +39,7 @@ def verify(store: Store) -> Iterator[Problem | None]:
 
     @cache
     def radii(noise: str) -> Radii:
-        return Radii(parse(noise), norms, manifest["dim"], sound=manifest["sound"])
+        return Radii(parse(noise), norms, manifest["dim"], searched=manifest["searched"])
 
     for row in store.rows():
         text = check_row(row, plan, radii(noise_of(row, manifest)))

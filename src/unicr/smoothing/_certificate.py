@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from unicr.values import round_down
+
 ABSTAIN = -1
 
 
@@ -62,6 +64,21 @@ class Certificate:
     def abstained(self) -> bool:
         """Whether no class could be certified."""
         return self.predict == ABSTAIN
+
+    @property
+    def promise(self) -> str:
+        """What the certificate promises, in one line; radii that are not proved are named so."""
+        if self.abstained:
+            return "nothing: the smoothed classifier abstains"
+        radii = " or ".join(
+            f"‖δ‖_{r.norm} < {round_down(r.radius)}"
+            + ("" if r.radius <= r.proved else f" (searched; proved only {round_down(r.proved)})")
+            for r in self.radii
+        )
+        return (
+            f"class {self.predict} for every change δ with {radii}, "
+            f"except with probability {self.alpha:g} over the samples"
+        )
 
     def radius(self, norm: str | float | None = None) -> float:
         """The certified radius in one of its norms (the only one, if there is just one)."""

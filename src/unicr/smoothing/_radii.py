@@ -20,10 +20,13 @@ from unicr.smoothing._plan import Plan
 
 
 class Radii:
-    """What the probabilities of one input are worth in each norm, for one noise and dimension."""
+    """What the probabilities of one input are worth in each norm, for one noise and dimension.
+
+    Proved radii, or with `searched` the paper's approximate ones.
+    """
 
     def __init__(
-        self, noise: Noise, norms: Sequence[Norm], dim: int, *, sound: bool = False
+        self, noise: Noise, norms: Sequence[Norm], dim: int, *, searched: bool = False
     ) -> None:
         if not norms:
             raise CertifyError("at least one norm is needed")
@@ -32,7 +35,7 @@ class Radii:
                 f"{noise.text} has no radius curve: certify single inputs with "
                 "unicr.radius.certified_radius(engine='montecarlo')"
             )
-        self.noise, self.norms, self.dim, self.sound = noise, tuple(norms), dim, sound
+        self.noise, self.norms, self.dim, self.searched = noise, tuple(norms), dim, searched
         self._curves = [RadiusCurve(noise, norm, dim) for norm in norms]
         self._needed: dict[float, float] = {}
 
@@ -70,15 +73,15 @@ class Radii:
         if p_a <= p_b:
             return NormRadius(norm.text, 0.0, 0.0, 0.0, "abstain")
         if p_b >= 1.0 - p_a:
-            searched, proved = float(curve(p_a)), float(curve(p_a, sound=True))
+            searched, proved = float(curve(p_a, searched=True)), float(curve(p_a))
         else:
             searched, proved = _surface(self.noise, norm, self.dim, p_a, p_b)
-        radius = proved if self.sound else searched
+        radius = searched if self.searched else proved
         return NormRadius(norm.text, radius, proved, searched, guarantee_of(proved, searched))
 
     def first(self, p_a: float) -> float:
         """The radius in the first norm at p_A: what early stopping looks at."""
-        return float(self._curves[0](p_a, sound=self.sound)) if p_a > 0.5 else 0.0
+        return float(self._curves[0](p_a, searched=self.searched)) if p_a > 0.5 else 0.0
 
     def needed(self, radius: float) -> float:
         """The least p_A that certifies `radius` in the first norm, rounded up."""
@@ -99,7 +102,7 @@ class Radii:
         """The largest radius that the plan can give in each norm: every vote for one class."""
         p_a = plan.best_p_a()
         curves = zip(self.norms, self._curves, strict=True)
-        return {norm.text: float(curve(p_a, sound=self.sound)) for norm, curve in curves}
+        return {norm.text: float(curve(p_a, searched=self.searched)) for norm, curve in curves}
 
 
 @lru_cache(maxsize=65536)
@@ -110,7 +113,7 @@ def _surface(noise: Noise, norm: Norm, dim: int, p_a: float, p_b: float) -> tupl
         curve = RadiusCurve(noise, norm, dim)
         at = np.array(p_a)
         return (
-            max(found.searched, float(curve(at))),
-            max(found.proved, float(curve(at, sound=True))),
+            max(found.searched, float(curve(at, searched=True))),
+            max(found.proved, float(curve(at))),
         )
     return found.searched, found.proved

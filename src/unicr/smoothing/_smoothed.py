@@ -177,17 +177,17 @@ class SmoothedClassifier:
         n: int = 100_000,
         alpha: float = 0.001,
         plan: Plan | None = None,
-        sound: bool = False,
+        searched: bool = False,
         input_index: int = 0,
     ) -> Certificate:
         """Certify g at x in one or several norms, from the same votes.
 
         n0 samples choose the class, n fresh ones bound its probability from below at confidence
-        1 − α; the radius follows by the bracket of `unicr.radius` (searched, or proved with
-        `sound`). `plan` says more: both bounds, or early stopping.
+        1 − α; the radius follows by the bracket of `unicr.radius`: the proved one, or with
+        `searched` the paper's approximate one. `plan` says more: both bounds, or early stopping.
         """
         plan = plan or Plan(n0=n0, n=n, alpha=alpha)
-        radii = Radii(self.noise, norms_of(norm), int(np.prod(x.shape)), sound=sound)
+        radii = Radii(self.noise, norms_of(norm), int(np.prod(x.shape)), searched=searched)
         return self.certify_with(x, plan, radii, input_index)
 
     def certify_with(

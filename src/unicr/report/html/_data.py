@@ -111,7 +111,7 @@ def _run(
         "norms": manifest["norms"],
         "model": manifest["model"],
         "data": manifest["data"],
-        "sound": manifest["sound"],
+        "proved": not manifest["searched"],
         "both": manifest["plan"]["bound"] == "both",
         "alpha": manifest["plan"]["alpha"],
         "total": len(rows),
@@ -253,7 +253,7 @@ def _curves(
     for text in noises:
         try:
             curve = RadiusCurve(parse(text), norm, manifest["dim"])
-            proved, searched = curve(p, sound=True), curve(p)
+            proved, searched = curve(p), curve(p, searched=True)
         except (UnicrError, OSError) as error:
             found.append({"noise": text, "error": str(error)})
             continue

@@ -217,9 +217,9 @@
   function drawSummary() {
     const g = group();
     const alphas = [...new Set(g.runs.map((i) => D.runs[i].alpha))];
-    const sound = g.runs.every((i) => D.runs[i].sound);
+    const proved = g.runs.every((i) => D.runs[i].proved);
     $("promise").textContent = `For each input, except with probability ${alphas.join(" or ")} over the noise samples: no change of the input below its radius changes the class that the smoothed classifier gives it. `
-      + (sound ? "Every radius here is proved." : "A radius marked exact is proved up to 0.2 %; one marked approximate was searched for, and the proved radius stands beside it.")
+      + (proved ? "Every radius here is proved." : "A radius marked exact is proved up to 0.2 %; one marked approximate was searched for, and the proved radius stands beside it.")
       + " What holds at 99.9 % is the accuracy left when every certificate that may be wrong by chance is taken off.";
     choice($("groups"), D.groups.length > 1 ? D.groups.map((one, i) => ({ value: i, node: short(`${one.data}, ${plural(one.total, "input")}`, 60) })) : [], state.group, setGroup);
     fill($("tiles"), ...g.norms.map((p) => el("div", { class: "tile" },
