@@ -146,7 +146,7 @@ def test_left_out_inputs_are_counted(run: Path) -> None:
         assert c is not None
         store.add(dataclasses.replace(rows[0], certificate=dataclasses.replace(c, predict=-1)))
         store.add(dataclasses.replace(rows[1], certificate=None, reason="it broke"))
-        endless = tuple(dataclasses.replace(r, radius=math.inf) for r in c.radii)
+        endless = tuple(dataclasses.replace(r, proved=math.inf) for r in c.radii)
         store.add(dataclasses.replace(rows[2], certificate=dataclasses.replace(c, radii=endless)))
         rows = list(store.rows())
     aims, left = aims_of(rows, load_dataset(DATA), "gaussian(sigma=0.5)", ["2"])
@@ -290,6 +290,8 @@ def test_the_command(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "0 significant changes of class in 8 attacks" in printed.out
     assert "not attacked: 0 abstained, 0 failed" in printed.err
     stretch(run, 3.0)
+    assert call(str(run), "--attack", "apgd", "--factor", "1", "--again", *few) == 0
+    few.append("--searched")
     assert call(str(run), "--attack", "apgd", "--factor", "1", "--again", *few) == 1
     assert call(str(run), "--attack", "apgd", "--factor", "1", "--format", "json", *few) == 1
     with pytest.raises(AttackError, match="no attack 'cw'"):
