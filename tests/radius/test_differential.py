@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 from scipy import integrate, special
 
@@ -57,6 +58,17 @@ def test_pareto_closed_form() -> None:
     truth = x / a * float(special.hyp2f1(1, b, b + 1, x ** (1 + 1 / a)))
     got = differential_l1(noise.pareto(beta=a, scale=1), p_a, 1 - p_a)
     assert truth * (1 - 3e-3) <= got <= truth * (1 + 1e-9)
+
+
+def test_the_edges_of_a_hole_are_jumps() -> None:
+    """exp(−|x|) outside (−1, 1): the score is 1 on x > 1, and p falls by 1/2 at −1, so that
+    Φ(q) = 1/2 + q and R = ∫ dq/Φ = −log(3/2 − p_A). Without the jump it was 3.749 at p_A = .99.
+    """
+    one = noise.from_density(lambda x: np.where(np.abs(x) < 1, -np.inf, -np.abs(x)))
+    for p_a in (0.6, 0.9, 0.99):
+        truth = -math.log(1.5 - p_a)
+        got = differential_l1(one, p_a, 1 - p_a)
+        assert truth * (1 - 5e-3) <= got <= truth * (1 + 1e-6)
 
 
 def test_gumbel_takes_the_worse_sign() -> None:

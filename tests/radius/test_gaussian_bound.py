@@ -15,6 +15,7 @@ from unicr.radius._gaussian_bound import proved_l2, proved_lp
 from unicr.radius._gaussian_law import gaussian_hockey_stick, half_laws, nodes
 from unicr.radius._gaussian_shift import shift_table, steepest_shift
 from unicr.radius._gaussian_slack import slack_table
+from unicr.values import Array
 
 LAPLACE: IID = noise.laplace(sigma=1)
 GN15: IID = noise.gennorm(beta=1.5, sigma=1)
@@ -155,6 +156,23 @@ def test_the_slack_table_bounds_the_true_slack(law: IID) -> None:
         t = abs(float(rng.normal())) * sigma
         gap = smoothed_stick(unit, s, u, t) - float(gaussian_hockey_stick(np.asarray(t), sigma))
         assert gap <= float(table.up_to(np.array([u]))[i, j, 0]) * u * u + 1e-12
+
+
+def test_half_laws_see_a_step_between_their_points() -> None:
+    """Against the raw density on a fine grid; five points between quantiles saw a constant."""
+
+    def step(x: Array) -> Array:
+        return -special.expit((np.abs(x) - 0.7) / 1e-4) - np.maximum(np.abs(x) - 1.5, 0)
+
+    one = noise.from_density(step, points=(-1.5, 1.5))
+    x = np.asarray((np.arange(-1_200_000, 1_200_000) + 0.5) * 2e-5, dtype=np.float64)
+    shifts = np.array([2e-4, 0.01, 0.3])
+    laws = half_laws(one, shifts, nodes(0.035, 8.2, 0.02))
+    log_gamma = np.array([0.0, 0.05, 0.3, 0.8])
+    for row, shift in enumerate(shifts.tolist()):
+        p, q = np.exp(step(x)), np.exp(step(x - shift))
+        truth = [np.sum(np.maximum(q - math.exp(t) * p, 0)) / np.sum(p) for t in log_gamma]
+        assert np.all(laws.hockey_stick(row, log_gamma) >= np.array(truth) - 1e-6)
 
 
 @pytest.mark.parametrize("law", [LAPLACE, GN15, GN3, SECH], ids=str)

@@ -42,16 +42,16 @@ def _rate(noise: IID, sign: float) -> _Rate:
     spread = float(noise.isf(0.25) - noise.ppf(0.25))
     near = [b + s * spread * np.geomspace(1e-12, 1.0, 400) for b in corners for s in (-1.0, 1.0)]
     ends = [e for e in noise.support if math.isfinite(e)]
-    z = np.unique(np.concatenate([z, *near, np.asarray(corners + ends)]))
+    z = np.unique(np.concatenate([z, *near, np.asarray(corners + ends), noise.mesh]))
     z = z[(z >= noise.support[0]) & (z <= noise.support[1])]
     mass = interval_mass(noise, z)
     keep = mass > 0
     density = noise.pdf(z)
-    gain = sign * (density[:-1] - density[1:])[keep]
-    mass = mass[keep]
-    # jumps of the density at the ends of the support are scores of infinite size
-    edges = np.array([-sign * density[0], sign * density[-1]])
+    gain = sign * (density[:-1] - density[1:])
+    # jumps at the ends of the support and at the edges of holes are scores of infinite size
+    edges = np.array([-sign * density[0], sign * density[-1], *gain[~keep]])
     jump = float(np.sum(np.maximum(edges, 0.0)))
+    gain, mass = gain[keep], mass[keep]
     score = gain / mass
     around = np.pad(score, 1, mode="edge")
     wobble = np.abs(around[2:] - around[:-2])

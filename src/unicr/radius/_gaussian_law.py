@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import special
 
 from unicr.noise import IID
@@ -73,7 +74,8 @@ def half_laws(noise: IID, shifts: Array, probits: Array, between: int = 25) -> H
     z is cut at u ± the quantiles of |ε| at `probits`, at `between` points of [u/2, u] and at the
     corners of the density. A cell keeps its P- and Q-mass and puts them on the ends of the range
     of L there, as in `ratio_law`: exact ends for log-concave noise, five points plus their
-    curvature for any other. What lies beyond the last cut counts as L = ∞.
+    curvature for any other. What lies beyond the last cut counts as L = ∞, and so does a cell
+    whose masses contradict its range.
     """
     u = shifts[:, None]
     y, x_last = _cuts(noise, u, probits, between)
@@ -84,7 +86,7 @@ def half_laws(noise: IID, shifts: Array, probits: Array, between: int = 25) -> H
         low, high = ratio[:, :-1], ratio[:, 1:]
     else:
         low, high = _sampled_range(noise, z, shifts)
-    useful = (p > 0) & (q > 0) & np.isfinite(high)
+    useful = (p > 0) & (q > 0) & np.isfinite(high) & _consistent(noise, z, u, p, q, low, high)
     infinite = noise.sf(x_last) + np.sum(np.where(useful, 0.0, q), axis=1)
     with np.errstate(invalid="ignore", divide="ignore"):
         centre = np.clip(np.log(q) - np.log(p), low, high)
@@ -105,10 +107,22 @@ def half_laws(noise: IID, shifts: Array, probits: Array, between: int = 25) -> H
     )
 
 
+def _consistent(
+    noise: IID, z: Array, u: Array, p: Array, q: Array, low: Array, high: Array
+) -> NDArray[np.bool_]:
+    """Whether log(q/p) lies in the range, up to what rounding of the tails does to p and q."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        error = 1e-15 * (noise.sf(np.abs(z[:, :-1] - u)) / q + noise.sf(np.abs(z[:, :-1])) / p)
+        slack = 1e-9 + np.maximum(error, np.where(np.minimum(p, q) < 1e-17, np.inf, 0.0))
+        ratio = np.log(q) - np.log(p)
+        return (ratio >= low - slack) & (ratio <= high + slack)
+
+
 def _cuts(noise: IID, u: Array, probits: Array, between: int) -> tuple[Array, float]:
     """Where z − u is cut, sorted, zero among the cuts and no two of them nearly equal."""
     x = np.maximum(noise.isf(special.ndtr(-probits)), 0.0)[None, :]
-    corners = np.asarray([c for c in noise.breakpoints if np.isfinite(c)])[None, :]
+    corners = noise.breakpoints if noise.facts.log_concave else noise.mesh
+    corners = np.asarray(corners, dtype=np.float64)[None, :]
     parts = (
         x + 0 * u,
         -np.minimum(x, 0.5 * u),
