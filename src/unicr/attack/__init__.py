@@ -1,10 +1,13 @@
 """Real attacks on the smoothed classifier: what a certificate promises, put to the test.
 
-`ATTACKS` holds one class per attack; `attack_run` attacks the certified inputs of a run, and
-`defences` sums up how many kept their class.
+`ATTACKS` holds one class per attack: to add one, add its file here. `attack_run` attacks the
+certified inputs of a run, and `defences` sums up how many kept their class.
 """
 
 from __future__ import annotations
+
+import importlib
+import pkgutil
 
 from unicr.attack._base import Attack, AttackError, Targets, within
 from unicr.attack._defence import (
@@ -21,17 +24,23 @@ from unicr.attack._smoothed import SmoothedModel
 from unicr.attack._store import AttackStore, Outcome
 from unicr.attack._study import Aim, Settings, Study, Task
 from unicr.attack._verdict import agrees, interval, verdict
-from unicr.attack.apgd import Apgd
-from unicr.attack.gaussian import Gaussian
-from unicr.attack.hopskipjump import HopSkipJump
-from unicr.attack.pgd import Pgd
-from unicr.attack.procedural import Procedural
-from unicr.attack.square import Square
-from unicr.attack.wasserstein import Wasserstein
 
-ATTACKS: dict[str, type[Attack]] = {
-    kind.name: kind for kind in (Apgd, Pgd, Square, HopSkipJump, Wasserstein, Procedural, Gaussian)
-}
+
+def found() -> dict[str, type[Attack]]:
+    """Every attack by its name: the classes in the modules here that no underscore hides."""
+    names = (module.name for module in pkgutil.iter_modules(__path__) if module.name[0] != "_")
+    modules = [importlib.import_module(f"{__name__}.{name}") for name in names]
+    return {
+        kind.name: kind
+        for module in modules
+        for kind in vars(module).values()
+        if isinstance(kind, type)
+        and issubclass(kind, Attack)
+        and kind.__module__ == module.__name__
+    }
+
+
+ATTACKS = found()
 
 
 def make(name: str, effort: float = 1.0) -> Attack:
@@ -45,28 +54,22 @@ __all__ = [
     "ATTACKS",
     "FACTORS",
     "Aim",
-    "Apgd",
     "Attack",
     "AttackError",
     "AttackStore",
     "Defence",
-    "Gaussian",
-    "HopSkipJump",
     "Left",
     "Outcome",
-    "Pgd",
-    "Procedural",
     "Settings",
     "SmoothedModel",
-    "Square",
     "Study",
     "Targets",
     "Task",
-    "Wasserstein",
     "agrees",
     "aims_of",
     "attack_run",
     "defences",
+    "found",
     "interval",
     "make",
     "starts_of",

@@ -12,7 +12,7 @@ from unicr.norms import Norm
 
 
 @dataclass(frozen=True)
-class Gaussian(Attack):
+class RandomDirections(Attack):
     """The best of `tries` Gaussian directions for every input."""
 
     name: ClassVar[str] = "gaussian"

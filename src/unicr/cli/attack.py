@@ -46,7 +46,7 @@ def attack(
     run
         The folder of the run.
     attack
-        One or more of apgd, square, hopskipjump, wasserstein, pgd, procedural and gaussian.
+        One or more attacks, e.g. apgd square gaussian; a wrong name lists those that there are.
     norm
         Norms of the run; all of them if left out.
     factor
