@@ -2,9 +2,10 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+LOWEST_TESTS := tests/noise/test_families.py tests/noise/test_spec.py tests/smoothing tests/test_metrics.py
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test test-all lint docs bench clean
+.PHONY: demo test test-important test-all lint docs wheel lowest bench clean
 
 $(VENV)/.core: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -26,11 +27,29 @@ lint: $(VENV)/.dev
 test: lint
 	$(BIN)/pytest -n 2 --dist worksteal -m "not slow"
 
+test-important: $(VENV)/.dev
+	$(BIN)/pytest -n 2 --dist worksteal -m "slow and important"
+
 test-all: lint
 	$(BIN)/pytest -n 2 --dist worksteal
 
 docs: $(VENV)/.dev
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs build/docs
+
+# What a user gets: the wheel, in an environment without the developers' tools, and the demo with it.
+wheel:
+	rm -rf build/wheel && $(PYTHON) -m venv build/wheel
+	build/wheel/bin/python -m pip wheel --quiet --no-deps -w build/wheel .
+	build/wheel/bin/python -m pip install --quiet -c constraints.txt build/wheel/unicr-*.whl
+	cd build/wheel && bin/unicr demo --quick --out demo && bin/unicr verify demo/sigma-0.5 --replay 2
+
+# The lowest versions that pyproject.toml promises (torch stays the pinned one).
+lowest:
+	rm -rf build/lowest && $(PYTHON) -m venv build/lowest
+	$(PYTHON) tools/lowest.py > build/lowest/constraints.txt
+	build/lowest/bin/python -m pip install --quiet -c build/lowest/constraints.txt . pytest hypothesis
+	cd build/lowest && bin/unicr demo --quick --out demo
+	build/lowest/bin/python -m pytest -p no:cacheprovider -m "not slow" $(LOWEST_TESTS)
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m bench

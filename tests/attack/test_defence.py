@@ -319,6 +319,7 @@ def test_a_study_can_be_sent_to_a_process(run: Path) -> None:
 STRONG = [("apgd", "2"), ("apgd", "inf"), ("square", "2"), ("square", "inf"), ("hopskipjump", "2")]
 
 
+@pytest.mark.important
 @pytest.mark.slow
 def test_no_attack_breaks_a_sound_certificate_on_a_hundred_digits(tmp_path: Path) -> None:
     """The paper's defence table on MNIST: 100 % at the radius, less beyond for attacks that search.

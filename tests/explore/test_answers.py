@@ -198,6 +198,7 @@ def test_every_family_is_listed_with_its_parameters() -> None:
         assert {p["name"] for p in family["parameters"]} == taken
 
 
+@pytest.mark.important
 @pytest.mark.slow
 def test_every_end_of_every_slider_makes_a_noise() -> None:
     for family in answer("families", {})["families"]:

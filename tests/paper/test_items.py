@@ -92,6 +92,7 @@ def test_cut_noises_have_unit_sigma() -> None:
     )
 
 
+@pytest.mark.important
 @pytest.mark.slow
 def test_formulas(tmp_path: Path) -> None:
     folder = made("formulas", tmp_path)
@@ -174,6 +175,7 @@ def test_runtime(tmp_path: Path) -> None:
     assert all(float(row["cpu_seconds"]) > 0 for row in rows)
 
 
+@pytest.mark.important
 @pytest.mark.slow
 def test_score_example(tmp_path: Path) -> None:
     folder = made("score-example", tmp_path)

@@ -114,6 +114,7 @@ def waited_for(condition: Callable[[], bool], seconds: float = 120) -> None:
         time.sleep(0.05)
 
 
+@pytest.mark.important
 @pytest.mark.slow
 def test_the_cluster_changes_nothing(cluster: Any, tmp_path: Path) -> None:
     """Fixed and adaptive plans, a failing input, inputs that travel and inputs that are stored."""

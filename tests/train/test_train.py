@@ -150,6 +150,7 @@ train_run(examples_of(load_dataset("builtin:mnist"), 800), settings, Path(sys.ar
 """
 
 
+@pytest.mark.important
 @pytest.mark.slow
 def test_kill_9_and_resume(digits: Examples, tmp_path: Path) -> None:
     process = subprocess.Popen([sys.executable, "-c", LOOP, str(tmp_path / "killed")])

@@ -13,6 +13,7 @@ def demo(
     out: Path = Path("unicr-demo"),
     inputs: int = 100,
     n: int = 10_000,
+    quick: Annotated[bool, Parameter(negative="")] = False,
     fresh: Annotated[bool, Parameter(negative="")] = False,
 ) -> None:
     """Certify built-in MNIST models at three noise levels against l1, l2 and linf.
@@ -25,9 +26,13 @@ def demo(
         How many digits to certify (at most 1,000).
     n
         Samples per digit.
+    quick
+        Ten digits, 1,000 samples: does it work here?
     fresh
         Throw away an earlier demo in `out` first.
     """
     from unicr.report.demo import run_demo
 
+    if quick:
+        inputs, n = 10, 1000
     run_demo(out, inputs=inputs, n=n, fresh=fresh)
