@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import io
 import json
+import logging
 import re
 import zipfile
 from collections.abc import Iterator
@@ -48,6 +49,7 @@ def load(asked: Asked) -> Classifier:
             f"{path} {reason}, so reading it could run code of its author; if you trust that "
             "person, say so with trust=True (--trust)"
         )
+    logging.getLogger("torch.export").setLevel(logging.CRITICAL)  # it logs what it also raises
     program = torch.export.load(path)
     if asked.device is not None and asked.device.type != "cpu":
         program = move_to_device_pass(program, asked.device)

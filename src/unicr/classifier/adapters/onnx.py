@@ -49,7 +49,9 @@ class OnnxClassifier(Classifier):
             outside = outside_files(path)
             for file in outside:
                 check_inside(path, path.parent, file)
-            self._session = runtime.InferenceSession(str(path), options, providers=[wanted])
+            self._session = runtime.InferenceSession(
+                str(path), options, providers=[wanted], enable_fallback=0
+            )
         self._input = _only_input(self._session, path)
         self._type = INPUT_TYPES[self._input.type]
         first = self._input.shape[0] if self._input.shape else None

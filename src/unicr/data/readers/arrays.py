@@ -21,7 +21,7 @@ TRAIN_LABELS = ("y_train", "train_labels")
 def read_npz(asked: Asked) -> Dataset:
     """A `.npz` file; names such as images/labels, x/y, x_test/y_test are recognised."""
     path, train = asked.path, asked.split == "train"
-    with np.load(path, allow_pickle=False) as archive:
+    with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
         names = {name.lower(): name for name in archive.files}
         key = _first(names, (*TRAIN_INPUTS, *INPUT_NAMES) if train else INPUT_NAMES)
         label_key = _first(names, (*TRAIN_LABELS, *LABEL_NAMES) if train else LABEL_NAMES)
