@@ -81,11 +81,11 @@ def _loaded(asked: Asked) -> Classifier:
         raise ModelError(_no_adapter(asked))
     if asked.weights is not None and not adapter.takes_weights:
         raise ModelError(f"{asked.name} brings its own weights: leave {asked.weights} out")
+    for file in (asked.weights, None if asked.thing is not None else asked.path):
+        if file is not None and file.is_file() and zipfile.is_zipfile(file):
+            with foreign(ModelError, f"{file} cannot be read"), zipfile.ZipFile(file) as archive:
+                check_unpacked(file, archive.infolist(), ModelError)
     with foreign(ModelError, f"{asked.name} cannot be loaded"):
-        for file in filter(None, (asked.weights, None if asked.thing is not None else asked.path)):
-            if file.is_file() and zipfile.is_zipfile(file):
-                with zipfile.ZipFile(file) as archive:
-                    check_unpacked(file, archive.infolist(), ModelError)
         return adapter.load(asked)
 
 

@@ -45,6 +45,9 @@ class Facts:
     source: Literal["analytic", "declared", "checked"] = "analytic"
 
 
+MOST_COORDINATES = 1 << 53
+
+
 def positive(name: str, value: float) -> float:
     """The value as a float, or an error that names it."""
     try:
@@ -61,8 +64,8 @@ def positive(name: str, value: float) -> float:
 def dimension(value: int, least: int) -> int:
     """The value as an int of at least `least`, or an error that names it."""
     whole = isinstance(value, int | np.integer) or (isinstance(value, float) and value.is_integer())
-    if isinstance(value, bool) or not whole or value < least:
-        raise NoiseError(f"dim={value!r} must be a whole number of at least {least}")
+    if isinstance(value, bool) or not whole or not least <= value <= MOST_COORDINATES:
+        raise NoiseError(f"dim={str(value)[:30]} must be a whole number from {least} to 2^53")
     return int(value)
 
 
