@@ -19,8 +19,8 @@ from unicr.data import load_dataset
 from unicr.noise import Noise
 from unicr.norms import l2, linf
 from unicr.runs import read_log
-from unicr.smoothing import Plan, Radii, SmoothedClassifier, lower_bound
-from unicr.smoothing._plan import decided
+from unicr.smoothing import Plan, Radii, SmoothedClassifier, Votes, lower_bound
+from unicr.smoothing.rules import Target, Tolerance
 
 LOG = Path(__file__).parents[2] / "shared/data/logs/cifar10_resnet110_sigma_0.50.tsv"
 
@@ -104,7 +104,7 @@ MEMORY = """
 import resource
 import torch
 from unicr import noise
-from unicr.smoothing import SmoothedClassifier
+from unicr.smoothing import SmoothedClassifier, Votes
 from torch.nn import AdaptiveAvgPool2d, Flatten, Linear, Sequential
 model = Sequential(AdaptiveAvgPool2d(4), Flatten(), Linear(48, 10))
 smoothed = SmoothedClassifier(model, noise.gaussian(sigma=0.5), batch=400)
@@ -132,36 +132,29 @@ def early_stopping(target: float = 0.5, n: int = 100_000) -> None:
     rng = np.random.default_rng(0)
     probabilities = torch.special.ndtr(torch.tensor([r.radius for r in rows]) / 0.5).tolist()
     for plan in (
-        Plan(n=n, mode="target", target=target),
-        *(Plan(n=n, mode="tolerance", tolerance=t) for t in (0.02, 0.05, 0.1)),
+        Plan(n=n, rule=Target(target)),
+        *(Plan(n=n, rule=Tolerance(t)) for t in (0.02, 0.05, 0.1)),
     ):
         used, same, ours, fixed_radius = 0, 0, 0.0, 0.0
         for p in probabilities:
-            k = taken = 0
-            look = 100
-            needed = radii.needed(target)
-            while True:
-                step = min(look, n - taken)
-                k += int(rng.binomial(step, p))
-                taken += step
-                if decided(plan, k, taken, radii.first, needed):
-                    break
-                look = min(plan.look_every, taken)
-            used += taken
-            p_a, _ = radii.bounds(plan, [taken - k, k], 1, 0)
+            votes, needed = Votes(0, None, 0), radii.needed(target)
+            while step := plan.rule.next(votes, plan, radii):
+                votes = Votes(votes.top + int(rng.binomial(step, p)), None, votes.n + step)
+            used += votes.n
+            p_a, _ = plan.rule.conclude(votes, plan, radii)
             fixed = lower_bound(int(rng.binomial(n, p)), n, plan.alpha)
             same += (p_a >= needed) == (fixed >= needed)
             ours += radii.first(p_a)
             fixed_radius += radii.first(fixed)
         saved = n * len(rows) / used
-        if plan.mode == "target":
+        if isinstance(plan.rule, Target):
             print(
                 f"  --target-radius {target:g}: {saved:.1f} x fewer samples (bar: 10), "
                 f"{same} of {len(rows)} decisions as at n = {n}"
             )
         else:
             print(
-                f"  --tol {plan.tolerance:g}: {saved:.1f} x fewer samples, average radius "
+                f"  --rule {plan.rule.text}: {saved:.1f} x fewer samples, average radius "
                 f"{ours / len(rows):.4f} against {fixed_radius / len(rows):.4f}"
             )
 

@@ -26,6 +26,7 @@ import numpy as np
 from scipy import optimize, stats
 
 ROUNDING = 1e-9  # relative: two good implementations differ by less
+CHECKED = ("fixed", "three", "union")  # rules with a fixed number of samples
 GAUSSIAN = re.compile(r"gaussian\(sigma=([0-9.eE+-]+)\)")
 
 
@@ -52,8 +53,7 @@ def read_jsonl(path: Path) -> tuple[list[dict[str, Any]], dict[str, Any]]:
         raise SystemExit("a noise was chosen for each input: audit the run folder instead")
     fixed = len({row["n"] for row in made}) <= 1
     three = any(row["p_b"] < 1 - row["p_a"] for row in made)
-    mode, bound = "fixed" if fixed else "stopped early", "both" if three else "single"
-    return rows, {"mode": mode, "bound": bound, "candidates": 1}
+    return rows, {"rule": {"name": ("three" if three else "fixed") if fixed else "early"}}
 
 
 def at_least(k: int, n: int, alpha: float) -> float:
@@ -70,14 +70,23 @@ def at_most(k: int, n: int, alpha: float) -> float:
     return float(optimize.brentq(lambda p: stats.binom.cdf(k, n, p) - alpha, 0, 1, xtol=1e-15))
 
 
+def rule_of(plan: dict[str, Any]) -> dict[str, Any]:
+    """The sampling rule of a run; older runs name it by a mode and a bound."""
+    if "rule" in plan:
+        return dict(plan["rule"])
+    name = "three" if plan["bound"] == "both" else "union"
+    return {"name": name if plan["mode"] == "fixed" else "early", "candidates": plan["candidates"]}
+
+
 def bounds(row: dict[str, Any], plan: dict[str, Any]) -> tuple[float, float]:
     """p_A from below and every other class from above, at total failure probability alpha."""
     order = np.argsort(-np.array(row["selection"]), kind="stable")
     counts = np.zeros(max(len(row["counts"]), len(order)), dtype=int)
     counts[: len(row["counts"])] = row["counts"]
     n, top = int(counts.sum()), int(counts[order[0]])
-    if plan["bound"] == "single":
-        p_a = at_least(top, n, row["alpha"] / plan["candidates"])
+    rule = rule_of(plan)
+    if rule["name"] != "three":
+        p_a = at_least(top, n, row["alpha"] / rule.get("candidates", 1))
         return p_a, 1 - p_a
     third = row["alpha"] / 3
     second = int(counts[order[1]])
@@ -117,7 +126,7 @@ def audit(rows: list[dict[str, Any]], plan: dict[str, Any]) -> tuple[int, int, l
     checked, left, complaints = 0, 0, []
     for row in rows:
         found = GAUSSIAN.fullmatch(row["noise"])
-        if row["status"] == "failed" or plan["mode"] != "fixed" or found is None:
+        if row["status"] == "failed" or rule_of(plan)["name"] not in CHECKED or found is None:
             left += 1
             continue
         checked += 1

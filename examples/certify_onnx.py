@@ -28,7 +28,7 @@ from unicr import noise
 from unicr.classifier import MLP, ModuleClassifier, load_classifier
 from unicr.data import load_dataset
 from unicr.report.runs import score_table
-from unicr.runs import Job, Store, certify_run, load_scores, replay, verify
+from unicr.runs import Job, Run, certify_run, load_scores, replay, verify
 from unicr.smoothing import Plan, norms_of
 
 
@@ -94,8 +94,8 @@ def main() -> int:
     certify_run(job, folder)
     print(score_table(load_scores([folder], None), [0.0, 0.25, 0.5], "markdown"))
 
-    with Store(folder) as store:
-        problems = [problem for problem in verify(store) if problem is not None]
+    with Run(folder) as store:
+        problems = list(verify(store))
         again = [text for _, text in replay(store, model, data, 3) if text is not None]
     print(f"{len(problems)} certificates do not follow from their counts")
     print(f"{len(again)} of 3 inputs got other votes when sampled again")

@@ -38,7 +38,7 @@ from unicr.cli import attack as command
 from unicr.data import load_dataset
 from unicr.errors import RunError
 from unicr.report.attack import defence_table
-from unicr.runs import Job, Store, certify_run
+from unicr.runs import Job, Run, certify_run
 from unicr.smoothing import Plan, norms_of
 
 MODEL, DATA = "builtin:mnist-mlp-0.5", "builtin:mnist"
@@ -78,7 +78,7 @@ def study(folder: Path, *names: str, effort: float = 0.5, **more: object) -> lis
 
 def stretch(folder: Path, times: float, **more: object) -> None:
     """Change what the run claims beyond its proofs, or other parts of its certificates."""
-    with Store(folder, create=True) as store:
+    with Run(folder, create=True) as store:
         for row in list(store.rows()):
             c = row.certificate
             assert c is not None
@@ -110,7 +110,7 @@ def test_an_over_reported_radius_is_found_out(run: Path) -> None:
 
 def test_an_input_is_attacked_and_judged_under_its_own_noise(run: Path) -> None:
     """With noise as large as that, every digit gets about the same votes, and the class is lost."""
-    with Store(run, create=True) as store:
+    with Run(run, create=True) as store:
         row = next(store.rows())
         assert row.certificate is not None
         own = dataclasses.replace(row.certificate, noise="gaussian(sigma=40)")
@@ -140,7 +140,7 @@ def test_what_is_done_is_not_done_again(run: Path) -> None:
 
 
 def test_left_out_inputs_are_counted(run: Path) -> None:
-    with Store(run, create=True) as store:
+    with Run(run, create=True) as store:
         rows = list(store.rows())
         c = rows[0].certificate
         assert c is not None
@@ -149,7 +149,7 @@ def test_left_out_inputs_are_counted(run: Path) -> None:
         endless = tuple(dataclasses.replace(r, proved=math.inf) for r in c.radii)
         store.add(dataclasses.replace(rows[2], certificate=dataclasses.replace(c, radii=endless)))
         rows = list(store.rows())
-    aims, left = aims_of(rows, load_dataset(DATA), "gaussian(sigma=0.5)", ["2"])
+        aims, left = aims_of(rows, load_dataset(DATA), store.manifest, ["2"])
     assert [aim.idx for aim in aims] == [3, 4, 5]
     assert (left.abstained, left.failed, left.without_radius) == (1, 1, 1)
     assert {int(k): torch.equal(v, aims[0].x) for k, v in starts_of(aims[:1]).items()} == {
@@ -158,8 +158,8 @@ def test_left_out_inputs_are_counted(run: Path) -> None:
 
 
 def test_groups_are_small_where_inputs_are_large(run: Path) -> None:
-    with Store(run) as store:
-        aims, _ = aims_of(list(store.rows()), load_dataset(DATA), "gaussian(sigma=0.5)", ["2"])
+    with Run(run) as store:
+        aims, _ = aims_of(list(store.rows()), load_dataset(DATA), store.manifest, ["2"])
     many = tasks_of([make("gaussian")], aims, [("2", 1.0)], samples=20_000)
     assert [len(task.aims) for task in many] == [2, 2, 2]
     assert list(tasks_of([make("gaussian")], [], [("2", 1.0)], samples=8)) == []
@@ -174,7 +174,7 @@ def test_a_run_that_does_not_fit_is_refused(run: Path, tmp_path: Path) -> None:
         study(run, "gaussian", limit=0)
     with pytest.raises(RunError, match="is not a run"):
         study(tmp_path, "gaussian")
-    Store(tmp_path / "empty", create=True).close()
+    Run(tmp_path / "empty", create=True).close()
     with pytest.raises(RunError, match="never started"):
         study(tmp_path / "empty", "gaussian")
     data = load_dataset(DATA)
@@ -194,7 +194,7 @@ def bright(batch: torch.Tensor) -> torch.Tensor:
 
 
 def test_a_model_that_is_no_torch_module_is_attacked_by_its_labels(tmp_path: Path) -> None:
-    model, data = load_classifier(bright, num_classes=2), load_dataset(DATA)
+    model, data = load_classifier(bright), load_dataset(DATA)
     law, norms = noise.gaussian(sigma=0.5), norms_of([2])
     job = Job(classifier=model, data=data, noise=law, norms=norms, plan=Plan(n=500), limit=2)
     certify_run(job, tmp_path / "run").close()
@@ -308,8 +308,8 @@ def test_worker_processes_find_the_same(run: Path) -> None:
 def test_a_study_can_be_sent_to_a_process(run: Path) -> None:
     import pickle
 
-    with Store(run) as store:
-        aims, _ = aims_of(list(store.rows()), load_dataset(DATA), "gaussian(sigma=0.5)", ["2"])
+    with Run(run) as store:
+        aims, _ = aims_of(list(store.rows()), load_dataset(DATA), store.manifest, ["2"])
     whole = Study(None, {"spec": MODEL}, FEW, 10, 0, starts_of(aims))
     (task,) = tasks_of([make("gaussian", 0.2)], aims[:1], [("2", 1.0)], FEW.samples)
     work, sent = pickle.loads(pickle.dumps((whole, task)))

@@ -25,7 +25,7 @@ from unicr.errors import DataError, NoiseError, RunError, SpecError, UnicrError
 from unicr.metrics import robustness_score
 from unicr.norms import parse_norm
 from unicr.report.copt import best_text, copt_csv, copt_table, draw_copt
-from unicr.runs import Store, load_scores, replay, verify
+from unicr.runs import Run, load_scores, replay, verify
 from unicr.smoothing import Plan
 from unicr.train import Training
 
@@ -96,9 +96,9 @@ def test_the_table_follows_from_the_runs(
     assert (out / "c-opt.png").read_bytes().startswith(b"\x89PNG")
     assert (out / "table.md").read_text().startswith(printed.splitlines()[0])
     point = out / "points" / "gennorm-beta-2-sigma-0.5"
-    with Store(point / "run") as store:
+    with Run(point / "run") as store:
         assert [problem for problem in verify(store) if problem is not None] == []
-        assert store.manifest()["noise"] == "gennorm(beta=2, sigma=0.5)"
+        assert store.manifest.noise == "gennorm(beta=2, sigma=0.5)"
         from unicr.classifier import load_classifier
 
         classifier = load_classifier("builtin:mlp", weights=point / "model.safetensors")
@@ -114,7 +114,7 @@ def test_a_search_goes_on_at_every_level(data: tuple[Path, Path], tmp_path: Path
     points = out / "points"
     untouched = points / "gennorm-beta-1-sigma-0.25" / "model.safetensors"
     stamp = untouched.stat().st_mtime_ns
-    with Store(points / "gennorm-beta-2-sigma-0.5" / "run") as store:
+    with Run(points / "gennorm-beta-2-sigma-0.5" / "run") as store:
         store._db.execute("DELETE FROM results WHERE idx >= 10")
     for file in (points / "gennorm-beta-2-sigma-0.25").rglob("*.*"):
         file.unlink()
@@ -198,7 +198,7 @@ def test_files_of_a_point_made_elsewhere_are_the_same(
     _put(files, tmp_path / "back")
     assert is_done(tmp_path / "back", 20)
     assert _files(local)["model.safetensors"] == files["model.safetensors"]
-    with Store(local / "run") as one, Store(tmp_path / "back" / "run") as other:
+    with Run(local / "run") as one, Run(tmp_path / "back" / "run") as other:
         for a, b in zip(one.rows(), other.rows(), strict=True):
             assert a.certificate == b.certificate
 

@@ -37,8 +37,8 @@ def test_from_model_and_data_to_scores(here: Path, capsys: pytest.CaptureFixture
     printed = capsys.readouterr()
     assert "largest proved radius that n=500" in printed.err
     assert "8 inputs" in printed.out
-    assert run("verify", "run", "--replay", "3") == 0
-    assert "3 inputs sampled again, 0 differ" in capsys.readouterr().out
+    assert run("verify", "run", "--replay", "3", "--trust", "model.py") == 0
+    assert "3 of 8 inputs sampled again, 0 differ" in capsys.readouterr().out
     run("score", "run", "--radii", "0", "0.25", "--format", "json", "-o", "plot.png")
     records = json.loads(capsys.readouterr().out)
     assert {r["norm"] for r in records} == {"1", "2", "inf"}
@@ -110,6 +110,33 @@ def test_warns_about_inputs_in_bytes_or_normalised(
     np.savez(here / "data.npz", x=rng.normal(size=(4, 3, 4, 4)).astype(np.float32), y=y)
     certify("normal", model="image.py:classify")
     assert "normalised" in capsys.readouterr().err.replace("\n", " ")
+
+
+def test_a_run_is_opened_again_as_it_was_read(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Split, normalisation and labels stand in the manifest: nobody has to say them again."""
+    rng = np.random.default_rng(1)
+    arrays = {
+        f"{kind}_{part}": values.astype(np.float32 if kind == "x" else np.int64)
+        for part in ("train", "test")
+        for kind, values in (("x", rng.random((5, 1, 28, 28))), ("y", rng.integers(2, size=5)))
+    }
+    np.savez(here / "split.npz", **arrays)  # type: ignore[arg-type]
+    model, mean, std = "builtin:mnist-mlp-0.5", ["0.1"], ["0.8"]
+    assert run("certify", "--model", model, "--data", "split.npz", "--split", "train",
+                    "--noise", "gaussian(sigma=0.5)", "--norm", "2", "--n", "300", "--out", "run",
+                    "--mean", *mean, "--std", *std) == 0  # fmt: skip
+    capsys.readouterr()
+    assert run("verify", "run", "--replay", "5") == 0
+    assert "5 of 5 inputs sampled again, 0 differ" in capsys.readouterr().out
+    assert run("guard", "run", "--data", "split.npz", "--max", "2") == 0
+    assert run("verify", "run", "--replay", "2", "--model", model) == 0
+    assert run("verify", "run", "--data", "split.npz", "--split", "test") == 1
+    with pytest.raises(UnicrError, match="preprocessing is another"):
+        run("verify", "run", "--replay", "2", "--mean", "0", "--std", *std)
+    with pytest.raises(UnicrError, match="its hash differs"):
+        run("verify", "run", "--replay", "2", "--model", "builtin:mnist-mlp-1.0")
 
 
 def test_demo(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

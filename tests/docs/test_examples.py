@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.docs.pages import ROOT
-from unicr.runs import Store, export
+from unicr.runs import Run, export
 
 
 def example(name: str, *arguments: str, code: int = 0) -> str:
@@ -92,7 +92,7 @@ def test_the_audit_catches_a_radius_that_is_too_large(
 @pytest.fixture
 def exported(onnx_run: tuple[Path, str], tmp_path: Path) -> Path:
     path = tmp_path / "run.jsonl"
-    with Store(onnx_run[0]) as store:
+    with Run(onnx_run[0]) as store:
         export(store, path)
     return path
 
@@ -135,7 +135,9 @@ def test_the_audit_leaves_out_what_it_cannot_judge(exported: Path) -> None:
 
 
 def test_the_audit_has_the_bounds_of_the_package() -> None:
-    from unicr.smoothing import lower_bound, three_bounds, upper_bound
+    from unicr.noise import gaussian
+    from unicr.smoothing import Plan, Radii, Votes, lower_bound, norms_of, upper_bound
+    from unicr.smoothing.rules import ThreeTests
 
     script = loaded("audit")
     for k, n in ((0, 50), (1, 50), (37, 50), (50, 50), (998, 1000)):
@@ -143,6 +145,7 @@ def test_the_audit_has_the_bounds_of_the_package() -> None:
         assert script.at_most(k, n, 0.001) == pytest.approx(upper_bound(k, n, 0.001), rel=1e-10)
     counts = [10, 700, 290]
     row = {"selection": [2, 60, 38], "counts": counts, "alpha": 0.003}
-    both = {"bound": "both", "candidates": 1}
-    expected = three_bounds(counts, 1, 2, 0.003)
+    both = {"rule": {"name": "three"}}
+    plan, radii = Plan(alpha=0.003, rule=ThreeTests()), Radii(gaussian(sigma=1), norms_of(2), 2)
+    expected = plan.rule.conclude(Votes(700, 290, 1000), plan, radii)
     assert script.bounds(row, both) == pytest.approx(expected, rel=1e-10)

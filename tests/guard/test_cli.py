@@ -18,7 +18,7 @@ from unicr.data import load_dataset
 from unicr.errors import CertifyError, DataError, RunError
 from unicr.noise import gaussian
 from unicr.norms import l1, l2
-from unicr.runs import Job, Row, Store, certify_run
+from unicr.runs import Job, Row, Run, certify_run
 from unicr.smoothing import Plan
 
 MODEL = """
@@ -35,12 +35,13 @@ Command = Callable[..., tuple[int, list[dict[str, Any]], str]]
 
 
 @pytest.fixture
-def command(capsys: pytest.CaptureFixture[str]) -> Command:
+def command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Command:
     """Run the command; its exit code, its JSON lines and what it said on stderr."""
 
     def run(*words: object) -> tuple[int, list[dict[str, Any]], str]:
         capsys.readouterr()
-        code = app(["guard", *map(str, words)])
+        trusted = ["--trust", str(tmp_path / "model.py")]
+        code = app(["guard", *map(str, words), *trusted])
         said = capsys.readouterr()
         return code, [json.loads(line) for line in said.out.splitlines()], said.err
 
@@ -106,7 +107,7 @@ def test_certificates_with_noises_of_their_own_are_shrunk_and_overruled(
     np.save(tmp_path / "seeds.npy", np.array([[0.0], [2.0], [0.05], [3.0]], np.float32))
     data = load_dataset(tmp_path / "seeds.npy")
     claims = [(0, 1, 0.25), (1, 0, 1.9), (2, 0, 0.5)]
-    with Store(run, create=True) as store:
+    with Run(run, create=True) as store:
         for i, label, radius in claims:
             own = certificate(label, radius, noise=f"gaussian(sigma={i + 1})")
             store.add(Row(i, 0, data.digest_of(i), 0.0, own))
@@ -119,7 +120,7 @@ def test_certificates_with_noises_of_their_own_are_shrunk_and_overruled(
 
 
 def test_the_norm_must_be_one_of_the_run(run: Path, tmp_path: Path, command: Command) -> None:
-    with pytest.raises(RunError, match="no radii in linf: it has the norms 2"):
+    with pytest.raises(RunError, match="the run has the norms 2, not inf"):
         command(run, "--norm", "inf")
     job = Job(
         classifier=load_classifier(f"{tmp_path / 'model.py'}:band"),
@@ -157,7 +158,7 @@ def test_mistakes(run: Path, tmp_path: Path, command: Command) -> None:
         command(run, "--run-data", tmp_path / "others.npy", "--memory", tmp_path / "new")
     with pytest.raises(RunError, match="another seed than 5"):
         command(run, "--seed", "5")
-    Store(tmp_path / "empty", create=True).close()
+    Run(tmp_path / "empty", create=True).close()
     with pytest.raises(RunError, match="never started"):
         command(tmp_path / "empty")
 

@@ -24,8 +24,7 @@ from unicr.i_opt import Axis, Curves, IOpt, Lattice, i_opt_run, optimised
 from unicr.i_opt._search import promised
 from unicr.noise import parse
 from unicr.norms import Norm, l1, l2, linf
-from unicr.runs import THIS_INPUT, Job, Store, certify_run, load_scores, replay, verify
-from unicr.runs._export import record
+from unicr.runs import THIS_INPUT, Job, Run, certify_run, load_scores, replay, verify
 from unicr.smoothing import Ask, Certificate, Counts, Plan, SmoothedClassifier, converse
 
 MARGIN = 0.8
@@ -204,7 +203,7 @@ CHEAP = Axis("beta", 1, 2, 1)  # Laplace and Gaussian: closed-form curves in ℓ
 
 
 def rows_of(folder: Path) -> list[tuple[object, ...]]:
-    with Store(folder) as store:
+    with Run(folder) as store:
         return [(r.idx, r.label, r.certificate) for r in store.rows()]
 
 
@@ -214,17 +213,17 @@ def test_a_run_is_an_ordinary_run(tmp_path: Path) -> None:
     places = i_opt_run(mnist_job(settings, norms, 6), settings, tmp_path / "a")
     assert list(places.values()) == [tmp_path / "a/l1", tmp_path / "a/linf"]
     for norm, folder in places.items():
-        with Store(folder) as store:
-            manifest = store.manifest()
-            assert manifest["scope"] == THIS_INPUT
-            assert IOpt.from_dict(manifest["i_opt"]) == settings
-            assert list(verify(store)) == [None] * 6
-            again = replay(
-                store, load_classifier(manifest["model"]), load_dataset(manifest["data"]), 2
-            )
+        with Run(folder) as store:
+            manifest = store.manifest
+            assert manifest.scope == THIS_INPUT
+            assert manifest.i_opt is not None
+            assert IOpt.from_dict(manifest.i_opt) == settings
+            assert list(verify(store, search=settings)) == []
+            model, data = load_classifier(manifest.model), load_dataset(manifest.data)
+            again = replay(store, model, data, 2, search=settings)
             assert [text for _, text in again] == [None, None]
             rows = list(store.rows())
-            values = record(rows[0], manifest)
+            values = store.table()[0]
         assert values["scope"] == THIS_INPUT
         assert values["noise"] == rows[0].certificate.noise  # type: ignore[union-attr]
         (scores,) = load_scores([folder], None)[norm.text]
@@ -276,7 +275,7 @@ def test_an_altered_noise_does_not_verify(tmp_path: Path) -> None:
     i_opt_run(mnist_job(settings, (l2,), 2), settings, tmp_path)
     with sqlite3.connect(tmp_path / "run.sqlite") as db:
         db.execute("UPDATE results SET noise = 'gaussian(sigma=3)' WHERE idx = 1")
-    with Store(tmp_path) as store:
+    with Run(tmp_path) as store:
         problems = list(verify(store))
     assert problems[0] is None
     assert problems[1] is not None
@@ -293,7 +292,7 @@ def test_a_run_of_an_older_version_still_opens(tmp_path: Path) -> None:
         db.execute("DELETE FROM results WHERE idx = 2")
     assert len(rows_of(tmp_path)) == 2
     certify_run(job, tmp_path, resume=True).close()
-    with Store(tmp_path) as store:
+    with Run(tmp_path) as store:
         assert list(verify(store)) == [None] * 3
 
 

@@ -29,10 +29,28 @@ from unicr.optimality import (
 )
 from unicr.radius import certified_radius
 from unicr.report.optimality import Group, draw_gallery, optimality_table
-from unicr.runs import Job, Row, Store, certify_run
+from unicr.runs import Job, Manifest, Row, Run, certify_run
 from unicr.smoothing import Certificate, NormRadius, Plan, norms_of
 
 P = (0.6, 0.9, 0.99)
+CAUCHY = Manifest(
+    model="m",
+    model_hash="",
+    data="d",
+    shape=(4,),
+    dim=4,
+    noise="cauchy(scale=1)",
+    norms=("1",),
+    plan=Plan(),
+    seed=0,
+    searched=False,
+    skip=1,
+    max=None,
+    batch=1,
+    workers=0,
+    device="cpu",
+    unicr="0",
+)
 app = App(result_action="return_value")
 app.default(optimality)
 
@@ -223,7 +241,7 @@ def test_a_run_brings_its_p_a_sigma_norms_and_dimension(
 ) -> None:
     run("--run", str(folder), "--noise", "gaussian(sigma=9)", "--format", "json")
     result = json.loads(capsys.readouterr().out)
-    with Store(folder) as store:
+    with Run(folder) as store:
         rows = list(store.rows())
     p = np.array([r.certificate.p_a for r in rows if r.certificate and r.correct])
     assert 0 < len(p) < 12
@@ -257,7 +275,7 @@ def test_inputs_with_a_noise_of_their_own_keep_their_sigma(
         radii=(NormRadius("1", 1.0, 1.0, 1.0, "exact"), NormRadius("inf", 0.1, 0.1, 0.1, "exact")),
         noise="gaussian(sigma=2)",
     )
-    with Store(folder) as store:
+    with Run(folder, create=True) as store:
         before = list(store.rows())
         store.add(Row(12, 1, "", 0.0, own))
         store.add(Row(13, 1, "", 0.0, None, "no label"))
@@ -279,8 +297,8 @@ def test_inputs_with_a_noise_of_their_own_keep_their_sigma(
 
 
 def test_a_run_without_a_sigma_or_results(tmp_path: Path) -> None:
-    with Store(tmp_path, create=True) as store:
-        store.set_manifest({"noise": "cauchy(scale=1)", "norms": ["1"], "dim": 4})
+    with Run(tmp_path, create=True) as store:
+        store.set_manifest(CAUCHY)
         with pytest.raises(RunError, match="holds no results yet"):
             read_run(tmp_path)
         store.add(Row(0, 1, "", 0.0, None, "no label"))

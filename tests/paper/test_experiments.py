@@ -14,11 +14,12 @@ from statistics import NormalDist, fmean
 import numpy as np
 import pytest
 
+from unicr.i_opt import IOpt
 from unicr.noise import parse
 from unicr.paper import ITEMS, Ended, Request, c_opt, cifar10, i_opt, imagenet, run_items
 from unicr.paper import standard as standard_item
 from unicr.paper._certify import Printed
-from unicr.runs import Store, verify
+from unicr.runs import Run, verify
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
 ALPHA = 0.001
@@ -131,7 +132,7 @@ def test_imagenet_runs_on_any_folder_and_model(tmp_path: Path, folder: dict[str,
     assert numbers(rows, "fixed", norm="2") == [100, 0, 0, 0, 0]
     assert numbers(rows, "i_opt", norm="2") == [100, 100, 0, 0, 0]
     assert numbers(rows, "paper_i_opt", norm="2") == list(imagenet.PRINTED["2"].chosen)
-    with Store(work(made_in) / "i-opt" / "l2") as store:
+    with Run(work(made_in) / "i-opt" / "l2") as store:
         assert {row.certificate.noise for row in store.rows() if row.certificate} == {
             "gennorm(beta=2, sigma=1)"
         }
@@ -190,8 +191,8 @@ def test_i_opt(tmp_path: Path) -> None:
     flat = numbers(rows, "fixed", norm="1")
     assert [28 * r for r in numbers(rows, "fixed", norm="inf")] == pytest.approx(flat, rel=1e-3)
     for norm in ("1", "inf"):
-        with Store(work(folder) / "i-opt" / f"l{norm}") as store:
-            assert not any(verify(store))
+        with Run(work(folder) / "i-opt" / f"l{norm}") as store:
+            assert not any(verify(store, search=IOpt.from_dict(store.manifest.i_opt or {})))
             right = [row.radius(norm) * row.correct for row in store.rows()]
         top = numbers(read(folder / "top.csv"), "i_opt", norm=norm, top_percent="100")
         assert top == pytest.approx([fmean(right)], rel=1e-12)
@@ -207,7 +208,7 @@ def test_c_opt(tmp_path: Path) -> None:
     assert len(rows) == 4
     for row in rows:
         point = work(folder) / "points" / f"gennorm-beta-{float(row['beta']):g}-sigma-0.5"
-        with Store(point / "run") as store:
+        with Run(point / "run") as store:
             certified = list(store.rows())
         mean = fmean(one.radius(row["norm"]) * one.correct for one in certified)
         assert float(row["score"]) == pytest.approx(mean, rel=1e-9)  # one σ: the average radius
@@ -232,9 +233,9 @@ def test_cifar10(tmp_path: Path) -> None:
     scores = {row["norm"]: row for row in read(folder / "scores.csv")}
     spread = math.sqrt(cifar10.DIM) * float(scores["inf"]["fixed"])
     assert spread == pytest.approx(float(scores["2"]["fixed"]), rel=1e-3)
-    with Store(work(folder) / "fixed") as store:
+    with Run(work(folder) / "fixed") as store:
         assert sum(row.correct for row in store.rows()) >= 2  # 79.6 % are right by 50 votes
-        most = 0.25 * NormalDist().inv_cdf(ALPHA ** (1 / store.manifest()["plan"]["n"]))
+        most = 0.25 * NormalDist().inv_cdf(ALPHA ** (1 / store.manifest.plan.n))
         assert max(row.radius("2") for row in store.rows()) <= most
 
 
@@ -244,8 +245,8 @@ def test_standard(tmp_path: Path) -> None:
     folder = made("standard", tmp_path)
     rows = read(folder / "agreement.csv")
     assert numbers(rows, "i_opt", norm="2")[0] >= 50  # noise small enough keeps f(x)
-    with Store(work(folder) / "i-opt" / "l2") as store:
-        assert not any(verify(store))
+    with Run(work(folder) / "i-opt" / "l2") as store:
+        assert not any(verify(store, search=IOpt.from_dict(store.manifest.i_opt or {})))
         noises = [row.certificate.noise for row in store.rows() if row.certificate]
     assert all(parse(text or "").sigma < standard_item.SIGMA for text in noises)
 
@@ -257,7 +258,7 @@ def test_visual_without_other_images(tmp_path: Path) -> None:
     assert [(row["data"], row["norm"]) for row in rows] == [("MNIST", "1"), ("MNIST", "inf")]
     assert "no CIFAR-10 images" in (folder / "comparison.txt").read_text()
     for row in rows:
-        with Store(work(folder) / "MNIST" / "i-opt" / f"l{row['norm']}") as store:
+        with Run(work(folder) / "MNIST" / "i-opt" / f"l{row['norm']}") as store:
             (one,) = (r for r in store.rows() if r.idx == int(row["input"]))
         assert one.certificate is not None
         assert one.certificate.noise == row["after"]
@@ -290,9 +291,9 @@ def test_imagenet_at_its_own_size(tmp_path: Path) -> None:
         "sigma": "0.25",
     }
     folder = made("imagenet", tmp_path / "out", tmp_path, **options)
-    with Store(work(folder) / "fixed") as store:
-        manifest, rows = store.manifest(), list(store.rows())
-    assert manifest["dim"] == 3 * 224 * 224
-    assert manifest["noise"] == "gaussian(sigma=0.25)"
+    with Run(work(folder) / "fixed") as store:
+        manifest, rows = store.manifest, list(store.rows())
+    assert manifest.dim == 3 * 224 * 224
+    assert manifest.noise == "gaussian(sigma=0.25)"
     assert [row.idx for row in rows] == [0, 33, 66]
     assert all(row.status != "failed" for row in rows)

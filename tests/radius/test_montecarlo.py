@@ -18,12 +18,11 @@ from unicr.cli import app
 from unicr.errors import NoiseError, RadiusError
 from unicr.norms import parse_norm
 from unicr.radius import MonteCarlo, certified_radius
+from unicr.radius._binomial import lower_bound, upper_bound
 from unicr.radius._confidence import (
     Method,
     confident_radius,
     dkw_width,
-    lower_bound,
-    upper_bound,
 )
 from unicr.radius._direction import search
 from unicr.radius._logratio import LogRatios

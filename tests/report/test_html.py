@@ -30,7 +30,7 @@ from unicr.report.html import write_report
 from unicr.report.html._data import _above, low, percent
 from unicr.report.html._images import picture, picture_axes, value_range
 from unicr.report.html._page import embed
-from unicr.runs import Row, Store
+from unicr.runs import Row, Run
 from unicr.smoothing import Certificate, NormRadius
 
 
@@ -61,7 +61,7 @@ def written(place: Path, *runs: Path, **options: Any) -> tuple[dict[str, Any], l
 
 
 def stored(folder: Path) -> list[Row]:
-    with Store(folder) as store:
+    with Run(folder) as store:
         return list(store.rows())
 
 
@@ -158,12 +158,12 @@ def test_pictures_are_the_inputs_and_the_first_sample_of_the_run(place: Path) ->
 
 def test_a_noise_of_one_input_is_drawn_and_named(place: Path, tmp_path: Path) -> None:
     folder = tmp_path / "own"
-    with Store(place / "half") as store:
-        manifest, rows = store.manifest(), list(store.rows())
+    with Run(place / "half") as store:
+        manifest, rows = store.manifest, list(store.rows())
     certificate = rows[0].certificate
     assert certificate is not None
     own = replace(certificate, noise="gaussian(sigma=0.7)")
-    with Store(folder, create=True) as store:
+    with Run(folder, create=True) as store:
         store.set_manifest(manifest)
         store.add(replace(rows[0], certificate=own))
         store.add(rows[1])
@@ -182,9 +182,9 @@ def test_a_noise_of_one_input_is_drawn_and_named(place: Path, tmp_path: Path) ->
 
 
 def test_many_noises_are_shown_without_curves(place: Path, tmp_path: Path) -> None:
-    with Store(place / "half") as store:
-        manifest, rows = store.manifest(), list(store.rows())
-    with Store(tmp_path / "own", create=True) as store:
+    with Run(place / "half") as store:
+        manifest, rows = store.manifest, list(store.rows())
+    with Run(tmp_path / "own", create=True) as store:
         store.set_manifest(manifest)
         for row in rows:
             c = row.certificate
@@ -220,8 +220,8 @@ def test_moved_data_leaves_a_report_without_pictures(tmp_path: Path) -> None:
 def test_a_noise_that_cannot_be_made_again_leaves_a_report(tmp_path: Path) -> None:
     data = save_pictures(tmp_path / "pictures.npz")
     make_run(tmp_path / "run", data)
-    with Store(tmp_path / "run", create=True) as store:
-        store.set_manifest({**store.manifest(), "noise": "gone.py:law"})
+    with Run(tmp_path / "run", create=True) as store:
+        store.set_manifest(replace(store.manifest, noise="gone.py:law"))
     content, notes = written(tmp_path, tmp_path / "run")
     assert any("no noisy copies" in note for note in notes)
     assert len(content["pictures"]) == 12
@@ -313,9 +313,9 @@ def test_runs_in_other_norms_share_a_section(place: Path, tmp_path: Path) -> Non
 def test_an_infinite_radius_is_said_and_not_drawn(tmp_path: Path) -> None:
     radius = NormRadius("2", math.inf, math.inf, math.inf, "exact")
     certificate = Certificate(0, 1.0, 0.0, 10, 100, 0.001, (10,), (100,), (radius,))
-    with Store(make_run(tmp_path / "a", _rows_file(tmp_path), norms=("2",))) as store:
-        manifest = store.manifest()
-    with Store(tmp_path / "b", create=True) as store:
+    with Run(make_run(tmp_path / "a", _rows_file(tmp_path), norms=("2",))) as store:
+        manifest = store.manifest
+    with Run(tmp_path / "b", create=True) as store:
         store.set_manifest(manifest)
         store.add(Row(0, 0, "0" * 64, 0.1, certificate))
     content, _ = written(tmp_path, tmp_path / "b")
@@ -367,10 +367,10 @@ def test_the_manifest_and_the_commands_are_there(place: Path) -> None:
     content, _ = written(place, place / "half")
     run = content["runs"][0]
     facts = dict(run["manifest"])
-    with Store(place / "half") as store:
-        manifest = store.manifest()
-    assert set(facts) == set(manifest)
-    assert facts["model_hash"] == manifest["model_hash"]
+    with Run(place / "half") as store:
+        manifest = store.manifest
+    assert set(facts) == set(manifest.to_dict())
+    assert facts["model_hash"] == manifest.model_hash
     assert [command for _, command in run["verify"]] == [
         f"unicr verify {place / 'half'}",
         f"unicr verify {place / 'half'} --replay 5",
@@ -392,7 +392,7 @@ def test_shares_and_bounds_are_rounded_to_the_safe_side() -> None:
 
 
 def unstarted(folder: Path) -> Path:
-    Store(folder, create=True).close()
+    Run(folder, create=True).close()
     return folder
 
 
@@ -402,7 +402,7 @@ def unstarted(folder: Path) -> Path:
         (lambda place, _: [], "at least one run"),
         (lambda place, tmp: [tmp / "nothing"], "is not a run"),
         (lambda place, tmp: [place / "pictures.npz"], "is a file"),
-        (lambda place, tmp: [unstarted(tmp / "new")], "has no results yet"),
+        (lambda place, tmp: [unstarted(tmp / "new")], "was never started"),
     ],
 )
 def test_what_is_no_run_is_refused(

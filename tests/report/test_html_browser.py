@@ -13,7 +13,7 @@ import pytest
 from tests.browser import browser_or_skip, console_errors, requested, set_scheme, set_viewport
 from tests.report.runs import make_run, save_pictures
 from unicr.report.html import write_report
-from unicr.runs import Row, Store
+from unicr.runs import Row, Run
 
 COUNT = 40
 HOSTILE = """<img src=x onerror="window.boom=1">"""
@@ -57,7 +57,7 @@ def page(chromium: Any, place: Path) -> Iterator[Any]:
 
 
 def rows_of(folder: Path) -> list[Row]:
-    with Store(folder) as store:
+    with Run(folder) as store:
         return list(store.rows())
 
 

@@ -15,7 +15,7 @@ from unicr import noise
 from unicr.classifier import load_classifier
 from unicr.data import Dataset, load_dataset
 from unicr.errors import CertifyError, RunError
-from unicr.runs import Executor, Job, Store, Work, certify_run, conversations, execute
+from unicr.runs import Executor, Job, Work, certify_run, conversations, execute
 from unicr.runs._execute import Here, executor
 from unicr.runs._votes import Conversations, Failed, VoteWork, read_input
 from unicr.smoothing import (
@@ -28,21 +28,15 @@ from unicr.smoothing import (
     certification,
     norms_of,
 )
+from unicr.smoothing.rules import Target, ThreeTests, Tolerance
 
 LAW = noise.gaussian(sigma=0.5)
 NORMS = norms_of([2, "inf"])
 MODEL = """
-import os
-
 def classify(batch):
     level = float(batch[:, 1].mean())
     if len(batch) > 2 and level > 500:
         raise RuntimeError("the planted failure")
-    return (batch[:, 0] > 0).long()
-
-def killer(batch):
-    if float(batch[:, 1].mean()) > 500 and os.path.exists(FLAG):
-        os._exit(1)
     return (batch[:, 0] > 0).long()
 """
 
@@ -56,7 +50,7 @@ def inputs(*bad: int, count: int = 8) -> Dataset:
 
 def job(folder: Path, name: str = "classify", **changes: Any) -> Job:
     file = folder / "model.py"
-    file.write_text(f"FLAG = {str(folder / 'deadly')!r}\n{MODEL}")
+    file.write_text(MODEL)
     arguments: dict[str, Any] = {"spec": f"{file}:{name}", "num_classes": 2}
     settings: dict[str, Any] = {
         "classifier": load_classifier(**arguments),
@@ -88,13 +82,13 @@ def first_coordinate(batch: torch.Tensor) -> torch.Tensor:
 
 PLANS = [
     Plan(n=400),
-    Plan(n=400, bound="both"),
-    Plan(n=2000, mode="target", target=0.3),
-    Plan(n=2000, mode="tolerance", tolerance=0.05),
+    Plan(n=400, rule=ThreeTests()),
+    Plan(n=2000, rule=Target(0.3)),
+    Plan(n=2000, rule=Tolerance(0.05)),
 ]
 
 
-@pytest.mark.parametrize("plan", PLANS, ids=lambda plan: f"{plan.mode}-{plan.bound}")
+@pytest.mark.parametrize("plan", PLANS, ids=lambda plan: plan.rule.text)
 @pytest.mark.parametrize("chunk", [7, 130, 10_000, None])
 def test_chunks_change_nothing(plan: Plan, chunk: int | None) -> None:
     data = inputs()
@@ -121,24 +115,11 @@ def test_processes_change_nothing_and_failures_stay_where_they_are(tmp_path: Pat
 
 
 def test_early_stopping_over_a_process_is_the_same(tmp_path: Path) -> None:
-    plan = Plan(n=5000, mode="target", target=0.3)
+    plan = Plan(n=5000, rule=Target(0.3))
     there = results(job(tmp_path, plan=plan, workers=1, chunk=150), tmp_path / "there")
     right = counted_by_hand(plan, inputs())
     assert there == right
     assert len({c.n for c in right.values()}) > 1
-
-
-def test_a_killed_worker_process_is_a_clear_error_and_the_run_goes_on(tmp_path: Path) -> None:
-    data, flag = inputs(7), tmp_path / "deadly"
-    flag.touch()
-    with pytest.raises(RunError, match=r"worker process was killed .* --resume"):
-        certify_run(job(tmp_path, "killer", data=data, workers=1, chunk=100), tmp_path / "run")
-    flag.unlink()
-    with Store(tmp_path / "run") as store:
-        assert 0 < len(store.done()) < 8
-    with certify_run(job(tmp_path, "killer", data=data), tmp_path / "run", resume=True) as store:
-        resumed = {row.idx: row.certificate for row in store.rows()}
-    assert resumed == counted_by_hand(Plan(n=400), data)
 
 
 def test_what_is_not_wanted_any_more_is_not_done() -> None:
@@ -205,7 +186,7 @@ def test_inputs_that_cannot_be_read_are_failures(tmp_path: Path) -> None:
             lambda _: certification(Plan(n=400), Radii(LAW, NORMS, 6)),
         )
     }
-    assert found[1] == Failed("unreadable: the disk is gone")
+    assert found[1] == Failed("environment: unreadable: the disk is gone")
     right = counted_by_hand(Plan(n=400), whole)
     assert (found[0], found[2]) == (right[0], right[2])
 

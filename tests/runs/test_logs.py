@@ -44,7 +44,14 @@ def test_other_noises_cannot_be_inverted() -> None:
         check_gaussian(noise.laplace(sigma=1))
 
 
-@pytest.mark.parametrize("line", ["0\t3\tx\t0.5\t1\t1", "0\t3\t3\tabc\t1\t1", "0\t3"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("0\t3\tx\t0.5\t1\t1", "0\t3\t3\tabc\t1\t1", "0\t3", "0\t3\t3\tnan\t1\t1"),
+        *("0\t3\t3\tinf\t1\t1", "0\t3\t3\t-0.5\t1\t1", "0\t3\t3\t0.5", "0\t3\t3\t0.5\tyes\t1"),
+        *("0\t3\t3\t0.5\t1\t1\t9", "0\t3\t3\tsNaN\t1\t1", "0\t3\t3\t1e999999\t1\t1"),
+    ],
+)
 def test_damaged_lines_are_named(tmp_path: Path, line: str) -> None:
     with pytest.raises(RunError, match="line 2"):
         read_log(write(tmp_path, line))

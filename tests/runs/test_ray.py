@@ -18,9 +18,10 @@ from unicr import noise
 from unicr.classifier import load_classifier
 from unicr.data import Dataset, load_dataset
 from unicr.errors import ModelError, RunError
-from unicr.runs import Job, Row, Store, certify_run, execute
+from unicr.runs import Job, Row, Run, certify_run, execute
 from unicr.runs._ray import LARGE, OnRay, _room
 from unicr.smoothing import Plan, norms_of
+from unicr.smoothing.rules import Target
 
 ray = pytest.importorskip("ray")
 
@@ -122,7 +123,7 @@ def test_the_cluster_changes_nothing(cluster: Any, tmp_path: Path) -> None:
     for number, (data, plan) in enumerate(
         [
             (inputs(10, planted={4: 1000}), Plan(n=1000)),
-            (inputs(10), Plan(n=3000, mode="target", target=0.3)),
+            (inputs(10), Plan(n=3000, rule=Target(0.3))),
             (inputs(4, large), Plan(n=300)),
         ]
     ):
@@ -139,7 +140,7 @@ def test_a_task_that_kills_its_workers_fails_alone(cluster: Any, tmp_path: Path)
     data = inputs(12, planted={5: 2000})
     here = results(job(tmp_path, "moody", data), tmp_path / "here")
     there = results(job(tmp_path, "moody", data, ray="auto", chunk=100), tmp_path / "there")
-    assert there.pop(5) == (data[5][1], None, "3 workers died of this task")
+    assert there.pop(5) == (data[5][1], None, "environment: 3 workers died of this task")
     here.pop(5)
     assert there == here
 
@@ -207,7 +208,7 @@ def test_a_killed_node_costs_only_its_chunks(cluster: Any, tmp_path: Path) -> No
         waited_for(lambda: all(marked("loaded", node) for node in cluster.list_all_nodes()))
         at_work = [node for node in others if marked("worked", node)]
         if at_work and not killed:
-            with Store(tmp_path / "there") as store:
+            with Run(tmp_path / "there") as store:
                 assert len(store.done()) < 40
             cluster.remove_node(at_work[0], allow_graceful=False)
             killed.append(at_work[0])
@@ -236,7 +237,7 @@ def test_from_the_command_line(tmp_path: Path) -> None:
         )
         assert done.returncode == 0, done.stderr
         assert "Warning" not in done.stderr
-        with Store(tmp_path / out) as store:
+        with Run(tmp_path / out) as store:
             return {row.idx: row.certificate for row in store.rows()}
 
     assert run("there", "--ray", "local", "--chunk", "300") == run("here")

@@ -20,8 +20,9 @@ from unicr import noise
 from unicr.classifier import load_classifier
 from unicr.data import Dataset, load_dataset
 from unicr.errors import CertifyError, ModelError, RunError
-from unicr.runs import Job, Store, certify_run, export, load_scores, replay, verify
+from unicr.runs import Job, Run, certify_run, export, load_scores, replay, verify
 from unicr.smoothing import Plan, norms_of
+from unicr.smoothing.rules import Target, ThreeTests, Tolerance
 
 LAW = noise.gaussian(sigma=0.5)
 
@@ -60,7 +61,14 @@ def table(folder: Path) -> list[tuple[object, ...]]:
 def as_once(folder: Path, *, sound: bool) -> None:
     """The manifest as it was written before radii were proved by default."""
     with sqlite3.connect(folder / "run.sqlite") as db:
-        db.execute("DELETE FROM manifest WHERE key = 'searched'")
+        later = "('searched', 'noise_data', 'loading', 'reading', 'model_digests', 'data_size', "
+        later += "'versions', 'date', 'scope')"
+        db.execute(f"DELETE FROM manifest WHERE key IN {later}")
+        old = {"n0": 100, "n": 400, "alpha": 0.001, "bound": "single", "mode": "fixed"}
+        old |= {"target": None, "tolerance": None, "look_every": 500, "candidates": 1}
+        db.execute("UPDATE manifest SET value = ? WHERE key = 'plan'", (json.dumps(old),))
+        db.execute("DROP TABLE sealed")
+        db.execute("ALTER TABLE results DROP COLUMN more")
         db.execute("INSERT INTO manifest VALUES ('sound', ?)", (json.dumps(sound),))
     db.close()
 
@@ -70,9 +78,9 @@ def test_an_old_run_opens_and_says_what_its_radii_are(tmp_path: Path, sound: boo
     folder = tmp_path / "run"
     certify_run(job(searched=not sound), folder).close()
     as_once(folder, sound=sound)
-    with Store(folder) as store:
-        assert store.manifest()["searched"] is not sound
-        assert list(verify(store)) == [None] * 12
+    with Run(folder) as store:
+        assert store.manifest.searched is not sound
+        assert list(verify(store)) == []
     certify_run(job(searched=not sound), folder, resume=True).close()
     with pytest.raises(RunError, match=r"cannot resume .*searched: "):
         certify_run(job(searched=sound), folder, resume=True)
@@ -83,7 +91,7 @@ def test_an_old_run_opens_and_says_what_its_radii_are(tmp_path: Path, sound: boo
 def test_a_run_stores_what_it_found(tmp_path: Path) -> None:
     with certify_run(job(), tmp_path / "run") as store:
         rows = list(store.rows())
-        manifest = store.manifest()
+        manifest = store.manifest
     assert [row.idx for row in rows] == list(range(12))
     assert {row.status for row in rows} <= {"certified", "abstained"}
     for row in rows:
@@ -94,9 +102,9 @@ def test_a_run_stores_what_it_found(tmp_path: Path) -> None:
         assert c.radius("inf") == pytest.approx(c.radius(2) / math.sqrt(6), rel=1e-3)
         if row.predict >= 0:
             assert c.radius(2) <= 0.5 * stats.norm.ppf(max(c.counts) / 400 - 1e-12) + 1e-9
-    assert manifest["noise"] == "gaussian(sigma=0.5)"
-    assert manifest["norms"] == ["2", "inf"]
-    assert manifest["plan"]["alpha"] == 0.001
+    assert manifest.noise == "gaussian(sigma=0.5)"
+    assert manifest.norms == ("2", "inf")
+    assert manifest.plan.alpha == 0.001
     assert len({row.input_hash for row in rows}) == 12
 
 
@@ -236,16 +244,16 @@ def test_a_full_disk_is_recorded_as_a_failure(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """SQLite refuses one write as it does on a full disk; the input is kept as failed."""
-    original = Store.add
+    original = Run.add
     refused: list[int] = []
 
-    def add(self: Store, row) -> None:  # type: ignore[no-untyped-def]
+    def add(self: Run, row) -> None:  # type: ignore[no-untyped-def]
         if row.idx == 2 and not refused:
             refused.append(row.idx)
             raise RunError("cannot write run.sqlite: database or disk is full")
         original(self, row)
 
-    monkeypatch.setattr(Store, "add", add)
+    monkeypatch.setattr(Run, "add", add)
     with certify_run(job(), tmp_path / "run") as store:
         rows = list(store.rows())
     assert [row.idx for row in rows if row.status == "failed"] == [2]
@@ -256,7 +264,7 @@ def test_a_full_disk_is_recorded_as_a_failure(
 def test_a_real_size_limit_is_a_clear_error_and_loses_nothing(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     certify_run(job(limit=3), folder).close()
-    store = Store(folder, create=True)
+    store = Run(folder, create=True)
     pages = store._db.execute("PRAGMA page_count").fetchone()[0]
     store._db.execute(f"PRAGMA max_page_count={pages}")
     row = next(iter(store.rows()))
@@ -291,10 +299,10 @@ def test_bad_settings(changes: dict[str, int]) -> None:
 
 def test_folders_that_are_no_runs(tmp_path: Path) -> None:
     with pytest.raises(RunError, match="not a run"):
-        Store(tmp_path)
+        Run(tmp_path)
     (tmp_path / "run.sqlite").write_bytes(b"this is not a database, however long it may be")
     with pytest.raises(RunError, match="cannot"):
-        Store(tmp_path).manifest()
+        Run(tmp_path)
 
 
 # verification ------------------------------------------------------------------------------------
@@ -304,15 +312,15 @@ def test_folders_that_are_no_runs(tmp_path: Path) -> None:
     "plan",
     [
         Plan(n=400),
-        Plan(n=400, bound="both"),
-        Plan(n=400, mode="tolerance", tolerance=0.05),
-        Plan(n=400, mode="target", target=0.2),
+        Plan(n=400, rule=ThreeTests()),
+        Plan(n=400, rule=Tolerance(0.05)),
+        Plan(n=400, rule=Target(0.2)),
     ],
-    ids=lambda plan: f"{plan.mode}-{plan.bound}",
+    ids=lambda plan: plan.rule.text,
 )
 def test_honest_runs_verify(tmp_path: Path, plan: Plan) -> None:
     with certify_run(job(plan=plan), tmp_path / "run") as store:
-        assert list(verify(store)) == [None] * 12
+        assert list(verify(store)) == []
 
 
 @pytest.mark.parametrize(
@@ -343,10 +351,10 @@ def test_tampering_is_found(tmp_path: Path, change: str, words: str) -> None:
     with sqlite3.connect(tmp_path / "run" / "run.sqlite") as db:
         assert db.execute(change).rowcount == 1
     db.close()
-    with Store(tmp_path / "run") as store:
-        problems = [p for p in verify(store) if p is not None]
-    assert [p.idx for p in problems] == [3]
-    assert words in problems[0].text
+    with Run(tmp_path / "run") as store:
+        problems = list(verify(store))
+    assert [p.idx for p in problems] == [None, 3]
+    assert words in problems[1].text
 
 
 def test_replay_reproduces_votes_and_notices_other_models(tmp_path: Path) -> None:

@@ -7,14 +7,19 @@ import pytest
 from scipy import stats
 
 from unicr.errors import CertifyError
+from unicr.noise import gaussian
 from unicr.smoothing import (
+    Plan,
+    Radii,
+    Rule,
+    Votes,
     anytime_lower_bound,
-    binary_bounds,
     log_wealth,
     lower_bound,
-    three_bounds,
+    norms_of,
     upper_bound,
 )
+from unicr.smoothing.rules import Fixed, ThreeTests, Union
 
 
 @pytest.mark.parametrize("n", [1, 10, 1000, 100_000])
@@ -49,10 +54,18 @@ def test_bad_counts_are_refused() -> None:
             upper_bound(*bad)
 
 
-def test_binary_bounds() -> None:
-    p_a, p_b = binary_bounds([5, 95], 1, 0.01)
+RADII = Radii(gaussian(sigma=1), norms_of(2), 2)
+
+
+def concluded(rule: Rule, votes: Votes, alpha: float) -> tuple[float, float]:
+    return rule.conclude(votes, Plan(n=votes.n, alpha=alpha, rule=rule), RADII)
+
+
+def test_one_bound_leaves_the_rest_to_the_others() -> None:
+    p_a, p_b = concluded(Fixed(), Votes(95, 5, 100), 0.01)
     assert p_a == lower_bound(95, 100, 0.01)
     assert p_b == 1 - p_a
+    assert concluded(Union(10), Votes(95, 5, 100), 0.01)[0] == lower_bound(95, 100, 0.001)
 
 
 def test_three_bounds_hold_together_by_simulation() -> None:
@@ -62,21 +75,20 @@ def test_three_bounds_hold_together_by_simulation() -> None:
     alpha, repeats = 0.05, 20_000
     wrong = 0
     for counts in rng.multinomial(150, p, size=repeats):
-        p_a, p_b = three_bounds(counts.tolist(), 0, 1, alpha)
+        p_a, p_b = concluded(ThreeTests(), Votes(int(counts[0]), int(counts[1]), 150), alpha)
         wrong += p_a > p[0] or p_b < p[1:].max()
     assert wrong <= stats.binom.isf(1e-6, repeats, alpha)
 
 
 def test_three_bounds_cover_a_class_that_was_not_the_runner_up() -> None:
-    _, p_b = three_bounds([60, 1, 39], 0, 1, 0.01)
+    _, p_b = concluded(ThreeTests(), Votes(60, 1, 100), 0.01)
     assert p_b > 0.39
 
 
-def test_three_bounds_are_clipped_and_need_two_classes() -> None:
-    p_a, p_b = three_bounds([99, 1], 0, 1, 0.01)
+def test_three_bounds_are_clipped_and_one_class_needs_one_only() -> None:
+    p_a, p_b = concluded(ThreeTests(), Votes(99, 1, 100), 0.01)
     assert p_b <= 1 - p_a
-    with pytest.raises(CertifyError, match="runner-up"):
-        three_bounds([5, 5], 0, 0, 0.1)
+    assert concluded(ThreeTests(), Votes(100, None, 100), 0.01)[0] == lower_bound(100, 100, 0.01)
 
 
 @pytest.mark.parametrize("p", [0.6, 0.95])

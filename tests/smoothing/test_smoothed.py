@@ -18,10 +18,11 @@ from unicr.smoothing import (
     Plan,
     Radii,
     SmoothedClassifier,
+    Votes,
     lower_bound,
     norms_of,
 )
-from unicr.smoothing._plan import decided
+from unicr.smoothing.rules import Target, ThreeTests, Tolerance
 
 
 def half_space(direction: torch.Tensor, threshold: float = 0.0):  # type: ignore[no-untyped-def]
@@ -65,8 +66,8 @@ def test_rate_of_false_certificates(
     alpha, repeats = 0.05, 2000
     plan = {
         "fixed": Plan(n0=10, n=150, alpha=alpha),
-        "tolerance": Plan(n0=10, n=150, alpha=alpha, mode="tolerance", tolerance=0.2 * truth),
-        "target": Plan(n0=10, n=150, alpha=alpha, mode="target", target=1.001 * truth),
+        "tolerance": Plan(n0=10, n=150, alpha=alpha, rule=Tolerance(0.2 * truth)),
+        "target": Plan(n0=10, n=150, alpha=alpha, rule=Target(1.001 * truth)),
     }[mode]
     radii = Radii(law, norms_of(norm), 4)
     wrong = 0
@@ -86,7 +87,7 @@ def test_rate_of_false_certificates_with_both_bounds() -> None:
     law = noise.gaussian(sigma=1)
     x = torch.tensor([1.2, 0.0])
     smoothed = SmoothedClassifier(classify, law, num_classes=3)
-    plan = Plan(n0=20, n=200, alpha=0.05, bound="both")
+    plan = Plan(n0=20, n=200, alpha=0.05, rule=ThreeTests())
     radii = Radii(law, norms_of(2), 2)
     wrong = 0
     for i in range(2000):
@@ -206,23 +207,17 @@ def test_target_radius_stops_early_with_the_same_decision() -> None:
     rng = np.random.default_rng(3)
     target, n = 0.5, 100_000
     p = np.concatenate([rng.beta(6, 0.6, 80), rng.beta(1.2, 1.2, 20)])
-    plan = Plan(n=n, mode="target", target=target)
+    plan = Plan(n=n, rule=Target(target))
     radii = Radii(law, norms_of(2), 3072)
     needed = radii.needed(target)
     assert needed == pytest.approx(stats.norm.cdf(1.0), abs=1e-6)
     used, agree = 0, 0
     for one in p:
-        k = taken = 0
-        look = 100
-        while True:
-            step = min(look, n - taken)
-            k += int(rng.binomial(step, one))
-            taken += step
-            if decided(plan, k, taken, radii.first, needed):
-                break
-            look = min(500, taken)
-        used += taken
-        certified = radii.bounds(plan, [taken - k, k], 1, 0)[0] == needed
+        votes = Votes(0, None, 0)
+        while step := plan.rule.next(votes, plan, radii):
+            votes = Votes(votes.top + int(rng.binomial(step, one)), None, votes.n + step)
+        used += votes.n
+        certified = plan.rule.conclude(votes, plan, radii)[0] == needed
         fixed = lower_bound(int(rng.binomial(n, one)), n, 0.001) >= needed
         agree += certified == fixed
     assert used <= n * len(p) / 10
@@ -232,10 +227,10 @@ def test_target_radius_stops_early_with_the_same_decision() -> None:
 def test_tolerance_stops_early_and_says_so() -> None:
     law = noise.gaussian(sigma=1)
     smoothed = SmoothedClassifier(half_space(ONE_HOT), law, num_classes=2)
-    plan = Plan(n=20_000, mode="tolerance", tolerance=10.0)
+    plan = Plan(n=20_000, rule=Tolerance(10.0))
     result = smoothed.certify(ONE_HOT, 2, plan=plan)
     assert result.n < 1000
-    exact = smoothed.certify(ONE_HOT, 2, plan=Plan(n=20_000, mode="tolerance", tolerance=0.0))
+    exact = smoothed.certify(ONE_HOT, 2, plan=Plan(n=20_000, rule=Tolerance(0.0)))
     assert exact.n == 20_000
 
 
@@ -290,9 +285,9 @@ def test_names_at_the_top_of_the_package() -> None:
     certificate = SmoothedClassifier(
         half_space(ONE_HOT), noise.gaussian(sigma=1), num_classes=2
     ).certify(ONE_HOT, [1, 2], n=1000)
-    with pytest.raises(KeyError, match="which norm"):
+    with pytest.raises(CertifyError, match="which norm"):
         certificate.radius()
-    with pytest.raises(KeyError, match="no radius"):
+    with pytest.raises(CertifyError, match="no radius"):
         certificate.radius("inf")
 
 

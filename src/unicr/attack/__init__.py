@@ -21,7 +21,7 @@ from unicr.attack._defence import (
     tasks_of,
 )
 from unicr.attack._smoothed import SmoothedModel
-from unicr.attack._store import AttackStore, Outcome
+from unicr.attack._store import AttackStore, Outcome, check_outcomes
 from unicr.attack._study import Aim, Settings, Study, Task
 from unicr.attack._verdict import agrees, interval, verdict
 
@@ -68,6 +68,7 @@ __all__ = [
     "agrees",
     "aims_of",
     "attack_run",
+    "check_outcomes",
     "defences",
     "found",
     "interval",

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from unicr.classifier import Classifier
 from unicr.data import Dataset
 from unicr.errors import RunError
 from unicr.norms import parse_norm
-from unicr.runs import Row, Store, execute
+from unicr.runs import NOTHING, Manifest, Own, Row, Run, execute
 from unicr.smoothing import Certificate
 
 FACTORS = (1.0, 1.5, 3.0)
@@ -58,6 +59,7 @@ def attack_run(
     ray: str | None = None,
     gpus: float = 0,
     on_task: Callable[[Task], None] | None = None,
+    own: Own = NOTHING,
 ) -> tuple[list[Outcome], Left]:
     """Attack the certified inputs of the run in `folder`; outcomes are stored beside it.
 
@@ -66,20 +68,18 @@ def attack_run(
     of what was asked for, and how many inputs were left out.
     """
     settings = settings or Settings()
-    with Store(folder) as store:
-        manifest, rows = store.manifest(), list(store.rows())
-    if not manifest:
-        raise RunError(f"{folder} has no manifest: it was never started")
-    if classifier.digest != manifest["model_hash"]:
+    with Run(folder) as run:
+        manifest, rows = run.manifest, list(run.rows())
+    if classifier.digest != manifest.model_hash:
         raise RunError("the model is another one than the run was made with (its hash differs)")
     if limit is not None and limit < 1:
         raise AttackError(f"max={limit}: at least one input")
-    texts, classes = _chosen(manifest["norms"], norms), _num_classes(classifier, rows)
-    probe = SmoothedModel(classifier, [], [], tuple(manifest["shape"]), num_classes=classes)
+    texts, classes = _chosen(manifest.norms, norms), _num_classes(classifier, rows)
+    probe = SmoothedModel(classifier, [], [], manifest.shape, num_classes=classes)
     for attack in attacks:
-        attack.check(probe, tuple(manifest["shape"]))
+        attack.check(probe, manifest.shape)
     aims, left = aims_of(
-        rows, data, manifest["noise"], texts, searched=settings.searched, limit=limit
+        rows, data, manifest, texts, searched=settings.searched, limit=limit, own=own
     )
     goals = [(text, _factor(factor)) for text in texts for factor in dict.fromkeys(factors)]
     study = Study(
@@ -87,7 +87,7 @@ def attack_run(
         arguments=model_arguments,
         settings=settings,
         num_classes=classes,
-        run_seed=manifest["seed"],
+        run_seed=manifest.seed,
         starts=starts_of(aims),
         batch=batch,
     )
@@ -99,6 +99,7 @@ def attack_run(
             kept.add(outcomes)
             if on_task is not None:
                 on_task(task)
+        kept.set_seal()
         wanted = {
             (attack.name, *goal, aim.idx) for attack in attacks for goal in goals for aim in aims
         }
@@ -132,16 +133,15 @@ def _num_classes(classifier: Classifier, rows: Sequence[Row]) -> int:
 def aims_of(
     rows: Sequence[Row],
     data: Dataset,
-    noise: str,
+    manifest: Manifest,
     norms: Sequence[str],
     *,
     searched: bool = False,
     limit: int | None = None,
+    own: Own = NOTHING,
 ) -> tuple[list[Aim], Left]:
-    """The certified inputs of a run with a finite radius above 0 in every norm, at most `limit`.
-
-    `noise` is that of the run, for inputs that have none of their own.
-    """
+    """The certified inputs of a run with a finite radius above 0 in every norm, at most `limit`."""
+    noise = cache(lambda text: own.noise(manifest, text))
     aims: list[Aim] = []
     abstained = failed = without = 0
     for row in rows:
@@ -156,9 +156,9 @@ def aims_of(
         if not all(0 < radius < math.inf for radius in radii.values()):
             without += 1
             continue
-        if data.digest_of(row.idx) != row.input_hash:
+        if row.idx >= len(data) or data.digest_of(row.idx) != row.input_hash:
             raise RunError(f"input {row.idx} is another one than was certified (its hash differs)")
-        aims.append(Aim(row.idx, data[row.idx][0], c.predict, c.noise or noise, radii))
+        aims.append(Aim(row.idx, data[row.idx][0], c.predict, noise(c.noise), radii))
     return aims, Left(abstained, failed, without)
 
 

@@ -6,15 +6,16 @@ Every attack is stored with its settings; outcomes made with other settings are 
 from __future__ import annotations
 
 import json
-import sqlite3
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from unicr.attack._verdict import Verdict, agrees
+from unicr.attack._verdict import Verdict, agrees, verdict
 from unicr.errors import RunError
-from unicr.runs import changes
+from unicr.runs import Database, Row, changes
+from unicr.smoothing import NormRadius
 
 FILE = "attacks.sqlite"
 
@@ -31,7 +32,7 @@ CREATE TABLE IF NOT EXISTS outcomes (
     counts TEXT NOT NULL,
     verdict TEXT NOT NULL,
     PRIMARY KEY (attack, norm, factor, idx)
-) WITHOUT ROWID;
+) WITHOUT ROWID
 """
 
 
@@ -55,71 +56,95 @@ class Outcome:
         return agrees(self.counts, self.certified)
 
 
-class AttackStore:
+class AttackStore(Database):
     """The attacks on one run; one writer at a time."""
 
-    def __init__(self, folder: Path) -> None:
-        self.path = folder / FILE
-        try:
-            self._db = sqlite3.connect(self.path, timeout=30, isolation_level=None)
-            self._db.execute("PRAGMA journal_mode=WAL")
-            self._db.executescript(_SCHEMA)
-        except sqlite3.DatabaseError as error:
-            raise RunError(f"cannot open {self.path}: {error}") from None
+    schema = _SCHEMA
+    tables = frozenset({"settings", "outcomes"})
 
-    def close(self) -> None:
-        """Close the file."""
-        self._db.close()
-
-    def __enter__(self) -> AttackStore:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    def __init__(self, folder: Path, *, create: bool = True) -> None:
+        super().__init__(folder / FILE, create=create)
 
     def begin(self, attack: str, settings: dict[str, Any], *, again: bool = False) -> None:
         """Take up an attack: with the settings it was begun with, or from nothing (`again`)."""
-        if again:
-            self._db.execute("DELETE FROM outcomes WHERE attack = ?", (attack,))
-            self._db.execute("DELETE FROM settings WHERE attack = ?", (attack,))
-        found = self._db.execute("SELECT value FROM settings WHERE attack = ?", (attack,))
-        row = found.fetchone()
-        if row is None:
-            self._db.execute("INSERT INTO settings VALUES (?, ?)", (attack, json.dumps(settings)))
-            return
-        old, new = json.loads(row[0]), json.loads(json.dumps(settings))
-        if differing := changes(old, new):
-            raise RunError(
-                f"{self.path} has {attack} with other settings ({differing}): "
-                "use --again to throw those outcomes away"
-            )
+        with self.writing():
+            if again:
+                self._db.execute("DELETE FROM outcomes WHERE attack = ?", (attack,))
+                self._db.execute("DELETE FROM settings WHERE attack = ?", (attack,))
+            old = self.settings("settings").get(attack, {})
+            new = json.loads(json.dumps(settings))
+            if not old:
+                self.put("settings", [(attack, json.dumps(settings))])
+            elif differing := changes(old, new):
+                raise RunError(
+                    f"{self.path} has {attack} with other settings ({differing}): "
+                    "use --again to throw those outcomes away"
+                )
 
     def add(self, outcomes: Iterable[Outcome]) -> None:
         """Write the outcomes of one task, all or none."""
-        rows = []
-        for one in outcomes:
-            rows.append(tuple({**asdict(one), "counts": json.dumps(one.counts)}.values()))
-        try:
-            self._db.execute("BEGIN IMMEDIATE")
-            self._db.executemany(f"INSERT OR REPLACE INTO outcomes VALUES ({_MARKS})", rows)
-            self._db.execute("COMMIT")
-        except sqlite3.Error as error:
-            if self._db.in_transaction:
-                self._db.execute("ROLLBACK")
-            raise RunError(f"cannot write {self.path}: {error}") from None
+        with self.writing():
+            for one in outcomes:
+                values = {**asdict(one), "counts": json.dumps(one.counts)}
+                self.put("outcomes", [tuple(values.values())])
 
     def outcomes(self) -> list[Outcome]:
         """Everything stored, by attack, norm, factor and input."""
-        try:
-            rows = self._db.execute("SELECT * FROM outcomes ORDER BY attack, norm, factor, idx")
+        rows = self.read("SELECT * FROM outcomes ORDER BY attack, norm, factor, idx")
+        with self._named("read"):
             return [_outcome(row) for row in rows]
-        except (sqlite3.Error, ValueError, TypeError) as error:
-            raise RunError(f"cannot read {self.path}: {error}") from None
 
 
 def _outcome(row: Sequence[Any]) -> Outcome:
     values = dict(zip([one.name for one in fields(Outcome)], row, strict=True))
-    return Outcome(**{**values, "counts": tuple(json.loads(values["counts"]))})
+    counts = json.loads(values["counts"])
+    if not all(type(n) is int and n >= 0 for n in counts):
+        raise ValueError(f"{values['counts']!r} are no counts")
+    return Outcome(**{**values, "counts": tuple(counts)})
 
 
-_MARKS = ", ".join("?" * len(fields(Outcome)))
+def _attacked(radius: NormRadius, settings: dict[str, Any]) -> float:
+    """The radius that an attack with these settings goes for."""
+    if settings.get("sound") is False:  # of an older version: what the run claims
+        return radius.radius
+    return radius.searched if settings.get("searched") else radius.proved
+
+
+def _gaps(outcomes: Sequence[Outcome], rows: Mapping[int, Row]) -> Iterator[str]:
+    """Certified inputs that an attack left out on its way: it takes them in order."""
+    certified = [
+        row.idx
+        for row in rows.values()
+        if row.predict >= 0
+        and row.certificate is not None
+        and all(r.proved > 0 and r.searched < math.inf for r in row.certificate.radii)
+    ]
+    groups: dict[tuple[str, str, float], set[int]] = {}
+    for one in outcomes:
+        groups.setdefault((one.attack, one.norm, one.factor), set()).add(one.idx)
+    for (attack, norm, factor), there in groups.items():
+        missing = [idx for idx in certified if idx < max(there) and idx not in there]
+        if missing:
+            yield f"{attack} at {factor!r} R in l{norm}: {len(missing)} inputs have no outcome"
+
+
+def check_outcomes(store: AttackStore, rows: Mapping[int, Row]) -> Iterator[str]:
+    """What does not hold among stored outcomes: each is judged again from its votes and the run."""
+    settings, outcomes = store.settings("settings"), store.outcomes()
+    yield from _gaps(outcomes, rows)
+    for one in outcomes:
+        where = f"{one.attack} at {one.factor!r} R in l{one.norm} on input {one.idx}"
+        row, level = rows.get(one.idx), settings.get(one.attack, {}).get("level")
+        if row is None or row.certificate is None or one.certified != row.predict or level is None:
+            yield f"{where}: the run has no such certificate, or the attack no settings"
+            continue
+        radii = [r for r in row.certificate.radii if r.norm == one.norm]
+        right = _attacked(radii[0], settings[one.attack]) * one.factor if radii else -1.0
+        if not math.isclose(one.bound, right, rel_tol=1e-9):
+            yield f"{where}: within {one.bound!r} stored, {right!r} from the run"
+        elif not 0 <= one.length <= one.bound * (1 + 1e-6):
+            yield f"{where}: moved by {one.length!r}, allowed are {one.bound!r}"
+        elif sum(one.counts) != settings[one.attack].get("votes"):
+            yield f"{where}: {sum(one.counts)} votes"
+        elif one.verdict != verdict(one.counts, one.certified, level):
+            yield f"{where}: {one.verdict!r} stored, the votes say otherwise"

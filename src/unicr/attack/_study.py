@@ -16,7 +16,7 @@ from unicr.attack._smoothed import SmoothedModel
 from unicr.attack._store import Outcome
 from unicr.attack._verdict import verdict
 from unicr.classifier import Classifier, load_classifier
-from unicr.noise import Noise, parse
+from unicr.noise import Noise
 from unicr.norms import parse_norm
 from unicr.smoothing import SmoothedClassifier
 
@@ -56,7 +56,7 @@ class Aim:
     idx: int
     x: torch.Tensor
     certified: int
-    noise: str
+    noise: Noise
     radii: dict[str, float]
 
 
@@ -98,11 +98,11 @@ class _Worker:
         self._study, self._classifier = study, classifier
         self._judge = cache(self._make_judge)
 
-    def _make_judge(self, noise: str) -> SmoothedClassifier:
+    def _make_judge(self, noise: Noise) -> SmoothedClassifier:
         """g with samples that neither the certificate nor the attack has seen."""
         return SmoothedClassifier(
             self._classifier,
-            parse(noise),
+            noise,
             num_classes=self._study.num_classes,
             batch=self._study.batch,
             seed=self._seed("judge"),
@@ -124,7 +124,7 @@ class _Worker:
 
     def _targets(self, aims: Sequence[Aim]) -> Targets:
         study, device = self._study, self._classifier.device
-        noises: list[Noise] = [parse(aim.noise) for aim in aims]
+        noises = [aim.noise for aim in aims]
         x = torch.stack([aim.x for aim in aims]).to(device, torch.float32)
         model = SmoothedModel(
             self._classifier,

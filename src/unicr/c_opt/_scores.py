@@ -10,7 +10,7 @@ from typing import Any
 from unicr.c_opt._points import Point, Shape
 from unicr.errors import RunError
 from unicr.metrics import Scores, robustness_score
-from unicr.runs import Store, scores_of
+from unicr.runs import Run, scores_of
 from unicr.train.internal import read_record
 
 
@@ -33,8 +33,8 @@ def is_done(folder: Path, inputs: int) -> bool:
         return True
     if not record["done"] or not (folder / "run" / "run.sqlite").is_file():
         return False
-    with Store(folder / "run") as store:
-        return len(store.done()) == inputs
+    with Run(folder / "run") as run:
+        return len(run.done()) == inputs
 
 
 def result_of(point: Point, folder: Path) -> Trained:
@@ -54,8 +54,8 @@ def score(results: Iterable[Trained], norm: str) -> float | None:
 
 
 def _scores(result: Trained, norm: str) -> Scores:
-    with Store(result.folder / "run") as store:
-        return scores_of(list(store.rows()), norm, result.point.name, None)
+    with Run(result.folder / "run") as run:
+        return scores_of(list(run.rows()), norm, result.point.name, None)
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ from unicr.cli import (
     recertify,
     report,
     score,
+    seal,
     tightness,
     train,
     verify,
@@ -41,6 +42,7 @@ app = App(
 app.command(certify.certify)
 app.command(verify.verify)
 app.command(attack.attack)
+app.command(seal.seal)
 app.command(score.score)
 app.command(report.report)
 app.command(train.train)

@@ -13,6 +13,7 @@ from cyclopts import Parameter, Token
 if TYPE_CHECKING:
     from unicr.classifier import Classifier
     from unicr.data import Dataset
+    from unicr.runs import Own
 
 MOST = 1 << 53
 
@@ -101,13 +102,15 @@ class DataOptions:
     split: Literal["test", "train"] = "test"
     label_column: str | None = None
 
+    def arguments(self) -> dict[str, Any]:
+        """What `load_dataset` takes beside the text."""
+        return {"labels": self.labels, "split": self.split, "label_column": self.label_column}
+
     def load(self, spec: str, classifier: Classifier) -> Dataset:
         """The dataset; its labels follow the classifier's names for them."""
         from unicr.data import load_dataset
 
-        dataset = load_dataset(
-            spec, labels=self.labels, split=self.split, label_column=self.label_column
-        )
+        dataset = load_dataset(spec, **self.arguments())
         if classifier.classes is not None:
             dataset = dataset.aligned(classifier.classes)
         return dataset
@@ -140,4 +143,57 @@ class PlaceOptions:
         return "auto" if self.ray is True else self.ray or None
 
 
-MODEL, DATA, PLACE = ModelOptions(), DataOptions(), PlaceOptions()
+@Parameter(name="*")
+@dataclass(frozen=True)
+class RunOptions:
+    """How the model and the data of a run are opened again. What is left out is as in the run.
+
+    Parameters
+    ----------
+    model
+        Your own copy of the model, compared with the run by its hash.
+    weights
+        Weights of the model.
+    device
+        Where the model runs: cpu, cuda, …
+    mean
+        See std.
+    std
+        The model expects (x - mean)/std, per channel.
+    labels
+        Labels, where they are not with the inputs.
+    split
+        Which part of the data, where it has both.
+    label_column
+        The label column of a table.
+    trust
+        A file that may run code: the file.py of a noise or a model that the run names, a pickle.
+        Nothing that comes with a run is executed otherwise. May be given several times.
+    """
+
+    model: str | None = None
+    weights: Path | None = None
+    device: str | None = None
+    mean: Numbers = None
+    std: Numbers = None
+    labels: Path | None = None
+    split: Literal["test", "train"] | None = None
+    label_column: str | None = None
+    trust: Annotated[list[Path] | None, Parameter(negative="")] = None
+
+    def own(self, data: str | None = None) -> Own:
+        """The options as `unicr.runs` takes them."""
+        from unicr.runs import Own
+
+        loading = ("weights", "device", "mean", "std")
+        reading = ("labels", "split", "label_column")
+        return Own(
+            model=self.model,
+            data=data,
+            loading={name: getattr(self, name) for name in loading},
+            reading={name: getattr(self, name) for name in reading},
+            trust=tuple(self.trust or ()),
+        )
+
+
+MODEL, DATA, PLACE, RUN = ModelOptions(), DataOptions(), PlaceOptions(), RunOptions()

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from unicr.cli._options import MODEL, PLACE, ModelOptions, PlaceOptions
+from unicr.cli._options import PLACE, RUN, PlaceOptions, RunOptions
 
 MISSED = 1
 
@@ -31,10 +31,8 @@ def attack(
     place: PlaceOptions = PLACE,
     batch: int = 1024,
     format_: Annotated[Literal["markdown", "csv", "json"], Parameter(name="--format")] = "markdown",
-    model: str | None = None,
     data: str | None = None,
-    split: Literal["test", "train"] = "test",
-    loading: ModelOptions = MODEL,
+    options: RunOptions = RUN,
 ) -> int:
     """Attack every certified input of a run. Exit code 1 if a class changed within its radius.
 
@@ -73,27 +71,22 @@ def attack(
         Noisy inputs per forward pass.
     format_
         markdown, csv or json.
-    model
-        The model, where the one written in the run is not to be found.
     data
-        The data, likewise.
-    split
-        Which part of the data, where it has both.
+        Your own copy of the run's data.
     """
     from unicr.attack import FACTORS, Settings, attack_run, defences, make
-    from unicr.data import load_dataset
     from unicr.report.attack import Progress, defence_table, left_out
-    from unicr.runs import Store
+    from unicr.runs import Run
 
     settings = Settings(
         samples=samples, votes=n, level=level, seed=seed, clip=clip, searched=searched
     )
     attacks = [make(name, effort) for name in dict.fromkeys(attack)]
-    with Store(run) as store:
-        manifest = store.manifest()
-    spec = model or manifest.get("model", "")
-    classifier = loading.load(spec)
-    dataset = load_dataset(data or manifest.get("data", ""), split=split)
+    own = options.own(data)
+    with Run(run) as opened:
+        manifest = opened.manifest
+    classifier = own.open_model(manifest)
+    dataset = own.open_data(manifest, classifier)
     with Progress() as progress:
         outcomes, left = attack_run(
             run,
@@ -106,7 +99,8 @@ def attack(
             limit=max_,
             again=again,
             batch=batch,
-            model_arguments=loading.arguments(spec),
+            model_arguments=own.model_arguments(manifest),
+            own=own,
             workers=place.workers,
             ray=place.address,
             gpus=place.gpus,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -12,9 +11,11 @@ from cyclopts import Parameter
 from unicr.cli._options import DATA, MODEL, PLACE, DataOptions, ModelOptions, PlaceOptions
 
 if TYPE_CHECKING:
-    from unicr.runs import Job, Row
+    from unicr.runs import Job
+    from unicr.smoothing import Rule
 
 FAILED = 3
+ADAPTIVE = 0.01
 
 
 def certify(
@@ -34,6 +35,7 @@ def certify(
     target_radius: float | None = None,
     tol: float | None = None,
     adaptive: Annotated[bool, Parameter(negative="")] = False,
+    rule: str | None = None,
     searched: Annotated[bool, Parameter(negative="")] = False,
     batch: int = 1000,
     chunk: int = 10_000,
@@ -41,6 +43,7 @@ def certify(
     max_: Annotated[int | None, Parameter(name="--max")] = None,
     seed: int = 0,
     resume: Annotated[bool, Parameter(negative="")] = False,
+    retry_failed: Annotated[bool, Parameter(negative="")] = False,
 ) -> int:
     """Certify every input of a dataset. Exit code 3 if some inputs failed.
 
@@ -70,6 +73,9 @@ def certify(
         Stop when the samples left could raise the radius (in the first norm) by at most this.
     adaptive
         Stop early with --tol at 1 % of the largest radius that n can give.
+    rule
+        The sampling rule by its name, in place of the four options above: fixed, three,
+        'target(radius=0.5)', 'tolerance(share=0.01)', or one of your own.
     searched
         Store the searched radius, the paper's approximate one, instead of the proved one.
     batch
@@ -83,36 +89,25 @@ def certify(
     seed
         Seed of the noise.
     resume
-        Go on with a run that was interrupted.
+        Go on with a run that was interrupted, or with a larger --max. What failed by the
+        environment (a full disk, a killed worker, no memory) is done again.
+    retry_failed
+        Like --resume, and do again every input that failed.
     """
-    from unicr.errors import CertifyError
     from unicr.noise import parse
     from unicr.runs import Job
-    from unicr.smoothing import Plan, Radii, norms_of
+    from unicr.smoothing import Plan, norms_of
 
-    if (target_radius is not None) + (tol is not None) + adaptive > 1:
-        raise CertifyError("give one of --target-radius, --tol and --adaptive")
+    chosen = rule_of(rule, bound, target_radius, tol, adaptive)
     smoothing, norms = parse(noise), norms_of(norm)
     classifier = loading.load(model)
     dataset = reading.load(data, classifier)
-    if adaptive:
-        radii = Radii(smoothing, norms, math.prod(dataset.shape), searched=searched)
-        tol = 0.01 * radii.largest(Plan(n0=n0, n=n, alpha=alpha))[norms[0].text]
-    plan = Plan(
-        n0=n0,
-        n=n,
-        alpha=alpha,
-        bound=bound,
-        mode="target" if target_radius is not None else "tolerance" if tol is not None else "fixed",
-        target=target_radius,
-        tolerance=tol,
-    )
     job = Job(
         classifier=classifier,
         data=dataset,
         noise=smoothing,
         norms=norms,
-        plan=plan,
+        plan=Plan(n0=n0, n=n, alpha=alpha, rule=chosen),
         seed=seed,
         searched=searched,
         skip=skip,
@@ -123,23 +118,45 @@ def certify(
         gpus=place.gpus,
         chunk=chunk,
         data_spec=data,
+        data_arguments=reading.arguments(),
         model_arguments=loading.arguments(model),
     )
-    return run_and_report(job, out, resume=resume)
+    return run_and_report(job, out, resume=resume, retry_failed=retry_failed)
 
 
-def run_and_report(job: Job, out: Path, *, resume: bool) -> int:
+def rule_of(
+    text: str | None, bound: str, target: float | None, tol: float | None, adaptive: bool
+) -> Rule:
+    """The sampling rule that the options ask for."""
+    from unicr.errors import CertifyError
+    from unicr.smoothing import Rule
+    from unicr.smoothing.rules import Fixed, Target, ThreeTests, Tolerance
+
+    given = [
+        Target(target) if target is not None else None,
+        Tolerance(radius=tol) if tol is not None else None,
+        Tolerance(share=ADAPTIVE) if adaptive else None,
+        ThreeTests() if bound == "both" else None,
+        Rule.parse(text) if text is not None else None,
+    ]
+    chosen = [one for one in given if one is not None]
+    if len(chosen) > 1:
+        raise CertifyError(
+            "give one of --target-radius, --tol, --adaptive, --bound both and --rule"
+        )
+    return chosen[0] if chosen else Fixed()
+
+
+def run_and_report(job: Job, out: Path, *, resume: bool, retry_failed: bool = False) -> int:
     """Announce, run with a progress bar on a terminal, and sum up."""
     from rich.console import Console
 
     from unicr.radius import round_down
     from unicr.report.runs import Progress, summary, warn_about_range
-    from unicr.runs import certify_run, prepare
+    from unicr.runs import certify_run
 
     console = Console(stderr=True)
-    radii = prepare(job)
-    largest = radii.largest(job.plan)
-    reach = ", ".join(f"l{norm} {round_down(r, 4)}" for norm, r in largest.items())
+    reach = ", ".join(f"l{norm} {round_down(r, 4)}" for norm, r in job.largest.items())
     kind = "searched radius" if job.searched else "proved radius"
     sizes = f"n={job.plan.n}, alpha={job.plan.alpha:g}"
     console.print(f"largest {kind} that {sizes} can give: {reach}")
@@ -147,14 +164,16 @@ def run_and_report(job: Job, out: Path, *, resume: bool) -> int:
     if warning:
         console.print(f"warning: {warning}", style="yellow", highlight=False)
     with Progress(len(job.indices), job.norms[0].text, console) as progress:
-        store = certify_run(job, out, resume=resume, on_result=progress.add)
-    with store:
-        rows: list[Row] = list(store.rows())
+        run = certify_run(
+            job, out, resume=resume, retry_failed=retry_failed, on_result=progress.add
+        )
+    with run:
+        rows, seal = list(run.rows()), run.seal()
     Console().print(summary(rows, [norm.text for norm in job.norms], searched=job.searched))
-    if job.plan.mode != "fixed":
+    if job.plan.rule.name in ("target", "tolerance"):
         taken = [row.certificate.n for row in rows if row.certificate is not None]
         mean = sum(taken) / max(len(taken), 1)
         saved = job.plan.n / max(mean, 1)
         print(f"early stopping: {mean:.0f} of {job.plan.n} samples on average, {saved:.1f} x fewer")
-    print(f"run in {out}", file=sys.stderr)
+    print(f"run in {out}, seal {seal}", file=sys.stderr)
     return FAILED if any(row.status == "failed" for row in rows) else 0

@@ -25,10 +25,10 @@ def export(
     norm
         Which norm, for .tsv.
     """
-    from unicr.runs import Store
+    from unicr.runs import Run
     from unicr.runs import export as write
 
-    with Store(run) as store:
-        write(store, output, norm)
-        kind = ", searched radii" if store.manifest()["searched"] else ""
+    with Run(run) as opened:
+        write(opened, output, norm)
+        kind = ", searched radii" if opened.manifest.searched else ""
     print(f"written to {output}{kind}")

@@ -6,21 +6,18 @@ import json
 import sys
 from decimal import ROUND_CEILING, Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from unicr.cli._options import MODEL, ModelOptions
+from unicr.cli._options import RUN, RunOptions
 
 if TYPE_CHECKING:
-    from unicr.classifier import Classifier
     from unicr.data import Dataset
-    from unicr.guard import Guard, Memory, Planted, Policy
-    from unicr.norms import Norm
+    from unicr.guard import Guard, Memory, Planted
 
 FAILED = 3
 DEFAULT = "guard.sqlite"
-NOT_PART = frozenset({"batch", "workers", "device", "unicr", "max", "skip", "model", "data"})
 
 
 def guard(
@@ -31,9 +28,8 @@ def guard(
     data: str | None = None,
     max_: Annotated[int | None, Parameter(name="--max")] = None,
     seed: int | None = None,
-    model: str | None = None,
     run_data: str | None = None,
-    loading: ModelOptions = MODEL,
+    options: RunOptions = RUN,
 ) -> int:
     """Answer queries so that no answer contradicts a certified region given out before.
 
@@ -55,82 +51,32 @@ def guard(
     seed
         Seed of the noise for new points, for a new memory. Random unless given: who knows it can
         choose queries on which the samples mislead.
-    model
-        The model, where the one written in the run is not to be found.
     run_data
-        The data of the run, likewise.
+        Your own copy of the run's data.
     """
-    from unicr.data import load_dataset
-    from unicr.errors import CertifyError, RunError
-    from unicr.guard import Guard, Memory, plant
-    from unicr.runs import Store
+    from unicr.errors import CertifyError
+    from unicr.guard import Guard, Memory, made_for, plant, policy
+    from unicr.norms import parse_norm
+    from unicr.runs import Run
 
     if max_ is not None and max_ < 0:
         raise CertifyError(f"max={max_}: a number of queries, 0 or more")
-    with Store(run) as store:
-        manifest = store.manifest()
-        if not manifest:
-            raise RunError(f"{run} was never started: it has no manifest")
-        chosen = one_norm(manifest["norms"], norm)
-        made_for = {k: v for k, v in manifest.items() if k not in NOT_PART}
+    own = options.own(run_data)
+    with Run(run) as opened:
+        manifest = opened.manifest
+        chosen = parse_norm(manifest.one_norm(norm))
         file = run / DEFAULT if memory is None else memory
-        shape = manifest["shape"]
-        with Memory(file, norm=chosen, shape=shape, made_for=made_for, seed=seed) as regions:
-            seeds = load_dataset(run_data or manifest["data"])
-            report(plant(regions, store.rows(), seeds), regions, searched=manifest["searched"])
+        holds_for = made_for(manifest)
+        with Memory(
+            file, norm=chosen, shape=manifest.shape, made_for=holds_for, seed=seed
+        ) as regions:
+            planted = plant(regions, opened.rows(), own.open_data(manifest))
+            report(planted, regions, searched=manifest.searched)
             if data is None:
                 return 0
-            queries = read_queries(data, shape)
-            classifier = loading.load(model or manifest["model"])
-            if classifier.digest != manifest["model_hash"]:
-                raise RunError("the model is another one than the run's (its hash differs)")
-            certify = policy(manifest, classifier, regions)
-            answering = Guard(certify, regions, alpha=manifest["plan"]["alpha"])
-            return answer_all(answering, queries, max_)
-
-
-def one_norm(norms: list[str], wanted: str | None) -> Norm:
-    """The norm of the regions, which must be one that the run has radii in."""
-    from unicr.errors import RunError
-    from unicr.norms import parse_norm
-
-    if wanted is None and len(norms) > 1:
-        raise RunError(f"the run has radii in the norms {', '.join(norms)}: say which with --norm")
-    norm = parse_norm(norms[0] if wanted is None else wanted)
-    if norm.text not in norms:
-        raise RunError(f"the run has no radii in {norm}: it has the norms {', '.join(norms)}")
-    return norm
-
-
-def policy(manifest: dict[str, Any], classifier: Classifier, memory: Memory) -> Policy:
-    """How a new point is certified: like the run, by its one noise or by a search for each."""
-    from unicr.guard import ChosenNoise, FixedNoise
-    from unicr.i_opt import IOpt
-    from unicr.noise import parse
-    from unicr.norms import parse_norm
-    from unicr.smoothing import Plan
-
-    if "i_opt" in manifest:
-        return ChosenNoise(
-            classifier,
-            IOpt.from_dict(manifest["i_opt"]),
-            memory.norm,
-            memory.shape,
-            Plan(**manifest["plan"]),
-            seed=memory.seed,
-            searched=manifest["searched"],
-            batch=manifest["batch"],
-        )
-    return FixedNoise(
-        classifier,
-        parse(manifest["noise"]),
-        [parse_norm(text) for text in manifest["norms"]],
-        memory.shape,
-        Plan(**manifest["plan"]),
-        seed=memory.seed,
-        searched=manifest["searched"],
-        batch=manifest["batch"],
-    )
+            queries = read_queries(data, list(manifest.shape))
+            certify = policy(manifest, own.open_model(manifest), chosen, regions.seed, own)
+            return answer_all(Guard(certify, regions, alpha=manifest.plan.alpha), queries, max_)
 
 
 def read_queries(spec: str, shape: list[int]) -> Dataset:

@@ -98,7 +98,7 @@ def i_opt(
     from unicr.i_opt import IOpt, Lattice, i_opt_run
     from unicr.noise import parse
     from unicr.report.runs import Progress, summary
-    from unicr.runs import Job, Store
+    from unicr.runs import Job, Run
     from unicr.smoothing import norms_of
 
     start = parse(init)
@@ -121,6 +121,7 @@ def i_opt(
         gpus=place.gpus,
         chunk=chunk,
         data_spec=data,
+        data_arguments=reading.arguments(),
         model_arguments=loading.arguments(model),
     )
     console = Console(stderr=True)
@@ -134,11 +135,11 @@ def i_opt(
         )
     failed = False
     for one, folder in places.items():
-        with Store(folder) as store:
-            rows, scope = list(store.rows()), store.manifest()["scope"]
+        with Run(folder) as run:
+            rows, scope, seal = list(run.rows()), run.manifest.scope, run.seal()
         Console().print(summary(rows, [one.text], searched=searched))
         print(f"scope: {scope}")
-        print(f"run in {folder}", file=sys.stderr)
+        print(f"run in {folder}, seal {seal}", file=sys.stderr)
         failed |= any(row.status == "failed" for row in rows)
     return FAILED if failed else 0
 

@@ -16,6 +16,7 @@ def report(
     data: str | None = None,
     images: Annotated[bool, Parameter(negative="--no-images")] = True,
     max_images: int = 500,
+    trust: Annotated[list[Path] | None, Parameter(negative="")] = None,
 ) -> None:
     """Write a self-contained HTML report of runs: curves, scores, every input, how to verify.
 
@@ -31,9 +32,14 @@ def report(
         Show pictures of the inputs and a noisy copy of each.
     max_images
         Draw at most this many inputs of each run, to keep the file small.
+    trust
+        A file that may run code, where a run names a file.py. May be given several times.
     """
     from unicr.report.html import write_report
 
-    for note in write_report(runs, output, data=data, images=images, max_images=max_images):
+    made = write_report(
+        runs, output, data=data, images=images, max_images=max_images, trust=trust or ()
+    )
+    for note in made:
         print(note, file=sys.stderr)
     print(f"written to {output}")

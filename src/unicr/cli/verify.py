@@ -3,56 +3,155 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
-from unicr.cli._options import MODEL, ModelOptions
+from cyclopts import Parameter
+
+from unicr.cli._options import RUN, RunOptions
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from unicr.classifier import Classifier
+    from unicr.data import Dataset
+    from unicr.runs import Own, Run, Search
 
 
 def verify(
     run: Path,
     *,
     replay: int = 0,
-    model: str | None = None,
     data: str | None = None,
-    loading: ModelOptions = MODEL,
+    options: RunOptions = RUN,
+    seal: Annotated[list[str] | None, Parameter(negative="")] = None,
+    key: Path | None = None,
 ) -> int:
-    """Recompute every radius of a run from its vote counts. Exit code 1 if anything differs.
+    """Recompute every claim of a run from its votes. Exit code 0 only if everything holds.
+
+    Nothing that comes with the run is executed: see --trust. Attacks and a guard's memory beside
+    the run are checked too.
 
     Parameters
     ----------
     run
         The folder of the run.
     replay
-        Also sample this many inputs again from their seeds, with the model and the data.
-    model
-        The model, where the one written in the run is not to be found.
+        Also do this many inputs again from their seeds, with the model and the data. They are drawn
+        afresh every time.
     data
-        The data, likewise.
+        Your own copy of the data: inputs and labels are compared with the run's.
+    seal
+        A seal that you were told on another way: it must be that of the run (or of the attacks or
+        the guard's memory in its folder). May be given several times.
+    key
+        A public SSH key (.pub): the run must be signed with it (`unicr seal RUN --key`).
     """
-    from unicr.runs import Store
+    from unicr.errors import RunError
+    from unicr.runs import Run, caught
     from unicr.runs import replay as sample_again
     from unicr.runs import verify as check
 
+    if replay < 0:
+        raise RunError(f"--replay {replay}: how many inputs to sample again, 0 or more")
     problems = 0
-    with Store(run) as store:
-        checked = 0
-        for problem in check(store):
-            checked += 1
-            if problem is not None:
-                problems += 1
-                print(f"input {problem.idx}: {problem.text}")
-        kind = ", searched radii" if store.manifest()["searched"] else ""
-        print(f"{checked} inputs checked from their counts{kind}, {problems} do not hold")
-        if replay:
-            from unicr.data import load_dataset
 
-            manifest = store.manifest()
-            classifier = loading.load(model or manifest["model"])
-            dataset = load_dataset(data or manifest["data"])
-            different = 0
-            for idx, text in sample_again(store, classifier, dataset, replay):
-                if text is not None:
-                    different += 1
-                    print(f"input {idx}: {text}")
-            print(f"{replay} inputs sampled again, {different} differ")
-            problems += different
+    def tell(texts: Iterator[object]) -> None:
+        nonlocal problems
+        for text in texts:
+            problems += 1
+            print(text)
+
+    own = options.own(data)
+    with Run(run) as opened:
+        search = search_of(opened)
+        classifier, dataset = open_both(opened, own, model=replay > 0)
+        tell(check(opened, own=own, search=search, data=dataset))
+        rows = opened.records()
+        failed = sum(row["status"] == "failed" for row in rows)
+        print(
+            f"{len(rows)} inputs checked from their counts, {problems} do not hold; "
+            f"{failed} failed in the run"
+        )
+        tell(others(opened, own, classifier, replay))
+        if classifier is not None and dataset is not None:
+            again = list(sample_again(opened, classifier, dataset, replay, own=own, search=search))
+            different = [f"input {idx}: {text}" for idx, text in again if text is not None]
+            tell(iter(different))
+            print(f"{len(again)} of {len(rows)} inputs sampled again, {len(different)} differ")
+            if again and not different:
+                many = -(-len(rows) // 10)
+                print(
+                    f"a forger of {many} or more rows is caught with probability >= "
+                    f"{caught(len(rows), len(again), many):.2f}"
+                )
+    tell(sealed(run, seal, key))
     return 1 if problems else 0
+
+
+def search_of(run: Run) -> Search | None:
+    """The search of a run that chose a noise for each input."""
+    from unicr.i_opt import IOpt
+
+    settings = run.manifest.i_opt
+    return None if settings is None else IOpt.from_dict(settings)
+
+
+def open_both(run: Run, own: Own, *, model: bool) -> tuple[Classifier | None, Dataset | None]:
+    """The model where it is asked for; the data then too, or where a copy of it was given."""
+    classifier = own.open_model(run.manifest) if model else None
+    wanted = model or own.data is not None
+    return classifier, own.open_data(run.manifest, classifier) if wanted else None
+
+
+def others(run: Run, own: Own, classifier: Classifier | None, replay: int) -> Iterator[str]:
+    """What does not hold in the attacks and in the memory beside a run."""
+    from unicr.attack import AttackStore, check_outcomes
+    from unicr.errors import RunError
+    from unicr.guard import Regions, check_memory, replay_memory
+
+    rows = {row.idx: row for row in run.readable()}
+    for name in ("attacks.sqlite", "guard.sqlite"):
+        if not (run.folder / name).is_file():
+            continue
+        try:
+            if name == "attacks.sqlite":
+                with AttackStore(run.folder, create=False) as attacks:
+                    found = list(check_outcomes(attacks, rows))
+                    stored, now = attacks.stored_seal(), attacks.seal()
+            else:
+                with Regions(run.folder / name) as regions:
+                    found = list(check_memory(regions, run.manifest, rows))
+                    if classifier is not None and not found:
+                        found += replay_memory(regions, run.manifest, classifier, replay, own)
+                    stored, now = regions.stored_seal(), regions.seal()
+            if stored not in (None, now):
+                found.append("it was changed after it was sealed")
+        except RunError as error:
+            found = [str(error)]
+        yield from (f"{name}: {text}" for text in found)
+        print(f"{name} checked, {len(found)} things do not hold")
+
+
+def sealed(folder: Path, wanted: list[str] | None, key: Path | None) -> Iterator[str]:
+    """Print the seals; what is not as it was told or signed."""
+    from unicr.errors import RunError
+    from unicr.runs import seals, signed_by
+
+    now = seals(folder)
+    for name, seal in now.items():
+        print(f"seal of {name}: {seal}")
+    for seal in wanted or []:
+        if seal.strip().lower() not in now.values():
+            yield f"the seal {seal} is of nothing in {folder}: something was changed"
+    if key is None:
+        return
+    try:
+        signed = signed_by(folder, key)
+    except RunError as error:
+        yield f"not signed with {key}: {error}"
+        return
+    for name, seal in now.items():
+        if signed.get(name) == seal:
+            print(f"{name} is signed with {key}")
+        else:
+            yield f"{name} is not what was signed with {key}"

@@ -3,8 +3,9 @@
 `docs/input-dependent.md` says what it guarantees, with proofs, and what it does not.
 """
 
-from unicr.guard._guard import ChosenNoise, FixedNoise, Guard, Planted, Policy, plant
-from unicr.guard._memory import Answer, Memory
+from unicr.guard._check import check_memory, made_for, replay_memory
+from unicr.guard._guard import ChosenNoise, FixedNoise, Guard, Planted, Policy, plant, policy
+from unicr.guard._memory import Answer, Memory, Regions
 from unicr.guard._metric import Metric
 
 __all__ = [
@@ -16,5 +17,10 @@ __all__ = [
     "Metric",
     "Planted",
     "Policy",
+    "Regions",
+    "check_memory",
+    "made_for",
     "plant",
+    "policy",
+    "replay_memory",
 ]

@@ -21,7 +21,7 @@ from unicr.guard._memory import Answer, Memory
 from unicr.i_opt import Curves, IOpt, optimised
 from unicr.noise import Noise
 from unicr.norms import Norm
-from unicr.runs import Row
+from unicr.runs import NOTHING, Manifest, Own, Row
 from unicr.smoothing import Certificate, Plan, Radii, SmoothedClassifier, converse
 
 # Chooses a noise for x and certifies x with it, on the noise stream of the number given.
@@ -78,6 +78,22 @@ class ChosenNoise:
         search = optimised(self._settings, self._plan, self._curves)
         (found,) = converse(search, lambda ask: self._smoothed.answer(ask, x, input_index))
         return found
+
+
+def policy(
+    manifest: Manifest, classifier: Classifier, norm: Norm, seed: int, own: Own = NOTHING
+) -> Policy:
+    """How a new point is certified: like the run, by its one noise or by a search for each.
+
+    `norm` and `seed` are those of the memory.
+    """
+    batch, plan, shape = manifest.batch, manifest.plan, manifest.shape
+    settings: dict[str, Any] = {"seed": seed, "searched": manifest.searched, "batch": batch}
+    if manifest.i_opt is not None:
+        search = IOpt.from_dict(manifest.i_opt)
+        return ChosenNoise(classifier, search, norm, shape, plan, **settings)
+    noise = own.noise(manifest)
+    return FixedNoise(classifier, noise, manifest.parsed_norms, shape, plan, **settings)
 
 
 class Guard:

@@ -80,16 +80,17 @@ class Lattice:
         return cls(family, start, axes)
 
     @cached_property
-    def _ranges(self) -> tuple[range, ...]:
+    def ranges(self) -> tuple[range, ...]:
+        """How many steps each axis allows, down and up from the start."""
         return tuple(axis.steps(self.start[axis.name]) for axis in self.axes)
 
     def __contains__(self, node: Node) -> bool:
-        return all(step in one for step, one in zip(node, self._ranges, strict=True))
+        return all(step in one for step, one in zip(node, self.ranges, strict=True))
 
     @property
     def size(self) -> int:
         """How many noises there are: what a union bound divides α by."""
-        return math.prod(len(one) for one in self._ranges)
+        return math.prod(len(one) for one in self.ranges)
 
     @property
     def centre(self) -> Node:

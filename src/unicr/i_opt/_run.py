@@ -7,7 +7,6 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from unicr.errors import CertifyError
 from unicr.i_opt._search import Curves, IOpt, optimised
@@ -16,11 +15,11 @@ from unicr.runs import (
     THIS_INPUT,
     Failed,
     Job,
+    Manifest,
     Row,
-    Store,
+    Run,
     begin,
     conversations,
-    prepare,
     row_of,
     write,
 )
@@ -46,16 +45,17 @@ def i_opt_run(
     The votes of an input under a noise are counted once and serve all norms. Inputs that have a
     result in every norm are not done again with `resume`.
     """
-    if job.plan.candidates != (settings.lattice.size if settings.union else 1):
+    plan = job.plan
+    if plan != settings.plan(plan.n0, plan.n, plan.alpha):
         raise CertifyError("the plan must come from IOpt.plan: its bound is over other noises")
-    prepare(job)
+    job.check()
     folders = folders_of(out, job.norms)
     curves = Curves(job.norms, math.prod(job.data.shape), job.searched)
     with ExitStack() as stack:
-        stores = [stack.enter_context(Store(folder, create=True)) for folder in folders.values()]
+        stores = [stack.enter_context(Run(folder, create=True)) for folder in folders.values()]
         todo: set[int] = set()
         for norm, store in zip(job.norms, stores, strict=True):
-            todo.update(begin(store, manifest(job, settings, norm), job.indices, resume))
+            todo.update(begin(store, manifest(job, settings, norm), job.indices, resume=resume))
         results = conversations(job, sorted(todo), lambda _: optimised(settings, job.plan, curves))
         for one, found, seconds in results:
             each = [found] * len(stores) if isinstance(found, Failed) else list(found)
@@ -64,10 +64,11 @@ def i_opt_run(
                 write(store, row)
             if on_result is not None:
                 on_result(rows)
+        for store in stores:
+            store.set_seal()
     return folders
 
 
-def manifest(job: Job, settings: IOpt, norm: Norm) -> dict[str, Any]:
+def manifest(job: Job, settings: IOpt, norm: Norm) -> Manifest:
     """That of an ordinary run, with the search and what its certificates speak of."""
-    ordinary = replace(job, norms=(norm,)).manifest()
-    return {**ordinary, "scope": THIS_INPUT, "i_opt": settings.to_dict()}
+    return replace(job, norms=(norm,)).manifest(scope=THIS_INPUT, i_opt=settings.to_dict())

@@ -8,17 +8,21 @@ that votes for another one is never taken.
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
 from typing import Any, Literal
 
 import numpy as np
 
-from unicr.errors import CertifyError
+from unicr.errors import CertifyError, UnicrError
 from unicr.i_opt._lattice import Lattice, Node
 from unicr.noise import Noise
 from unicr.norms import Norm
+from unicr.runs import Manifest
 from unicr.smoothing import (
     Ask,
     Certificate,
@@ -26,9 +30,10 @@ from unicr.smoothing import (
     Plan,
     Procedure,
     Radii,
-    certificate,
+    Votes,
     lower_bound,
 )
+from unicr.smoothing.rules import Fixed, Union
 
 Method = Literal["compass", "hill"]
 CAUTION = 0.25  # a candidate's p_A is taken at this quantile: less is won by luck
@@ -55,7 +60,19 @@ class IOpt:
 
     def plan(self, n0: int, n: int, alpha: float) -> Plan:
         """The plan of the certificates."""
-        return Plan(n0=n0, n=n, alpha=alpha, candidates=self.lattice.size if self.union else 1)
+        rule = Union(self.lattice.size) if self.union else Fixed()
+        return Plan(n0=n0, n=n, alpha=alpha, rule=rule)
+
+    @cached_property
+    def noises(self) -> frozenset[str]:
+        """The texts of all noises that it may choose."""
+        nodes = product(*self.lattice.ranges)
+        return frozenset(self.lattice.noise(node).text for node in nodes)
+
+    def again(self, manifest: Manifest) -> Callable[[], Procedure[tuple[Certificate, ...]]]:
+        """What makes the procedure of each input of a run, to replay it."""
+        curves = Curves(manifest.parsed_norms, math.prod(manifest.shape), manifest.searched)
+        return lambda: optimised(self, manifest.plan, curves)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for the manifest of a run."""
@@ -69,12 +86,21 @@ class IOpt:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> IOpt:
         """The inverse of `to_dict`."""
-        return cls(
-            lattice=Lattice.from_dict(values),
-            method=values["method"],
-            union=values["union"],
-            keep=values["keep_prediction"],
-        )
+        try:
+            found = cls(
+                lattice=Lattice.from_dict(values),
+                method=values["method"],
+                union=values["union"],
+                keep=values["keep_prediction"],
+            )
+            same = json.loads(json.dumps(found.to_dict())) == json.loads(json.dumps(dict(values)))
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+            if isinstance(error, UnicrError):
+                raise
+            raise CertifyError(f"the search {dict(values)!r} cannot be read: {error!r}") from None
+        if not same:
+            raise CertifyError(f"the search {dict(values)!r} says something else than it is")
+        return found
 
 
 class Curves:
@@ -105,7 +131,7 @@ def optimised(settings: IOpt, plan: Plan, curves: Curves) -> Procedure[tuple[Cer
         noise = search.noise(node)
         counts = yield from search.fresh(node)
         radii = curves.of(noise, norm)
-        found.append(certificate(plan, radii, search.selection[node], counts, noise))
+        found.append(plan.measure.conclude(plan, radii, search.selection[node], counts, noise))
     return tuple(found)
 
 
@@ -172,9 +198,9 @@ class _Search:
             return -math.inf
         if self._settings.union:
             counts = yield from self.fresh(node)
-            p_a, _ = self._curves.of(self.noise(node), norm).bounds(
-                self._plan, counts.tolist(), self._class, None
-            )
+            seen = Votes(_votes_for(self._class, counts), None, int(counts.sum()))
+            radii = self._curves.of(self.noise(node), norm)
+            p_a, _ = self._plan.rule.conclude(seen, self._plan, radii)
         else:
             p_a = promised(_votes_for(self._class, votes), self._plan)
         return self._curves.of(self.noise(node), norm).first(p_a)

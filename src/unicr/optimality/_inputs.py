@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from unicr.errors import RunError
-from unicr.noise import IID, Noise, SphericalNoise, parse
-from unicr.runs import Store
+from unicr.noise import IID, Noise, SphericalNoise
+from unicr.runs import NOTHING, Own, Run
 from unicr.values import Array
 
 
@@ -30,13 +30,13 @@ class RunInputs:
         return math.isfinite(self.noise.sigma) and isinstance(self.noise, IID | SphericalNoise)
 
 
-def read_run(folder: Path) -> RunInputs:
+def read_run(folder: Path, reader: Own = NOTHING) -> RunInputs:
     """The p_A of every input of a run, in the order of the inputs."""
-    with Store(folder) as store:
-        manifest, rows = store.manifest(), list(store.rows())
+    with Run(folder) as run:
+        manifest, rows = run.manifest, list(run.rows())
     if not rows:
         raise RunError(f"{folder} holds no results yet: there is no p_A to compare at")
-    law = parse(manifest["noise"])
+    law = reader.noise(manifest)
     own: dict[str, float] = {}
     p_a, sigma = np.zeros(len(rows)), np.full(len(rows), law.sigma)
     for i, row in enumerate(rows):
@@ -47,6 +47,6 @@ def read_run(folder: Path) -> RunInputs:
             p_a[i] = certificate.p_a
         if certificate.noise is not None:
             if certificate.noise not in own:
-                own[certificate.noise] = parse(certificate.noise).sigma
+                own[certificate.noise] = reader.noise(manifest, certificate.noise).sigma
             sigma[i] = own[certificate.noise]
-    return RunInputs(p_a, sigma, law, manifest["dim"], tuple(manifest["norms"]))
+    return RunInputs(p_a, sigma, law, manifest.dim, manifest.norms)

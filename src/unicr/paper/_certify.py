@@ -19,7 +19,7 @@ from unicr.metrics import Scores, accuracy_curve, robustness_score
 from unicr.noise import Gaussian, Noise
 from unicr.norms import l1, l2, linf
 from unicr.paper._item import Axes, Context, Figure, Output, Table, panels
-from unicr.runs import Job, Row, Store, certify_run, scores_of
+from unicr.runs import Job, Row, Run, certify_run, scores_of
 from unicr.smoothing import Plan, norms_of
 from unicr.values import round_down
 
@@ -119,8 +119,8 @@ def compare(context: Context, setup: Setup) -> dict[str, Pair]:
     job = _job(context, setup, lattice.noise(lattice.centre), sizes["norms"], plan)
     pairs = {}
     for norm, folder in i_opt_run(job, settings, context.work / "i-opt", resume=True).items():
-        with Store(folder) as store:
-            pairs[norm.text] = Pair(norm.text, fixed, list(store.rows()))
+        with Run(folder) as run:
+            pairs[norm.text] = Pair(norm.text, fixed, list(run.rows()))
     return pairs
 
 

@@ -12,8 +12,8 @@ import math
 from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 import numpy as np
-from scipy import special
 
+from unicr.radius._binomial import lower_bound, upper_bound
 from unicr.radius._logratio import LogRatios
 from unicr.values import Array
 
@@ -47,20 +47,6 @@ class Threshold(NamedTuple):
     def below(self, values: Array, ties: Array) -> int:
         """How many samples lie in the set."""
         return int(np.sum(values < self.t) + np.sum((values == self.t) & (ties <= self.v)))
-
-
-def lower_bound(successes: int, n: int, failure: float) -> float:
-    """Clopper–Pearson: the true share is above this, except with probability `failure`."""
-    return (
-        0.0 if successes == 0 else float(special.betaincinv(successes, n - successes + 1, failure))
-    )
-
-
-def upper_bound(successes: int, n: int, failure: float) -> float:
-    """Clopper–Pearson: the true share is below this, except with probability `failure`."""
-    if successes == n:
-        return 1.0
-    return float(special.betaincinv(successes + 1, n - successes, 1.0 - failure))
 
 
 def dkw_width(n: int, failure: float) -> float:

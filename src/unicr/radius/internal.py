@@ -1,5 +1,6 @@
 """What other parts of unicr use of this package and users should not: it may change."""
 
+from unicr.radius._binomial import lower_bound, upper_bound
 from unicr.radius._curve import from_below
 from unicr.radius._direction import search
 from unicr.radius._progress import Meter
@@ -7,4 +8,13 @@ from unicr.radius._proofs import start_guess
 from unicr.radius._radius import check_dimension
 from unicr.radius._result import guarantee_of
 
-__all__ = ["Meter", "check_dimension", "from_below", "guarantee_of", "search", "start_guess"]
+__all__ = [
+    "Meter",
+    "check_dimension",
+    "from_below",
+    "guarantee_of",
+    "lower_bound",
+    "search",
+    "start_guess",
+    "upper_bound",
+]

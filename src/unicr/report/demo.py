@@ -15,7 +15,7 @@ from unicr.classifier import load_classifier
 from unicr.data import Dataset, load_dataset
 from unicr.errors import RunError
 from unicr.metrics import Scores, robustness_score
-from unicr.noise import Gaussian, parse
+from unicr.noise import Gaussian
 from unicr.norms import l1, l2, linf
 from unicr.radius import RadiusCurve, round_down
 from unicr.report.curves import write_curves
@@ -26,7 +26,7 @@ from unicr.report.runs import (
     draw_accuracy,
     score_table,
 )
-from unicr.runs import Job, Row, Store, certify_run, load_scores
+from unicr.runs import NOTHING, Job, Row, Run, certify_run, load_scores
 from unicr.smoothing import Plan
 
 SIGMAS = (0.25, 0.5, 1.0)
@@ -104,13 +104,11 @@ def _certify(
 
 def _draw_digits(data: Dataset, run: Path, path: Path) -> None:
     """A few digits with one noisy copy and what is certified about them."""
-    with Store(run) as store:
-        noise_text = store.manifest()["noise"]
-        rows = list(store.rows())
+    with Run(run) as opened:
+        noise, rows = NOTHING.noise(opened.manifest), list(opened.rows())
     chosen = pick(rows)
     with figure(path, width=1.3 * len(chosen), height=3.4) as axes:
         axes.set_axis_off()
-        noise = parse(noise_text)
         for i, row in enumerate(chosen):
             x, _ = data[row.idx]
             noisy = noise.sample(1, seed=0, input_index=row.idx, base=x)[0]
@@ -123,7 +121,7 @@ def _draw_digits(data: Dataset, run: Path, path: Path) -> None:
             axes.text(i + 0.47, -0.08, words, ha="center", va="top", fontsize=8)
         axes.set_xlim(0, len(chosen))
         axes.set_ylim(-0.55, 2)
-        axes.set_title(f"inputs, one noisy copy ({noise_text}), certified class and radius")
+        axes.set_title(f"inputs, one noisy copy ({noise.text}), certified class and radius")
 
 
 def pick(rows: Sequence[Row]) -> list[Row]:

@@ -1,27 +1,39 @@
 """Runs: a dataset certified into a folder that survives, resumes, exports and can be re-checked."""
 
-from unicr.runs._certify import Job, begin, certify_run, conversations, prepare, row_of, write
+from unicr.runs._certify import begin, certify_run, conversations, row_of, write
+from unicr.runs._database import Database
 from unicr.runs._execute import Executor, Work, execute
-from unicr.runs._export import export, floor_decimal, tsv_lines
+from unicr.runs._export import export, floor_decimal, table, tsv_lines
+from unicr.runs._job import Job
 from unicr.runs._logs import LogRow, check_gaussian, read_log, recertify
+from unicr.runs._manifest import EVERY_INPUT, THIS_INPUT, Manifest
+from unicr.runs._reopen import NOTHING, Own
+from unicr.runs._run import Row, Run
 from unicr.runs._scores import load_scores, scores_of
-from unicr.runs._store import EVERY_INPUT, THIS_INPUT, Row, Store, changes
-from unicr.runs._verify import Problem, noise_of, replay, verify
+from unicr.runs._settings import changes, in_todays_words
+from unicr.runs._sign import seals, sign, signed_by
+from unicr.runs._verify import Problem, Search, caught, replay, verify
 from unicr.runs._votes import Failed, Input
 
 __all__ = [
     "EVERY_INPUT",
+    "NOTHING",
     "THIS_INPUT",
+    "Database",
     "Executor",
     "Failed",
     "Input",
     "Job",
     "LogRow",
+    "Manifest",
+    "Own",
     "Problem",
     "Row",
-    "Store",
+    "Run",
+    "Search",
     "Work",
     "begin",
+    "caught",
     "certify_run",
     "changes",
     "check_gaussian",
@@ -29,14 +41,17 @@ __all__ = [
     "execute",
     "export",
     "floor_decimal",
+    "in_todays_words",
     "load_scores",
-    "noise_of",
-    "prepare",
     "read_log",
     "recertify",
     "replay",
     "row_of",
     "scores_of",
+    "seals",
+    "sign",
+    "signed_by",
+    "table",
     "tsv_lines",
     "verify",
     "write",

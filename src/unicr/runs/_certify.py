@@ -8,100 +8,20 @@ recorded with its reason, and the run goes on.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from itertools import islice
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
-import unicr
-from unicr.classifier import Classifier, check_fit
-from unicr.data import Dataset
-from unicr.errors import CertifyError, RunError
-from unicr.noise import Noise
+from unicr.errors import RunError
 from unicr.noise.internal import check_parses
-from unicr.norms import Norm
 from unicr.runs._execute import executor
-from unicr.runs._store import Row, Store, changes
-from unicr.runs._votes import CHUNK, Conversations, Failed, Input, VoteWork, read_input
-from unicr.smoothing import Certificate, Plan, Procedure, Radii, certification
+from unicr.runs._job import Job
+from unicr.runs._manifest import Manifest
+from unicr.runs._run import ENVIRONMENT, Row, Run
+from unicr.runs._votes import Conversations, Failed, Input, VoteWork, read_input
+from unicr.smoothing import Certificate, Procedure, certification
 
 Result = TypeVar("Result")
-WORTHWHILE = 0.51  # a p_A below this gives radii of no use
-FREE = frozenset({"batch", "workers", "device", "unicr"})
-
-
-@dataclass(frozen=True)
-class Job:
-    """Everything that decides the results of a run.
-
-    `data_spec` is how the data was named, for the manifest. `model_arguments` are those of
-    `load_classifier`: workers load the model with them; without, it is pickled. `ray` is the
-    address of a cluster ("local" starts one here), `gpus` what each of its workers reserves.
-    `chunk` is the most samples of one task.
-    """
-
-    classifier: Classifier
-    data: Dataset
-    noise: Noise
-    norms: tuple[Norm, ...]
-    plan: Plan
-    seed: int = 0
-    searched: bool = False
-    skip: int = 1
-    limit: int | None = None
-    batch: int = 1000
-    workers: int = 0
-    ray: str | None = None
-    gpus: float = 0
-    chunk: int = CHUNK
-    data_spec: str | None = None
-    model_arguments: dict[str, Any] | None = None
-
-    def __post_init__(self) -> None:
-        if self.skip < 1:
-            raise CertifyError(f"skip={self.skip}: every how many-th input, at least 1")
-        if self.limit is not None and self.limit < 1:
-            raise CertifyError(f"max={self.limit}: at least one input")
-        if self.workers < 0:
-            raise CertifyError(f"workers={self.workers}: 0 for this process, or their number")
-        if self.batch < 1:
-            raise CertifyError(f"batch={self.batch}: at least one sample at a time")
-        if self.chunk < 1:
-            raise CertifyError(f"chunk={self.chunk}: at least one sample in a task")
-
-    @property
-    def indices(self) -> list[int]:
-        """Which inputs are certified: every `skip`-th, at most `limit` of them."""
-        every = range(0, len(self.data), self.skip)
-        return list(every if self.limit is None else islice(every, self.limit))
-
-    def manifest(self) -> dict[str, Any]:
-        """What is written down of the run; resuming must agree in all that changes results."""
-        return {
-            "unicr": unicr.__version__,
-            "model": self.classifier.name,
-            "model_hash": self.classifier.digest,
-            "data": self.data_spec or self.data.source,
-            "shape": list(self.data.shape),
-            "dim": _size(self.data.shape),
-            "noise": check_parses(self.noise),
-            "norms": [norm.text for norm in self.norms],
-            "plan": self.plan.to_dict(),
-            "seed": self.seed,
-            "searched": self.searched,
-            "skip": self.skip,
-            "max": self.limit,
-            "batch": self.batch,
-            "workers": self.workers,
-            "device": str(self.classifier.device),
-        }
-
-
-def _size(shape: Iterable[int]) -> int:
-    total = 1
-    for n in shape:
-        total *= n
-    return total
 
 
 def certify_run(
@@ -109,61 +29,60 @@ def certify_run(
     folder: Path,
     *,
     resume: bool = False,
+    retry_failed: bool = False,
     on_result: Callable[[Row], None] | None = None,
-) -> Store:
-    """Run the job into `folder`; returns the open store. Refuses what can certify nothing."""
-    radii = prepare(job)
-    store = Store(folder, create=True)
+) -> Run:
+    """Run the job into `folder`; returns the open run, sealed. Refuses what can certify nothing.
+
+    `resume` goes on where a run stopped, and does again what failed by the environment;
+    `retry_failed` does again all that failed.
+    """
+    job.largest  # noqa: B018  the curves are made here, not within the first input's time
+    run = Run(folder, create=True)
     try:
-        todo = begin(store, job.manifest(), job.indices, resume)
-        for row in _results(job, radii, todo):
-            write(store, row)
+        manifest, indices = job.manifest(), job.indices
+        todo = begin(run, manifest, indices, resume=resume, retry_failed=retry_failed)
+        started = conversations(job, todo, lambda _: certification(job.plan, job.radii))
+        for one, result, seconds in started:
+            row = row_of(one, result, seconds)
+            write(run, row)
             if on_result is not None:
                 on_result(row)
+        run.set_seal()
     except BaseException:
-        store.close()
+        run.close()
         raise
-    return store
+    return run
 
 
-def prepare(job: Job) -> Radii:
-    """Check shapes and settings, and build the radius curves, before the first sample."""
-    check_fit(job.classifier, job.data)
-    radii = Radii(job.noise, job.norms, _size(job.data.shape), searched=job.searched)
-    if job.plan.best_p_a() < WORTHWHILE:
-        raise CertifyError(
-            f"n={job.plan.n} samples at alpha={job.plan.alpha:g} can certify nothing, even if all "
-            f"of them agree (p_A would be {job.plan.best_p_a():.4f}): take more samples"
-        )
-    return radii
-
-
-def begin(store: Store, manifest: dict[str, Any], indices: list[int], resume: bool) -> list[int]:
+def begin(
+    run: Run,
+    manifest: Manifest,
+    indices: list[int],
+    *,
+    resume: bool = False,
+    retry_failed: bool = False,
+) -> list[int]:
     """The inputs still to do, after the manifest of a new run, or its check for an old one."""
-    folder, old = store.path.parent, store.manifest()
-    if not old:
-        store.set_manifest(manifest)
+    if not run.started:
+        run.set_manifest(manifest)
         return indices
-    if not resume:
-        raise RunError(f"{folder} already holds a run: use --resume, or another folder")
-    if differing := changes(old, manifest, FREE):
-        raise RunError(f"cannot resume {folder} with other settings ({differing})")
-    done = store.done()
+    if not (resume or retry_failed):
+        raise RunError(f"{run.folder} already holds a run: use --resume, or another folder")
+    run.manifest.refuse_changes(manifest, run.folder)
+    if run.manifest.max != manifest.max:
+        run.set_manifest(replace(run.manifest, max=manifest.max))
+    done = run.done(retry=retry_failed)
     return [i for i in indices if i not in done]
 
 
-def write(store: Store, row: Row) -> None:
+def write(run: Run, row: Row) -> None:
     """Store a result; where that fails, try once more as a failed row before giving up."""
     try:
-        store.add(row)
+        run.add(row)
     except RunError as error:
-        failed = Row(row.idx, row.label, row.input_hash, row.seconds, None, f"not stored: {error}")
-        store.add(failed)
-
-
-def _results(job: Job, radii: Radii, todo: list[int]) -> Iterator[Row]:
-    for one, result, seconds in conversations(job, todo, lambda _: certification(job.plan, radii)):
-        yield row_of(one, result, seconds)
+        reason = f"{ENVIRONMENT}not stored: {error}"
+        run.add(Row(row.idx, row.label, row.input_hash, row.seconds, None, reason))
 
 
 def conversations(

@@ -25,8 +25,10 @@ from unicr.errors import RunError
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 Key = int
+DEATHS = 3  # a task that took this many workers down with it is given up
 KILLED = (
-    "a worker process was killed (out of memory?): results so far are kept, go on with --resume"
+    "a worker process died as it started (out of memory?): results so far are kept, go on with "
+    "--resume"
 )
 
 
@@ -35,6 +37,32 @@ class Lost:
     """In place of a result: the task took every worker that tried it down with it."""
 
     reason: str
+
+
+@dataclass(eq=False)
+class Attempt:
+    """A task with what is known of it: whether it is suspected, and how many workers it cost."""
+
+    key: Key
+    payload: Any
+    alone: bool = False
+    deaths: int = 0
+
+
+def blamed(tasks: list[Attempt]) -> tuple[list[Attempt], list[tuple[Key, Any]]]:
+    """(what is tried again, what is given up) of the tasks that a worker may have died of.
+
+    Several are tried again one by one before one is blamed; DEATHS workers are enough.
+    """
+    if len(tasks) != 1:
+        for task in tasks:
+            task.alone = True
+        return tasks, []
+    tasks[0].alone = True
+    tasks[0].deaths += 1
+    if tasks[0].deaths < DEATHS:
+        return tasks, []
+    return [], [(tasks[0].key, Lost(f"{DEATHS} workers died of this task"))]
 
 
 class Work(Protocol):
@@ -106,31 +134,66 @@ class Here(Executor):
 
 
 class Processes(Executor):
-    """A pool of spawned processes; tensors go to them through shared memory."""
+    """A pool of spawned processes; tensors go to them through shared memory.
+
+    When a worker dies, its pool goes with it. A new one does what was under way again, one task at
+    a time, so that the one that kills is found and given up.
+    """
 
     def __init__(self, work: Work, workers: int) -> None:
-        threads = max(1, torch.get_num_threads() // workers)
-        context = get_context("spawn")
-        self._pool = ProcessPoolExecutor(workers, context, _open_here, (_packed(work), threads))
-        self._running: dict[Future[Any], Key] = {}
+        self._work, self._workers = _packed(work), workers
+        self._pool = self._new_pool()
+        self._queue: deque[Attempt] = deque()
+        self._running: dict[Future[Any], Attempt] = {}
         self.width = 2 * workers
 
+    def _new_pool(self) -> ProcessPoolExecutor:
+        threads = max(1, torch.get_num_threads() // self._workers)
+        started = (self._work, threads)
+        return ProcessPoolExecutor(self._workers, get_context("spawn"), _open_here, started)
+
     def submit(self, key: Key, task: Any) -> None:
-        try:
-            self._running[self._pool.submit(_do_here, task)] = key
-        except BrokenProcessPool:
-            raise RunError(KILLED) from None
+        self._queue.append(Attempt(key, task))
 
     def withdraw(self, keys: set[Key]) -> set[Key]:
-        wanted = [future for future, key in self._running.items() if key in keys]
-        return {self._running.pop(future) for future in wanted if future.cancel()}
+        gone = {one.key for one in self._queue} & keys
+        self._queue = deque(one for one in self._queue if one.key not in gone)
+        wanted = [future for future, one in self._running.items() if one.key in keys]
+        return gone | {self._running.pop(future).key for future in wanted if future.cancel()}
+
+    def _hand_out(self) -> None:
+        """Everything goes to the pool, but a suspect waits until nothing else is under way."""
+        while self._queue and not any(one.alone for one in self._running.values()):
+            if self._queue[0].alone and self._running:
+                return
+            one = self._queue.popleft()
+            self._running[self._pool.submit(_do_here, one.payload)] = one
 
     def finished(self) -> list[tuple[Key, Any]]:
-        done, _ = wait(self._running, return_when=FIRST_COMPLETED)
+        results: list[tuple[Key, Any]] = []
+        while not results:
+            try:
+                self._hand_out()
+                done, _ = wait(self._running, return_when=FIRST_COMPLETED)
+                for future in done:
+                    results.append((self._running[future].key, future.result()))
+                    del self._running[future]
+            except BrokenProcessPool:
+                results += self._start_again()
+        return results
+
+    def _start_again(self) -> list[tuple[Key, Any]]:
+        self._pool.shutdown(wait=True, cancel_futures=True)
+        suspects = list(self._running.values())
+        self._running.clear()
+        again, results = blamed(suspects)
+        self._queue.extendleft(reversed(again))
+        self._pool = self._new_pool()
         try:
-            return [(self._running.pop(future), future.result()) for future in done]
+            self._pool.submit(_ready).result()
         except BrokenProcessPool:
             raise RunError(KILLED) from None
+        return results
 
     def share(self, x: torch.Tensor) -> Any:
         return x.clone().share_memory_()  # type: ignore[no-untyped-call]
@@ -161,6 +224,10 @@ def _open_here(work: bytes, threads: int) -> None:
         _do = pickle.loads(work).open()
     except Exception as error:
         _error = error
+
+
+def _ready() -> None:
+    """Answered by a worker that is alive."""
 
 
 def _do_here(task: Any) -> Any:

@@ -10,8 +10,8 @@ from typing import Any
 
 from unicr.errors import RunError
 from unicr.extras import require
-from unicr.runs._store import EVERY_INPUT, Row, Store
-from unicr.runs._verify import noise_of
+from unicr.runs._manifest import Manifest
+from unicr.runs._run import Row, Run
 
 DIGITS = 6
 
@@ -37,8 +37,13 @@ def tsv_lines(rows: Iterable[Row], norm: str) -> Iterator[str]:
         yield "\t".join(map(str, values))
 
 
-def record(row: Row, manifest: dict[str, Any]) -> dict[str, Any]:
-    """One result with everything that is needed to check it again."""
+def table(run: Run) -> list[dict[str, Any]]:
+    """Every result with what is needed to check it again, as plain values."""
+    return [_record(row, run.manifest) for row in run.rows()]
+
+
+def _record(row: Row, manifest: Manifest) -> dict[str, Any]:
+    c = row.certificate
     values: dict[str, Any] = {
         "idx": row.idx,
         "label": row.label,
@@ -47,50 +52,40 @@ def record(row: Row, manifest: dict[str, Any]) -> dict[str, Any]:
         "status": row.status,
         "reason": row.reason,
         "input_hash": row.input_hash,
-        "model_hash": manifest["model_hash"],
-        "noise": noise_of(row, manifest),
-        "scope": manifest.get("scope", EVERY_INPUT),
-        "dim": manifest["dim"],
-        "seed": manifest["seed"],
-        "version": manifest["unicr"],
+        "model_hash": manifest.model_hash,
+        "noise": (c.noise if c is not None else None) or manifest.noise,
+        "scope": manifest.scope,
+        "rule": manifest.plan.rule.text,
+        "dim": manifest.dim,
+        "seed": manifest.seed,
+        "version": manifest.unicr,
         "seconds": row.seconds,
     }
-    c = row.certificate
     if c is not None:
-        values["promise"] = c.promise
         values.update(p_a=c.p_a, p_b=c.p_b, n0=c.n0, n=c.n, alpha=c.alpha)
         values.update(selection=list(c.selection), counts=list(c.counts))
         values["radii"] = [one.to_dict() for one in c.radii]
+        values["promise"] = c.promise
     return values
 
 
-def export(store: Store, path: Path, norm: str | None = None) -> None:
+def export(run: Run, path: Path, norm: str | None = None) -> None:
     """Write the run to `path`: .tsv (of one norm), .jsonl or .parquet (the extra unicr[table])."""
-    manifest = store.manifest()
-    ending = path.suffix.lower()
-    if ending == ".tsv":
-        chosen = _one_norm(manifest, norm)
-        path.write_text("\n".join(tsv_lines(store.rows(), chosen)) + "\n")
-    elif ending == ".jsonl":
-        lines = (json.dumps(record(row, manifest)) for row in store.rows())
-        path.write_text("".join(line + "\n" for line in lines))
-    elif ending == ".parquet":
-        _parquet([record(row, manifest) for row in store.rows()], path)
-    else:
-        raise RunError(f"cannot export to {path.name}: the ending must be .tsv, .jsonl or .parquet")
-
-
-def _one_norm(manifest: dict[str, Any], norm: str | None) -> str:
-    from unicr.norms import parse_norm
-
-    norms = manifest["norms"]
-    chosen = norms[0] if norm is None and len(norms) == 1 else norm
-    if chosen is None:
-        raise RunError(f"the run has the norms {', '.join(norms)}: say which with --norm")
-    text = parse_norm(chosen).text
-    if text not in norms:
-        raise RunError(f"the run has the norms {', '.join(norms)}, not {text}")
-    return text
+    try:
+        match path.suffix.lower():
+            case ".tsv":
+                lines = tsv_lines(run.rows(), run.manifest.one_norm(norm))
+                path.write_text("".join(line + "\n" for line in lines))
+            case ".jsonl":
+                path.write_text("".join(json.dumps(one) + "\n" for one in table(run)))
+            case ".parquet":
+                _parquet(table(run), path)
+            case _:
+                raise RunError(
+                    f"cannot export to {path.name}: the ending must be .tsv, .jsonl or .parquet"
+                )
+    except OSError as error:
+        raise RunError(f"cannot write {path}: {error.strerror or error}") from None
 
 
 def _parquet(records: list[dict[str, Any]], path: Path) -> None:

@@ -16,6 +16,7 @@ from unicr.noise import Gaussian, Noise
 from unicr.norms import Norm
 from unicr.radius import RadiusCurve
 
+CORRECT = {"1": True, "true": True, "0": False, "false": False}
 COLUMNS = ("idx", "label", "predict", "radius", "correct")
 
 
@@ -49,7 +50,11 @@ def _log_row(line: dict[str, str | None], path: Path, number: int) -> LogRow:
         printed = Decimal(line["radius"] or "")
         exponent = printed.as_tuple().exponent
         half = Decimal((0, (5,), exponent - 1)) if isinstance(exponent, int) else Decimal(0)
-        correct = (line["correct"] or "").strip() in ("1", "True", "true")
+        if not printed.is_finite() or printed < 0:
+            raise ValueError("a radius is a finite number, not negative")
+        if None in line or None in (line["correct"], line["predict"], line["label"]):
+            raise ValueError("a row has as many fields as the head")
+        correct = CORRECT[str(line["correct"]).strip().lower()]
         return LogRow(
             idx=int(line["idx"] or ""),
             label=int(line["label"] or ""),
@@ -58,7 +63,7 @@ def _log_row(line: dict[str, str | None], path: Path, number: int) -> LogRow:
             correct=correct,
             time=(line.get("time") or "").strip(),
         )
-    except (ValueError, InvalidOperation, TypeError):
+    except (ValueError, InvalidOperation, TypeError, KeyError):
         raise RunError(f"{path}, line {number}: cannot read {dict(line)!r}") from None
 
 

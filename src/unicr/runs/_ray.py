@@ -22,27 +22,18 @@ import torch
 
 from unicr.errors import RunError
 from unicr.extras import require
-from unicr.runs._execute import Executor, Key, Lost, Work
+from unicr.runs._execute import DEATHS, Attempt, Executor, Key, Work, blamed
 
 DEPTH = 2  # calls at an actor: one under way, and one so that it need not wait for the driver
 CALL = 0.05  # seconds; short tasks share a call until it takes about this long
 MOST = 64  # tasks in one call
-DEATHS = 3  # a task that took this many actors down with it is given up
 LARGE = 1 << 15  # bytes; larger inputs go to the object store once instead of with every call
-
-
-@dataclass(eq=False)
-class _Task:
-    key: Key
-    payload: Any
-    alone: bool = False
-    deaths: int = 0
 
 
 @dataclass(eq=False)
 class _Actor:
     handle: Any
-    calls: dict[Any, list[_Task]] = field(default_factory=dict)
+    calls: dict[Any, list[Attempt]] = field(default_factory=dict)
 
 
 class _Holder:
@@ -74,11 +65,11 @@ class OnRay(Executor):
         _check_gpus(gpus)
         self._ray = ray = require("ray")
         self._own = _connect(ray, address)
-        self._queue: deque[_Task] = deque()
+        self._queue: deque[Attempt] = deque()
         self._levels: list[dict[_Actor, None]] = [{} for _ in range(DEPTH + 1)]
         self._coming: dict[Any, Any] = {}
         self._owner: dict[Any, _Actor] = {}
-        self._stillborn = 0
+        self._unborn = 0
         self._size = 1
         self._seconds: float | None = None
         try:
@@ -99,7 +90,7 @@ class OnRay(Executor):
 
     def submit(self, key: Key, task: Any) -> None:
         """Only queued: tasks are handed out together, when a result is waited for."""
-        self._queue.append(_Task(key, task))
+        self._queue.append(Attempt(key, task))
 
     def withdraw(self, keys: set[Key]) -> set[Key]:
         gone = {task.key for task in self._queue} & keys
@@ -118,7 +109,7 @@ class OnRay(Executor):
             watched = [*self._coming, *self._owner]
             if not watched:
                 raise RunError(
-                    f"no Ray worker is left: {self._stillborn} in a row died as they loaded the "
+                    f"no Ray worker is left: {self._unborn} in a row died as they loaded the "
                     "model (out of memory?); results so far are kept, go on with --resume"
                 )
             ready, _ = self._ray.wait(watched, num_returns=len(watched), timeout=0)
@@ -140,7 +131,7 @@ class OnRay(Executor):
             self._owner[ref] = actor
             self._place(actor)
 
-    def _take(self) -> list[_Task]:
+    def _take(self) -> list[Attempt]:
         """The tasks of the next call: what takes about CALL seconds, but no more than a fair share.
 
         One under suspicion of killing its worker goes alone.
@@ -171,11 +162,11 @@ class OnRay(Executor):
                 raise RunError(
                     f"a Ray worker{_place_of(error)} could not start: {_gist(error)}"
                 ) from None
-            self._stillborn += 1
-            if self._stillborn < DEATHS * self._count:
+            self._unborn += 1
+            if self._unborn < DEATHS * self._count:
                 self._hire()
             return
-        self._stillborn = 0
+        self._unborn = 0
         self._place(_Actor(handle))
 
     def _collect(self, ref: Any) -> list[tuple[Key, Any]]:
@@ -183,12 +174,12 @@ class OnRay(Executor):
         try:
             results = self._results(ref, actor.calls[ref])
         except self._ray.exceptions.RayError:
-            return self._bury(actor)
+            return self._replace(actor)
         del self._owner[ref], actor.calls[ref]
         self._place(actor)
         return results
 
-    def _results(self, ref: Any, tasks: list[_Task]) -> list[tuple[Key, Any]]:
+    def _results(self, ref: Any, tasks: list[Attempt]) -> list[tuple[Key, Any]]:
         """The results of a call; what a task raised is raised as it was."""
         try:
             results, seconds = self._ray.get(ref)
@@ -204,7 +195,7 @@ class OnRay(Executor):
         self._size = max(1, min(MOST, int(CALL / max(self._seconds, CALL / MOST))))
         self.width = DEPTH * self._count * self._size
 
-    def _bury(self, actor: _Actor) -> list[tuple[Key, Any]]:
+    def _replace(self, actor: _Actor) -> list[tuple[Key, Any]]:
         """A dead actor: what it finished counts, the rest goes back, and a new one is asked for.
 
         It did its calls in order, so the first without a result is the one that it died at. If
@@ -213,7 +204,7 @@ class OnRay(Executor):
         self._remove(actor)
         self._ray.kill(actor.handle)  # one that is only out of reach must not keep its place
         done: list[tuple[Key, Any]] = []
-        lost: list[list[_Task]] = []
+        lost: list[list[Attempt]] = []
         for ref, tasks in actor.calls.items():
             del self._owner[ref]
             try:
@@ -223,21 +214,10 @@ class OnRay(Executor):
         self._hire()
         if lost:
             self._queue.extendleft(task for tasks in reversed(lost[1:]) for task in reversed(tasks))
-            done.extend(self._blame(lost[0]))
+            again, given_up = blamed(lost[0])
+            self._queue.extend(again)
+            done.extend(given_up)
         return done
-
-    def _blame(self, tasks: list[_Task]) -> list[tuple[Key, Any]]:
-        self._queue.extend(tasks)
-        if len(tasks) > 1:
-            for task in tasks:
-                task.alone = True
-            return []
-        (task,) = tasks
-        task.deaths += 1
-        if task.deaths < DEATHS:
-            return []
-        self._queue.pop()
-        return [(task.key, Lost(f"{task.deaths} workers died of this task"))]
 
     def close(self) -> None:
         handles = [actor.handle for level in self._levels for actor in level]

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from unicr.metrics import Scores
 from unicr.norms import parse_norm
 from unicr.runs._logs import LogRow, read_log
-from unicr.runs._store import THIS_INPUT, Row, Store
+from unicr.runs._manifest import THIS_INPUT, Manifest
+from unicr.runs._run import Row, Run
 
 
 def scores_of(rows: Sequence[Row | LogRow], norm: str, name: str, alpha: float | None) -> Scores:
@@ -38,20 +38,17 @@ def load_scores(paths: Sequence[Path], norm: str | None) -> dict[str, list[Score
             one = scores_of(read_log(path), wanted or "2", path.stem, None)
             groups.setdefault(one.norm, []).append(one)
             continue
-        with Store(path) as store:
-            manifest, rows = store.manifest(), list(store.rows())
-        for text in manifest["norms"]:
+        with Run(path) as run:
+            manifest, rows = run.manifest, list(run.rows())
+        for text in manifest.norms:
             if wanted in (None, text):
                 name = f"{path.name} ({_smoothed_with(manifest)})"
-                one = scores_of(rows, text, name, manifest["plan"]["alpha"])
+                one = scores_of(rows, text, name, manifest.plan.alpha)
                 groups.setdefault(text, []).append(one)
     return groups
 
 
-def _smoothed_with(manifest: dict[str, Any]) -> str:
+def _smoothed_with(manifest: Manifest) -> str:
     """The noise of a run, or that every input has its own; and if its radii are not proved."""
-    if manifest.get("scope") == THIS_INPUT:
-        text = f"{THIS_INPUT}, from {manifest['noise']}"
-    else:
-        text = str(manifest["noise"])
-    return f"{text}, searched radii" if manifest["searched"] else text
+    own = f"{THIS_INPUT}, from " if manifest.scope == THIS_INPUT else ""
+    return f"{own}{manifest.noise}{', searched radii' if manifest.searched else ''}"

@@ -1,124 +1,277 @@
-"""Check a run again: radii from the counts without the model, votes from their seeds with it."""
+"""Check a run again: every claim from the counts without the model, the votes with it.
+
+What can be recomputed is: bounds, class, radii, and which inputs, norms and noises there must be.
+With the data, labels and inputs are compared too; with the model the votes of some inputs, drawn
+so that nobody can know which. All the rest is bound by the seal.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import random
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, fields
 from functools import cache
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from unicr.classifier import Classifier
 from unicr.data import Dataset
-from unicr.errors import RunError
-from unicr.noise import parse
-from unicr.norms import parse_norm
-from unicr.runs._store import Row, Store
-from unicr.smoothing import ABSTAIN, Plan, Radii, SmoothedClassifier
+from unicr.errors import RunError, UnicrError
+from unicr.noise import Noise
+from unicr.runs._manifest import EVERY_INPUT, THIS_INPUT, Manifest
+from unicr.runs._reopen import NOTHING, Own
+from unicr.runs._run import Row, Run
+from unicr.smoothing import (
+    Certificate,
+    Plan,
+    Procedure,
+    Radii,
+    SmoothedClassifier,
+    certification,
+    converse,
+)
 
-SAME = 1e-9
+SAME = 1e-6
+
+
+class Search(Protocol):
+    """The search of a run with a noise for each input, as `unicr.i_opt` reads it."""
+
+    @property
+    def noises(self) -> Collection[str]:
+        """Every noise that it may choose."""
+        ...
+
+    def plan(self, n0: int, n: int, alpha: float) -> Plan:
+        """The plan that its certificates need."""
+        ...
+
+    def again(self, manifest: Manifest) -> Callable[[], Procedure[tuple[Certificate, ...]]]:
+        """What makes the procedure of an input."""
+        ...
 
 
 @dataclass(frozen=True)
 class Problem:
-    """What is wrong with one stored certificate."""
+    """What is wrong with a stored certificate, or (`idx` None) with the run as a whole."""
 
-    idx: int
+    idx: int | None
     text: str
 
+    def __str__(self) -> str:
+        return self.text if self.idx is None else f"input {self.idx}: {self.text}"
 
-def verify(store: Store) -> Iterator[Problem | None]:
-    """For each stored input: None where everything follows from its counts, else what does not."""
-    manifest = store.manifest()
-    if not manifest:
-        raise RunError(f"{store.path} has no manifest: it was never started")
-    plan = Plan(**manifest["plan"])
-    norms = [parse_norm(text) for text in manifest["norms"]]
+
+def verify(
+    run: Run, *, own: Own = NOTHING, search: Search | None = None, data: Dataset | None = None
+) -> Iterator[Problem]:
+    """Everything in a run that does not hold, without the model; nothing where all does.
+
+    `search` is the search of a run that has one; with `data`, labels and inputs are compared.
+    """
+    manifest = run.manifest
+    yield from (Problem(None, text) for text in _settings(manifest, own, search, data))
+    yield from _seal(run)
 
     @cache
-    def radii(noise: str) -> Radii:
-        return Radii(parse(noise), norms, manifest["dim"], searched=manifest["searched"])
+    def radii(text: str | None) -> tuple[Noise, Radii]:
+        law = own.noise(manifest, text)
+        dim = math.prod(manifest.shape)
+        return law, Radii(law, manifest.parsed_norms, dim, searched=manifest.searched)
 
-    for row in store.rows():
-        text = check_row(row, plan, radii(noise_of(row, manifest)))
-        yield None if text is None else Problem(row.idx, text)
+    seen = []
+    for record in run.records():
+        seen.append(record["idx"])
+        try:
+            row = run.row(record)
+            text = row.certificate.noise if row.certificate else None
+            complaint = _noise(text, search) or check_row(row, manifest.plan, *radii(text))
+            complaint = complaint or (None if data is None else _input(row, data))
+        except (UnicrError, ValueError, TypeError, KeyError, OverflowError) as error:
+            complaint = f"cannot be read: {error}"
+        if complaint is not None:
+            yield Problem(record["idx"], complaint)
+    yield from (Problem(None, text) for text in _gaps(manifest, seen, data))
 
 
-def noise_of(row: Row, manifest: dict[str, Any]) -> str:
-    """The noise that a certificate speaks of: its own, or the one of the whole run."""
-    own = None if row.certificate is None else row.certificate.noise
-    return own or manifest["noise"]
+def _settings(
+    manifest: Manifest, own: Own, search: Search | None, data: Dataset | None
+) -> Iterator[str]:
+    """What the settings say against themselves, or against the data."""
+    if manifest.dim != math.prod(manifest.shape):
+        yield f"dim {manifest.dim} where the shape {manifest.shape} has {math.prod(manifest.shape)}"
+    law = own.noise(manifest)
+    if law.text != manifest.noise:
+        yield f"the noise is written {manifest.noise!r}, it should be {law.text!r}"
+    scope = EVERY_INPUT if manifest.i_opt is None else THIS_INPUT
+    if manifest.scope != scope:
+        yield f"scope {manifest.scope!r} where it should be {scope!r}"
+    if (search is None) != (manifest.i_opt is None):
+        raise RunError("the run chose a noise for each input: its search is needed to check it")
+    plan = manifest.plan
+    if search is not None and plan != search.plan(plan.n0, plan.n, plan.alpha):
+        yield f"the plan {plan.to_dict()} is not the one of the search"
+    if search is not None and law.text not in search.noises:
+        yield f"the noise {law.text} is none that the search may choose"
+    if search is None and plan.rule.name == "union":
+        yield "a union bound over noises, and no search"
+    if data is not None and manifest.data_size not in (None, len(data)):
+        yield f"{manifest.data_size} inputs in the run's data, {len(data)} in yours"
 
 
-def check_row(row: Row, plan: Plan, radii: Radii) -> str | None:
+def _seal(run: Run) -> Iterator[Problem]:
+    stored = run.stored_seal()
+    if stored is not None and stored != run.seal():
+        yield Problem(None, "the run was changed after it was sealed")
+
+
+def _noise(text: str | None, search: Search | None) -> str | None:
+    if search is None:
+        return None if text is None else f"it has a noise of its own, {text}, in a run with one"
+    if text is None or text not in search.noises:
+        return f"its noise {text} is none that the search may choose"
+    return None
+
+
+def _input(row: Row, data: Dataset) -> str | None:
+    """What is not as in the data."""
+    if row.idx >= len(data):
+        return f"the data has {len(data)} inputs only"
+    try:
+        label, digest = data[row.idx][1], data.digest_of(row.idx)
+    except (UnicrError, OSError) as error:
+        return None if row.certificate is None else f"it cannot be read: {error}"
+    if row.certificate is None and row.label == -1:
+        return None
+    if digest != row.input_hash:
+        return "the input is another one (its hash differs)"
+    return None if label == row.label else f"label {row.label} stored, {label} in the data"
+
+
+def _gaps(manifest: Manifest, seen: list[int], data: Dataset | None) -> Iterator[str]:
+    """Inputs that are missing, or that the settings do not ask for."""
+    wanted = manifest.indices(None if data is None else len(data))
+    if wanted is None:  # an older run does not say how many inputs its data has
+        last = max(seen, default=-1) + 1
+        wanted = manifest.indices(last) or []
+    if missing := sorted(set(wanted) - set(seen)):
+        yield f"{len(missing)} of {len(wanted)} inputs have no result ({_some(missing)})"
+    if surplus := sorted(set(seen) - set(wanted)):
+        yield f"{len(surplus)} results are of inputs that max and skip leave out ({_some(surplus)})"
+
+
+def _some(indices: list[int]) -> str:
+    return ", ".join(map(str, indices[:5])) + (", …" if len(indices) > 5 else "")
+
+
+def check_row(row: Row, plan: Plan, noise: Noise, radii: Radii) -> str | None:
     """None, or the first thing about a stored certificate that its counts do not support."""
     c = row.certificate
     if c is None:
         return None
-    if sum(c.selection) != plan.n0 or c.n0 != plan.n0:
-        return f"{sum(c.selection)} selection votes where n0 = {plan.n0}"
-    if sum(c.counts) != c.n or c.n > plan.n or (plan.mode == "fixed" and c.n != plan.n):
-        return f"{sum(c.counts)} votes where n = {c.n} of at most {plan.n}"
-    if c.alpha != plan.alpha:
-        return f"alpha {c.alpha} where the run has {plan.alpha}"
-    order = np.argsort(-np.asarray(c.selection), kind="stable")
-    runner_up = int(order[1]) if len(order) > 1 else None
-    p_a, p_b = radii.bounds(plan, c.counts, int(order[0]), runner_up)
-    if not (math.isclose(c.p_a, p_a, rel_tol=SAME) and math.isclose(c.p_b, p_b, rel_tol=SAME)):
-        return f"p_A, p_B = {c.p_a!r}, {c.p_b!r} stored, {p_a!r}, {p_b!r} from the counts"
-    predict = int(order[0]) if p_a > p_b else ABSTAIN
-    if predict != c.predict:
-        return f"class {c.predict} stored, {predict} from the counts"
-    for stored, again in zip(c.radii, radii.at(p_a, p_b), strict=True):
-        for name in ("radius", "proved", "searched"):
-            old, new = getattr(stored, name), getattr(again, name)
-            if not math.isclose(old, new, rel_tol=1e-6, abs_tol=1e-12):
-                return f"{name} in l{stored.norm} is {old!r} stored, {new!r} from the counts"
-        if stored.guarantee != again.guarantee:
-            return f"guarantee {stored.guarantee!r} stored, {again.guarantee!r} recomputed"
+    selection, counts = np.asarray(c.selection, np.int64), np.asarray(c.counts, np.int64)
+    chosen, votes = plan.measure.votes(selection, selection), plan.measure.votes(selection, counts)
+    if not len(selection) or chosen.n != plan.n0 or c.n0 != plan.n0:
+        return f"{chosen.n} selection votes where n0 = {plan.n0}"
+    if votes.n != c.n or c.n > plan.n or plan.rule.next(votes, plan, radii) > 0:
+        return f"{votes.n} votes where n = {c.n} of {plan.n} by the rule {plan.rule.text}"
+    own = None if c.noise is None else noise
+    again = plan.measure.conclude(plan, radii, selection, counts, own)
+    for one in fields(c):
+        old, new = getattr(c, one.name), getattr(again, one.name)
+        if one.name == "radii":
+            if [r.norm for r in old] != [r.norm for r in new]:
+                return f"norms {[r.norm for r in old]} where the run has {[r.norm for r in new]}"
+            for stored, right in zip(old, new, strict=True):
+                for name in ("radius", "proved", "searched", "guarantee"):
+                    if not _same(was := getattr(stored, name), now := getattr(right, name)):
+                        return f"{name} in l{right.norm} is {was!r} stored, {now!r} from the counts"
+        elif not _same(old, new):
+            return f"{WORDS.get(one.name, one.name)} {old!r} stored, {new!r} from the counts"
     return None
+
+
+WORDS = {"predict": "class", "p_a": "p_A", "p_b": "p_B"}
+
+
+def _same(old: Any, new: Any) -> bool:
+    if isinstance(new, float) and isinstance(old, float):
+        return math.isclose(old, new, rel_tol=SAME, abs_tol=1e-12)
+    return bool(old == new)
 
 
 def replay(
-    store: Store, classifier: Classifier, data: Dataset, count: int
+    run: Run,
+    classifier: Classifier,
+    data: Dataset,
+    count: int,
+    *,
+    own: Own = NOTHING,
+    search: Search | None = None,
 ) -> Iterator[tuple[int, str | None]]:
-    """Sample `count` certificates again from their seeds: (input, None or what differs)."""
-    manifest = store.manifest()
-    if classifier.digest != manifest["model_hash"]:
+    """Do `count` inputs again from their seeds: (input, None or what differs).
+
+    They are drawn afresh, failed ones too: who made the run cannot know which. `caught` says what
+    that is worth.
+    """
+    if count < 0:
+        raise RunError(f"replay={count}: how many inputs to sample again, 0 or more")
+    manifest = run.manifest
+    if classifier.digest != manifest.model_hash:
         raise RunError("the model is another one than the run was made with (its hash differs)")
-    noise = parse(manifest["noise"])
-    smoothed = SmoothedClassifier(classifier, noise, batch=manifest["batch"], seed=manifest["seed"])
-    rows = [row for row in store.rows() if row.certificate is not None]
-    chosen: Sequence[Row] = rows
-    if count < len(rows):
-        picked = np.random.default_rng(manifest["seed"]).choice(len(rows), count, replace=False)
-        chosen = [rows[i] for i in sorted(picked)]
-    for row in chosen:
-        yield row.idx, _replay_one(row, smoothed, data, manifest)
+    rows = run.readable()
+    chosen = random.SystemRandom().sample(rows, min(count, len(rows)))
+    noise = own.noise(manifest)
+    smoothed = SmoothedClassifier(classifier, noise, batch=manifest.batch, seed=manifest.seed)
+    start: Callable[[], Procedure[Any]]
+    if search is not None:
+        start = search.again(manifest)
+    else:
+        dim = math.prod(manifest.shape)
+        radii = Radii(noise, manifest.parsed_norms, dim, searched=manifest.searched)
+
+        def start() -> Procedure[Certificate]:
+            return certification(manifest.plan, radii)
+
+    for row in sorted(chosen, key=lambda row: row.idx):
+        yield row.idx, _input(row, data) or _replay_one(row, smoothed, data, start)
 
 
 def _replay_one(
-    row: Row, smoothed: SmoothedClassifier, data: Dataset, manifest: dict[str, Any]
+    row: Row, smoothed: SmoothedClassifier, data: Dataset, start: Callable[[], Procedure[Any]]
 ) -> str | None:
     c = row.certificate
-    assert c is not None
-    if data.digest_of(row.idx) != row.input_hash:
-        return "the input is another one (its hash differs)"
-    x, _ = data[row.idx]
-    noise = parse(noise_of(row, manifest))
-    selection = smoothed.votes(x, c.n0, start=0, input_index=row.idx, noise=noise)
-    counts = smoothed.votes(x, c.n, start=c.n0, input_index=row.idx, noise=noise)
-    if _trim(selection) != _trim(np.asarray(c.selection)):
-        return f"selection votes {list(c.selection)} stored, {selection.tolist()} now"
-    if _trim(counts) != _trim(np.asarray(c.counts)):
-        return f"votes {list(c.counts)} stored, {counts.tolist()} now"
+    try:
+        x = data[row.idx][0]
+        found = converse(start(), lambda ask: smoothed.answer(ask, x, row.idx))
+    except Exception as error:  # a stranger's model may raise anything
+        return None if c is None else f"it fails now: {type(error).__name__}: {error}"
+    if c is None:
+        return f"failed in the run ({row.reason}), and now it does not"
+    again: Certificate = found[0] if isinstance(found, tuple) else found
+    if again.noise != c.noise:
+        return f"noise {c.noise} stored, {again.noise} found now"
+    for name in ("selection", "counts"):
+        stored, now = getattr(c, name), getattr(again, name)
+        if _trim(stored) != _trim(now):
+            return f"{name} {list(stored)} stored, {list(now)} now"
     return None
 
 
-def _trim(counts: Any) -> list[int]:
-    values = [int(v) for v in counts]
+def _trim(counts: tuple[int, ...]) -> list[int]:
+    values = list(counts)
     while values and values[-1] == 0:
         values.pop()
     return values
+
+
+def caught(total: int, replayed: int, forged: int) -> float:
+    """The probability that at least one of `forged` rows is among those replayed.
+
+    Rows are drawn without replacement, so it is 1 − C(total − forged, replayed) / C(total,
+    replayed), rounded down to two digits.
+    """
+    missed = math.comb(total - forged, replayed) / math.comb(total, replayed)
+    return math.floor(100 * (1 - missed)) / 100

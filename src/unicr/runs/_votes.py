@@ -17,10 +17,11 @@ import torch
 
 from unicr.classifier import Classifier, load_classifier
 from unicr.data import Dataset
-from unicr.errors import RunError, UnicrError
+from unicr.errors import RunError, UnicrError, one_line
 from unicr.noise import Noise, parse
 from unicr.runs._execute import Executor, Lost
-from unicr.smoothing import Ask, Counts, Procedure, SmoothedClassifier, add
+from unicr.runs._run import ENVIRONMENT
+from unicr.smoothing import Ask, Counts, Measure, Procedure, SmoothedClassifier, add
 
 Result = TypeVar("Result")
 CHUNK = 10_000  # samples; a lost worker costs at most this many
@@ -41,8 +42,10 @@ def read_input(data: Dataset, index: int) -> Input:
     try:
         x, label = data[index]
         return Input(index, x, label, data.digest_of(index))
-    except (UnicrError, OSError) as error:
+    except UnicrError as error:
         return Input(index, None, -1, f"unreadable: {error}")
+    except (OSError, MemoryError) as error:
+        return Input(index, None, -1, f"{ENVIRONMENT}unreadable: {error}")
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,7 @@ class Chunk:
     start: int
     n: int
     clean: bool
+    measure: Measure
 
 
 @dataclass(frozen=True)
@@ -105,7 +109,8 @@ class Counter:
         """(votes or the reason why there are none, seconds)."""
         start = time.perf_counter()
         try:
-            ask = Ask(chunk.n, chunk.start, self._noise(chunk.noise), chunk.clean)
+            noise = self._noise(chunk.noise)
+            ask = Ask(chunk.n, chunk.start, noise, chunk.clean, chunk.measure)
             x = chunk.x
             if not isinstance(x, torch.Tensor):
                 x = torch.from_numpy(np.array(x))
@@ -123,8 +128,13 @@ class Counter:
 
 
 def reason_of(error: BaseException) -> str:
-    """An error in one line."""
-    return f"{type(error).__name__}: {error}".splitlines()[0][:500]
+    """An error in one line, marked where another try may go better."""
+    causes: list[BaseException] = [error]
+    while causes[-1].__cause__ is not None:
+        causes.append(causes[-1].__cause__)
+    kinds = (MemoryError, OSError, torch.OutOfMemoryError)
+    short = any(isinstance(one, kinds) or "allocate memory" in str(one) for one in causes)
+    return f"{ENVIRONMENT if short else ''}{one_line(error, 500)}"
 
 
 @dataclass
@@ -169,7 +179,8 @@ class Conversations(Generic[Result]):
             if self._talks:
                 for key, answer in self._where.finished():
                     lost = isinstance(answer, Lost)
-                    self._hear(key, *((Failed(answer.reason), 0.0) if lost else answer))
+                    gone = Failed(f"{ENVIRONMENT}{answer.reason}") if lost else None
+                    self._hear(key, *((gone, 0.0) if gone else answer))
 
     def _open(self, one: Input) -> None:
         if one.x is None:
@@ -199,7 +210,8 @@ class Conversations(Generic[Result]):
             key = next(self._keys)
             self._talks[key] = talk
             talk.out.add(key)
-            self._where.submit(key, Chunk(talk.one.index, talk.x, noise, first, n, ask.clean))
+            chunk = Chunk(talk.one.index, talk.x, noise, first, n, ask.clean, ask.measure)
+            self._where.submit(key, chunk)
 
     def _hear(self, key: int, votes: Counts | Failed, seconds: float) -> None:
         talk = self._talks.pop(key)

@@ -1,19 +1,13 @@
 """The smoothed classifier: votes, bounds and certificates."""
 
+from unicr.radius.internal import lower_bound, upper_bound
 from unicr.smoothing._anytime import anytime_lower_bound, log_wealth
-from unicr.smoothing._bounds import binary_bounds, lower_bound, three_bounds, upper_bound
 from unicr.smoothing._certificate import ABSTAIN, Certificate, NormRadius
+from unicr.smoothing._certify import Ask, Procedure, certification, converse
+from unicr.smoothing._measure import Counts, Measure, add
 from unicr.smoothing._plan import Plan
-from unicr.smoothing._procedure import (
-    Ask,
-    Counts,
-    Procedure,
-    add,
-    certificate,
-    certification,
-    converse,
-)
 from unicr.smoothing._radii import Radii
+from unicr.smoothing._rule import Rule, Votes
 from unicr.smoothing._smoothed import SmoothedClassifier, norms_of
 
 __all__ = [
@@ -21,20 +15,20 @@ __all__ = [
     "Ask",
     "Certificate",
     "Counts",
+    "Measure",
     "NormRadius",
     "Plan",
     "Procedure",
     "Radii",
+    "Rule",
     "SmoothedClassifier",
+    "Votes",
     "add",
     "anytime_lower_bound",
-    "binary_bounds",
-    "certificate",
     "certification",
     "converse",
     "log_wealth",
     "lower_bound",
     "norms_of",
-    "three_bounds",
     "upper_bound",
 ]

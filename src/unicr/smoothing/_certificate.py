@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from unicr.errors import CertifyError
 from unicr.values import round_down
 
 ABSTAIN = -1
@@ -86,10 +87,11 @@ class Certificate:
 
         if norm is None:
             if len(self.radii) != 1:
-                raise KeyError(f"say which norm: {[r.norm for r in self.radii]}")
+                raise CertifyError(f"say which norm: {', '.join(r.norm for r in self.radii)}")
             return self.radii[0].radius
         wanted = parse_norm(norm).text
         for one in self.radii:
             if one.norm == wanted:
                 return one.radius
-        raise KeyError(f"no radius in the norm {wanted}; there are {[r.norm for r in self.radii]}")
+        there = ", ".join(r.norm for r in self.radii)
+        raise CertifyError(f"no radius in the norm {wanted}; there are {there}")

@@ -13,8 +13,6 @@ from unicr.noise import IID, Noise, SphericalNoise
 from unicr.norms import Norm
 from unicr.radius import RadiusCurve, certified_radius
 from unicr.radius.internal import guarantee_of
-from unicr.smoothing._anytime import anytime_lower_bound, log_wealth
-from unicr.smoothing._bounds import binary_bounds, three_bounds
 from unicr.smoothing._certificate import NormRadius
 from unicr.smoothing._plan import Plan
 
@@ -38,29 +36,6 @@ class Radii:
         self.noise, self.norms, self.dim, self.searched = noise, tuple(norms), dim, searched
         self._curves = [RadiusCurve(noise, norm, dim) for norm in norms]
         self._needed: dict[float, float] = {}
-
-    def bounds(
-        self, plan: Plan, counts: Sequence[int], top: int, runner_up: int | None
-    ) -> tuple[float, float]:
-        """(p_A, p_B) at total failure probability α, from the votes of the fresh samples.
-
-        With a target radius there is one question only: p_A is what the target needs where the
-        votes refute less at α, and 0 (abstain) where they do not.
-        """
-        k = counts[top] if top < len(counts) else 0
-        if plan.target is not None:
-            needed = self.needed(plan.target)
-            evidence = log_wealth(k, sum(counts), needed, above=True)
-            p_a = needed if evidence >= math.log(1 / plan.alpha) else 0.0
-            return p_a, 1.0 - p_a
-        if plan.mode == "tolerance":
-            p_a = anytime_lower_bound(k, sum(counts), plan.alpha)
-            return p_a, 1.0 - p_a
-        padded = [*counts, *[0] * (top + 1 - len(counts))]
-        if plan.bound == "both" and runner_up is not None:
-            padded += [0] * (runner_up + 1 - len(padded))
-            return three_bounds(padded, top, runner_up, plan.alpha)
-        return binary_bounds(padded, top, plan.alpha / plan.candidates)
 
     def at(self, p_a: float, p_b: float) -> tuple[NormRadius, ...]:
         """The radius in every norm; zeros where p_A ≤ p_B."""
@@ -99,10 +74,12 @@ class Radii:
         return high
 
     def largest(self, plan: Plan) -> dict[str, float]:
-        """The largest radius that the plan can give in each norm: every vote for one class."""
+        """The largest radius that the plan can give in each norm: every vote for one class.
+
+        Builds every curve that certificates will be read from.
+        """
         p_a = plan.best_p_a()
-        curves = zip(self.norms, self._curves, strict=True)
-        return {norm.text: float(curve(p_a, searched=self.searched)) for norm, curve in curves}
+        return {one.norm: one.radius for one in self.at(p_a, 1.0 - p_a)}
 
 
 @lru_cache(maxsize=65536)

@@ -19,8 +19,9 @@ from unicr.errors import CertifyError
 from unicr.noise import IID, Noise, SphericalNoise
 from unicr.norms import Norm, parse_norm
 from unicr.smoothing._certificate import ABSTAIN, Certificate
+from unicr.smoothing._certify import CLASSES, Ask, certification, converse
+from unicr.smoothing._measure import Counts, Measure, add
 from unicr.smoothing._plan import Plan
-from unicr.smoothing._procedure import Ask, Counts, add, certification, converse
 from unicr.smoothing._radii import Radii
 
 WORTH_SPLITTING = 256  # samples; fewer are not worth waking other threads for
@@ -44,6 +45,9 @@ class _Team:
 @functools.cache
 def _pool() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(os.cpu_count() or 1, "unicr-votes", torch.set_num_threads, (1,))
+
+
+os.register_at_fork(after_in_child=_pool.cache_clear)  # threads do not live on in a child
 
 
 @contextmanager
@@ -89,10 +93,12 @@ class SmoothedClassifier:
         start: int,
         input_index: int = 0,
         noise: Noise | None = None,
+        measure: Measure = CLASSES,
     ) -> Counts:
         """How often each class was given to the noisy copies number start … start + n − 1 of x.
 
-        `noise` takes the place of the classifier's own, for these votes only.
+        `noise` takes the place of the classifier's own, for these votes only; `measure` may count
+        something else than classes.
         """
         x = self._checked(x)
         noise = self.noise if noise is None else noise
@@ -101,16 +107,25 @@ class SmoothedClassifier:
         cuts = [start + n * i // len(teams) for i in range(len(teams) + 1)]
         shares = list(pairwise(cuts))
         if len(teams) == 1:
-            return self._count(teams[0], x, shares[0], input_index, noise)
-        count = functools.partial(self._count, x=x, input_index=input_index, noise=noise)
+            return self._count(teams[0], x, shares[0], input_index, noise, measure)
+        count = functools.partial(
+            self._count, x=x, input_index=input_index, noise=noise, measure=measure
+        )
         with _one_thread_each():
             return functools.reduce(add, _pool().map(lambda t, s: count(t, share=s), teams, shares))
 
     def answer(self, ask: Ask, x: torch.Tensor, input_index: int) -> Counts:
         """The votes that a procedure asks for."""
         if ask.clean:
-            return self.classifier.votes(self._checked(x)[None], self.num_classes).numpy()
-        return self.votes(x, ask.n, start=ask.start, input_index=input_index, noise=ask.noise)
+            return ask.measure.count(self.classifier, self._checked(x)[None], self.num_classes)
+        return self.votes(
+            x,
+            ask.n,
+            start=ask.start,
+            input_index=input_index,
+            noise=ask.noise,
+            measure=ask.measure,
+        )
 
     @functools.cached_property
     def _teams(self) -> list[_Team]:
@@ -133,8 +148,9 @@ class SmoothedClassifier:
         share: tuple[int, int],
         input_index: int,
         noise: Noise,
+        measure: Measure,
     ) -> Counts:
-        counts = np.zeros(self.num_classes or 0, dtype=np.int64)
+        counts = np.zeros(0, dtype=np.int64)
         for first in range(*share, self.batch):
             size = min(self.batch, share[1] - first)
             noisy = noise.sample(
@@ -145,7 +161,7 @@ class SmoothedClassifier:
                 base=x,
                 out=team.buffer(self.batch, x)[:size],
             )
-            counts = add(counts, team.classifier.votes(noisy, self.num_classes).numpy())
+            counts = add(counts, measure.count(team.classifier, noisy, self.num_classes))
         return counts
 
     def _checked(self, x: torch.Tensor) -> torch.Tensor:

@@ -20,12 +20,11 @@ import unicr
 from unicr.errors import RunError, UnicrError
 from unicr.extras import require
 from unicr.metrics import Scores, accuracy_curve, envelope, robustness_score
-from unicr.noise import parse
 from unicr.norms import parse_norm
 from unicr.radius import RadiusCurve, round_down
 from unicr.report.html._images import Pictures
 from unicr.report.runs import default_radii
-from unicr.runs import Row, Store, floor_decimal, scores_of
+from unicr.runs import Manifest, Own, Row, Run, floor_decimal, scores_of
 from unicr.values import Array
 
 DIGITS = 4
@@ -36,11 +35,11 @@ TOP_CLASSES = 5
 REPLAY = 5
 
 
-def collect(runs: Sequence[Path], *, data: str | None, max_images: int) -> dict[str, Any]:
+def collect(runs: Sequence[Path], *, own: Own, max_images: int) -> dict[str, Any]:
     """The content of a report about these run folders."""
     if not runs:
         raise RunError("a report needs at least one run folder")
-    pictures = Pictures(data, max_images)
+    pictures = Pictures(own, max_images)
     loaded = [_load(path) for path in runs]
     names = _names(runs)
     shown: list[dict[str, Any]] = []
@@ -48,9 +47,9 @@ def collect(runs: Sequence[Path], *, data: str | None, max_images: int) -> dict[
     scores: list[dict[str, Scores]] = []
     for path, name, (manifest, rows) in zip(runs, names, loaded, strict=True):
         groups.setdefault(_fingerprint(rows), []).append(len(shown))
-        alpha = manifest["plan"]["alpha"]
-        scores.append({p: scores_of(rows, p, name, alpha) for p in manifest["norms"]})
-        shown.append(_run(path, name, manifest, rows, scores[-1], pictures))
+        alpha = manifest.plan.alpha
+        scores.append({p: scores_of(rows, p, name, alpha) for p in manifest.norms})
+        shown.append(_run(path, name, manifest, rows, scores[-1], pictures, own))
     for members in groups.values():
         _label([shown[i] for i in members])
     return {
@@ -63,11 +62,11 @@ def collect(runs: Sequence[Path], *, data: str | None, max_images: int) -> dict[
     }
 
 
-def _load(path: Path) -> tuple[dict[str, Any], list[Row]]:
+def _load(path: Path) -> tuple[Manifest, list[Row]]:
     if path.is_file():
         raise RunError(f"{path} is a file: a report is made of run folders (unicr certify --out)")
-    with Store(path) as store:
-        manifest, rows = store.manifest(), list(store.rows())
+    with Run(path) as run:
+        manifest, rows = run.manifest, list(run.rows())
     if not rows:
         raise RunError(f"{path} has no results yet")
     return manifest, rows
@@ -96,10 +95,11 @@ def _label(runs: list[dict[str, Any]]) -> None:
 def _run(
     path: Path,
     name: str,
-    manifest: dict[str, Any],
+    manifest: Manifest,
     rows: list[Row],
     scores: dict[str, Scores],
     pictures: Pictures,
+    own: Own,
 ) -> dict[str, Any]:
     status = [row.status for row in rows]
     correct = sum(row.correct for row in rows)
@@ -107,24 +107,24 @@ def _run(
     noises = _noises(rows, manifest)
     return {
         "name": name,
-        "noise": manifest["noise"],
-        "norms": manifest["norms"],
-        "model": manifest["model"],
-        "data": manifest["data"],
-        "proved": not manifest["searched"],
-        "both": manifest["plan"]["bound"] == "both",
-        "alpha": manifest["plan"]["alpha"],
+        "noise": manifest.noise,
+        "norms": list(manifest.norms),
+        "model": manifest.model,
+        "data": manifest.data,
+        "proved": not manifest.searched,
+        "both": manifest.plan.rule.name == "three",
+        "alpha": manifest.plan.alpha,
         "total": len(rows),
         "correct": correct,
         "status": {s: status.count(s) for s in ("certified", "abstained", "failed")},
         "accuracy": percent(correct, len(rows)),
         "holds": percent(round(one.accuracy_bound(0.0) * len(rows)), len(rows)),
         "scores": {norm: _scores(score) for norm, score in scores.items()},
-        "curves": {norm: _curves(noises, norm, manifest, rows) for norm in manifest["norms"]},
+        "curves": {norm: _curves(noises, norm, manifest, rows, own) for norm in manifest.norms},
         "noises": len(noises),
         "own": any(row.certificate is not None and row.certificate.noise for row in rows),
         "rows": _rows(rows, manifest, pictures.noisy_of(rows, manifest)),
-        "manifest": [[key, _text(value)] for key, value in manifest.items()],
+        "manifest": [[key, _text(value)] for key, value in manifest.to_dict().items()],
         "verify": _commands(path),
     }
 
@@ -235,14 +235,14 @@ def _finite(run: Scores) -> Scores:
     return replace(run, radius=np.where(np.isfinite(run.radius), run.radius, 0.0))
 
 
-def _noises(rows: Sequence[Row], manifest: dict[str, Any]) -> list[str]:
+def _noises(rows: Sequence[Row], manifest: Manifest) -> list[str]:
     """The noises of a run: one, or those chosen for single inputs."""
     chosen = [row.certificate.noise for row in rows if row.certificate is not None]
-    return list(dict.fromkeys(text or manifest["noise"] for text in chosen))
+    return list(dict.fromkeys(text or manifest.noise for text in chosen))
 
 
 def _curves(
-    noises: list[str], norm: str, manifest: dict[str, Any], rows: Sequence[Row]
+    noises: list[str], norm: str, manifest: Manifest, rows: Sequence[Row], own: Own
 ) -> list[dict[str, Any]]:
     """R against p_A with its bracket, for each noise; none where there are too many."""
     if len(noises) > MOST_NOISES:
@@ -252,7 +252,7 @@ def _curves(
     found: list[dict[str, Any]] = []
     for text in noises:
         try:
-            curve = RadiusCurve(parse(text), norm, manifest["dim"])
+            curve = RadiusCurve(own.noise(manifest, text), norm, manifest.dim)
             proved, searched = curve(p), curve(p, searched=True)
         except (UnicrError, OSError) as error:
             found.append({"noise": text, "error": str(error)})
@@ -282,7 +282,7 @@ def _probabilities(top: float) -> Array:
     return np.unique(np.round(p, 8))
 
 
-def _rows(rows: Sequence[Row], manifest: dict[str, Any], noisy: list[str | None]) -> dict[str, Any]:
+def _rows(rows: Sequence[Row], manifest: Manifest, noisy: list[str | None]) -> dict[str, Any]:
     """The inputs by column; None where a failed input has no value."""
     certificates = [row.certificate for row in rows]
     return {
@@ -300,7 +300,7 @@ def _rows(rows: Sequence[Row], manifest: dict[str, Any], noisy: list[str | None]
         "n": [None if c is None else c.n for c in certificates],
         "noise": [None if c is None else c.noise for c in certificates],
         "votes": [None if c is None else _votes(c.counts) for c in certificates],
-        "radii": {norm: _radii(rows, norm) for norm in manifest["norms"]},
+        "radii": {norm: _radii(rows, norm) for norm in manifest.norms},
     }
 
 

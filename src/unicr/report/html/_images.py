@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unicr.data import Dataset, load_dataset
+from unicr.data import Dataset
 from unicr.errors import UnicrError
-from unicr.noise import parse
-from unicr.runs import Row
+from unicr.runs import Manifest, Own, Row
 
 SIDE = 96
 LEAST = 4
@@ -70,22 +69,22 @@ def value_range(values: NDArray[Any]) -> tuple[float, float]:
 class Pictures:
     """Pictures of the inputs of runs, each drawn once; `notes` says what could not be drawn."""
 
-    def __init__(self, spec: str | None, most: int) -> None:
-        self._spec, self._most = spec, most
+    def __init__(self, own: Own, most: int) -> None:
+        self._own, self._most = own, most
         self._sets: dict[str, Dataset | None] = {}
         self.inputs: dict[str, str] = {}
         self.notes: list[str] = []
 
-    def noisy_of(self, rows: list[Row], manifest: dict[str, Any]) -> list[str | None]:
+    def noisy_of(self, rows: list[Row], manifest: Manifest) -> list[str | None]:
         """Noisy copies of the first inputs of a run, None where there is no picture.
 
         The inputs themselves are drawn into `inputs`, by their hash.
         """
         noisy: list[str | None] = [None] * len(rows)
-        if not self._most or picture_axes(tuple(manifest["shape"])) is None:
+        if not self._most or picture_axes(manifest.shape) is None:
             return noisy
-        spec = self._spec or manifest["data"]
-        data = self._dataset(spec)
+        spec = self._own.data or manifest.data
+        data = self._dataset(spec, manifest)
         if data is None:
             return noisy
         others = 0
@@ -100,24 +99,24 @@ class Pictures:
             self._note(f"pictures of the first {self._most} inputs of each run only")
         return noisy
 
-    def _dataset(self, spec: str) -> Dataset | None:
+    def _dataset(self, spec: str, manifest: Manifest) -> Dataset | None:
         if spec not in self._sets:
             try:
-                self._sets[spec] = load_dataset(spec)
+                self._sets[spec] = self._own.open_data(manifest)
             except (UnicrError, OSError) as error:
                 self._sets[spec] = None
                 self._note(f"no pictures of {spec}: {error}")
         return self._sets[spec]
 
-    def _draw(self, data: Dataset, row: Row, manifest: dict[str, Any]) -> str | None:
+    def _draw(self, data: Dataset, row: Row, manifest: Manifest) -> str | None:
         x, _ = data[row.idx]
         low, high = value_range(x.numpy())
         if row.input_hash not in self.inputs:
             self.inputs[row.input_hash] = picture(x.numpy(), low, high, smooth=True)
-        text = (row.certificate.noise if row.certificate else None) or manifest["noise"]
+        text = row.certificate.noise if row.certificate else None
         try:
-            noise = parse(text)
-            drawn = noise.sample(1, seed=manifest["seed"], input_index=row.idx, base=x)[0]
+            noise = self._own.noise(manifest, text)
+            drawn = noise.sample(1, seed=manifest.seed, input_index=row.idx, base=x)[0]
         except (UnicrError, OSError) as error:
             self._note(f"no noisy copies: {error}")
             return None

@@ -1,0 +1,129 @@
+"""Is a memory what its run and its own history make it? Regions are stored in order, so each can be
+made again from those before it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import random
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import torch
+
+from unicr.classifier import Classifier
+from unicr.errors import RunError, UnicrError
+from unicr.guard._guard import policy
+from unicr.guard._memory import FIRST_STREAM, OPTIONAL, SEED, Regions
+from unicr.guard._metric import Metric
+from unicr.guard._table import Table
+from unicr.norms import parse_norm
+from unicr.runs import NOTHING, Manifest, Own, Row, changes
+
+SAME = 1e-9
+SETTINGS = (
+    *("model_hash", "shape", "dim", "noise", "norms", "plan"),
+    *("seed", "searched", "scope", "i_opt"),
+)
+
+
+def made_for(manifest: Manifest) -> dict[str, Any]:
+    """What the regions of a run hold for: settings of which none may change."""
+    values = manifest.to_dict()
+    return {name: values[name] for name in SETTINGS if name in values}
+
+
+def check_memory(regions: Regions, manifest: Manifest, rows: Mapping[int, Row]) -> Iterator[str]:
+    """What does not hold in the memory of a run; needs neither model nor data.
+
+    The seed, and the classes of points that are no inputs of the run, need the model: see
+    `replay_memory`.
+    """
+    try:
+        about = regions.settings("about")
+        norm, shape = parse_norm(about["norm"]), tuple(manifest.shape)
+        seed = about.pop(SEED)
+        wanted = {**made_for(manifest), "norm": norm.text, "format": about.get("format")}
+        if says := changes(about, wanted, OPTIONAL - set(about)):
+            yield f"it is for something else ({says})"
+        if norm.text not in manifest.norms or type(seed) is not int:
+            yield f"norm {norm.text!r} and seed {seed!r}"
+        draws = {r["stream"]: r["alpha"] for r in regions.read("SELECT * FROM draws")}
+        for stream, alpha in draws.items():
+            planted = rows.get(stream) if stream < FIRST_STREAM else None
+            if stream < FIRST_STREAM and (planted is None or planted.certificate is None):
+                yield f"certificate {stream} was counted, and is not in the run"
+            if alpha != manifest.plan.alpha:
+                yield f"certificate {stream} counts with alpha {alpha!r}"
+        table = Table(math.prod(shape))
+        for record in regions.read("SELECT * FROM regions ORDER BY number"):
+            complaint = _region(dict(record), table, Metric(norm), shape, rows, draws)
+            if complaint is not None:
+                yield f"region {record['number']}: {complaint}"
+    except (UnicrError, ValueError, TypeError, KeyError, OverflowError) as error:
+        yield f"it cannot be read: {error!r}"
+
+
+def _region(
+    r: dict[str, Any],
+    table: Table,
+    metric: Metric,
+    shape: tuple[int, ...],
+    rows: Mapping[int, Row],
+    draws: Mapping[int, float],
+) -> str | None:
+    point = np.frombuffer(r["point"], "<f4")
+    if r["number"] != table.size + 1 or point.size != math.prod(shape):
+        raise RunError(f"region {r['number']} does not follow region {table.size}")
+    before = table.snapshot()
+    table.append(point, r["reach"], r["class"])
+    if r["stream"] not in draws:
+        return "the certificate behind it was not counted"
+    if not np.isfinite(point).all() or r["class"] < -1 or not r["certified"] >= 0:
+        return f"class {r['class']} with radius {r['certified']} round a point of no sense"
+    if r["class"] == -1 and r["certified"] != 0:
+        return "an abstention with a radius"
+    x = point.astype(np.float64)
+    if any(before.label[at] != r["class"] for at, _ in before.holding(metric, x)):
+        return "it lies in a region of another class"
+    room = before.room(metric, x, r["class"], metric.reach(r["certified"]))
+    if not math.isclose(r["reach"], room, rel_tol=SAME):
+        return f"reach {r['reach']!r} stored, {room!r} from the regions before it"
+    return _planted(r, shape, metric, rows.get(r["stream"]))
+
+
+def _planted(
+    r: dict[str, Any], shape: tuple[int, ...], metric: Metric, row: Row | None
+) -> str | None:
+    """A region that came from the run says what the run says."""
+    if r["stream"] >= FIRST_STREAM or row is None or row.certificate is None:
+        return None
+    claimed = next(one for one in row.certificate.radii if one.norm == metric.norm.text)
+    proved = row.predict >= 0 and r["reach"] <= metric.reach(claimed.proved)
+    said = (row.predict, claimed.radius, row.certificate.noise)
+    if (r["class"], r["certified"], r["noise"]) != said:
+        return f"{(r['class'], r['certified'], r['noise'])} stored, {said} in the run"
+    if r["guarantee"] != ("proved" if proved else claimed.guarantee):
+        return f"guarantee {r['guarantee']!r}"
+    head = "x".join(map(str, shape)).encode() + b":"
+    if hashlib.sha256(head + r["point"]).hexdigest() != row.input_hash:
+        return "its centre is not the input of the run"
+    return None
+
+
+def replay_memory(
+    regions: Regions, manifest: Manifest, classifier: Classifier, count: int, own: Own = NOTHING
+) -> Iterator[str]:
+    """Certify `count` points that are no inputs of the run again, drawn afresh: what differs."""
+    about = regions.settings("about")
+    norm = parse_norm(about["norm"])
+    certify = policy(manifest, classifier, norm, about[SEED], own)
+    fresh = regions.read("SELECT * FROM regions WHERE stream >= ?", (FIRST_STREAM,))
+    for r in random.SystemRandom().sample(fresh, min(count, len(fresh))):
+        point = np.frombuffer(r["point"], "<f4").reshape(manifest.shape)
+        again = certify(torch.from_numpy(point.copy()), r["stream"])
+        said = (again.predict, again.radius(norm.text), again.noise)
+        if (r["class"], r["certified"], r["noise"]) != said:
+            yield f"region {r['number']}: {r['class']}, {r['certified']} stored, {said} now"

@@ -1,0 +1,211 @@
+"""One SQLite file of results: safe against kill −9, readable where nothing may be written, sealed.
+
+A writer commits each result in a transaction of its own, with write-ahead logging. A reader leaves
+the folder as it is: also on read-only media, and where a run was killed. The seal is one digest of
+everything in the file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import sqlite3
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+from unicr.errors import RunError, UnicrError
+
+SEALED = "sealed"  # the table with the seal, which the seal does not cover
+
+
+class Database:
+    """`path` opened for reading, or made and written to (`create`), with the tables of a subclass.
+
+    None is a database in memory. Anything that goes wrong is a RunError that names the file.
+    """
+
+    schema: ClassVar[str]
+    tables: ClassVar[frozenset[str]]
+    synchronous: ClassVar[str] = "NORMAL"
+
+    def __init__(self, path: Path | None, *, create: bool = False) -> None:
+        self.path = path
+        self._open = ExitStack()
+        try:
+            with self._open as opening, self._named("open"):
+                self._db = self._connect(opening, create)
+                self._db.row_factory = sqlite3.Row
+                if create:
+                    self._begin()
+                else:
+                    self._check_tables()
+                self._open = opening.pop_all()
+        except OSError as error:
+            raise RunError(f"cannot open {path}: {error}") from None
+
+    def _connect(self, opening: ExitStack, create: bool) -> sqlite3.Connection:
+        if self.path is None or create:
+            if self.path is not None:
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+            name, uri = str(self.path or ":memory:"), False
+        else:
+            name, uri = self._readable(opening), True
+        db = sqlite3.connect(
+            name, uri=uri, timeout=120, isolation_level=None, check_same_thread=False
+        )
+        opening.callback(db.close)
+        return db
+
+    def _readable(self, opening: ExitStack) -> str:
+        """The address of something that can be read without writing beside it.
+
+        Without a write-ahead log the file is all there is. With one there is a writer, or there was
+        one that was killed: where SQLite may not write its index beside it, a copy is read.
+        """
+        assert self.path is not None
+        if not self.path.is_file():
+            raise RunError(f"{self.path.parent} is not a run: it has no {self.path.name}")
+        if not self.path.stat().st_size:
+            raise RunError(f"{self.path} is empty: nothing was ever written to it")
+        log = self.path.with_name(self.path.name + "-wal")
+        address = f"{self.path.absolute().as_uri()}?mode=ro"
+        if not log.is_file() or not log.stat().st_size:
+            return f"{address}&immutable=1"
+        try:
+            with closing(sqlite3.connect(address, uri=True)) as attempt:
+                attempt.execute("SELECT 1 FROM sqlite_master").fetchall()
+            return address
+        except sqlite3.OperationalError:
+            copy = Path(opening.enter_context(tempfile.TemporaryDirectory())) / self.path.name
+            shutil.copyfile(self.path, copy)
+            shutil.copyfile(log, copy.with_name(log.name))
+            return copy.as_uri()
+
+    def _begin(self) -> None:
+        self._db.execute("PRAGMA journal_mode=WAL")
+        self._db.execute(f"PRAGMA synchronous={self.synchronous}")
+        with self.writing():
+            for statement in self.schema.split(";"):
+                self._db.execute(statement)
+            self._db.execute(f"CREATE TABLE IF NOT EXISTS {SEALED} (seal TEXT NOT NULL)")
+
+    def _check_tables(self) -> None:
+        there = {name for (name,) in self._db.execute("SELECT name FROM sqlite_master")}
+        if missing := self.tables - there:
+            raise RunError(f"{self.path} has no table {min(missing)}: it holds something else")
+
+    def close(self) -> None:
+        """Close the file."""
+        self._open.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @contextmanager
+    def _named(self, verb: str) -> Iterator[None]:
+        """SQLite's errors, and values that are not what they should be, as one line."""
+        try:
+            yield
+        except (sqlite3.Error, ValueError, TypeError, KeyError) as error:
+            if isinstance(error, UnicrError):
+                raise
+            raise RunError(f"cannot {verb} {self.path}: {error}") from None
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """BEGIN IMMEDIATE … COMMIT, all or nothing. What is read inside stays true until the end.
+
+        The seal of what was there before goes.
+        """
+        with self._named("write"):
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+                if self._db.execute(
+                    "SELECT 1 FROM sqlite_master WHERE name = ?", (SEALED,)
+                ).fetchone():
+                    self._db.execute(f"DELETE FROM {SEALED}")
+                self._db.execute("COMMIT")
+            except BaseException:
+                if self._db.in_transaction:
+                    self._db.execute("ROLLBACK")
+                raise
+
+    def read(self, query: str, values: Sequence[Any] = ()) -> list[sqlite3.Row]:
+        """All rows of a query."""
+        with self._named("read"):
+            return self._db.execute(query, values).fetchall()
+
+    def put(self, table: str, rows: Sequence[Sequence[Any]]) -> None:
+        """Write rows, in place of those with the same key; inside `writing`."""
+        if rows:
+            marks = ", ".join("?" * len(rows[0]))
+            self._db.executemany(f"INSERT OR REPLACE INTO {table} VALUES ({marks})", rows)
+
+    def settings(self, table: str) -> dict[str, Any]:
+        """A table of names and JSON values."""
+        with self._named("read"):
+            return {key: json.loads(value) for key, value in self.read(f"SELECT * FROM {table}")}
+
+    def seal(self) -> str:
+        """SHA-256 over every value of every row in key order: who changes one changes the seal."""
+        digest = hashlib.sha256()
+        for (table,) in self.read(
+            "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' "
+            "AND name != ? ORDER BY name",
+            (SEALED,),
+        ):
+            name = '"' + table.replace('"', '""') + '"'
+            keys = [c["name"] for c in self.read(f"PRAGMA table_info({name})") if c["pk"]]
+            order = ", ".join(f'"{key}"' for key in keys) or "rowid"
+            digest.update(canonical({"table": table}))
+            with self._named("read"):
+                for row in self._db.execute(f"SELECT * FROM {name} ORDER BY {order}"):
+                    digest.update(hashlib.sha256(canonical(dict(row))).digest())
+        return digest.hexdigest()
+
+    def set_seal(self) -> str:
+        """Seal what is there, and say how."""
+        with self._named("write"):
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                seal = self.seal()
+                self._db.execute(f"DELETE FROM {SEALED}")
+                self._db.execute(f"INSERT INTO {SEALED} VALUES (?)", (seal,))
+                self._db.execute("COMMIT")
+            except BaseException:
+                if self._db.in_transaction:
+                    self._db.execute("ROLLBACK")
+                raise
+        return seal
+
+    def stored_seal(self) -> str | None:
+        """The seal that the last writer left; None where it did not finish, or is older than it."""
+        if not self.read("SELECT 1 FROM sqlite_master WHERE name = ?", (SEALED,)):
+            return None
+        found = self.read(f"SELECT seal FROM {SEALED}")
+        return str(found[0][0]) if len(found) == 1 else None
+
+
+def canonical(values: Mapping[str, Any]) -> bytes:
+    """One way to write plain values: sorted names, no spaces, floats in full, bytes in hex.
+
+    Values that are not there (columns that came with a later version) are left out.
+    """
+    present = {k: v for k, v in values.items() if v is not None}
+    return json.dumps(
+        present, sort_keys=True, separators=(",", ":"), ensure_ascii=False, default=_hex
+    ).encode("utf-8", "surrogatepass")
+
+
+def _hex(value: Any) -> dict[str, str]:
+    if isinstance(value, bytes):
+        return {"hex": value.hex()}
+    raise TypeError(f"{type(value).__name__} cannot be sealed")

@@ -1,0 +1,172 @@
+"""What a run is asked to do: model, data, noise and plan, and where the work is done."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import platform
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy
+import torch
+
+import unicr
+from unicr.classifier import Classifier, check_fit
+from unicr.data import Dataset
+from unicr.errors import CertifyError, NoiseError
+from unicr.noise import Noise, to_data
+from unicr.noise.internal import check_parses
+from unicr.norms import Norm
+from unicr.runs._manifest import Manifest
+from unicr.runs._votes import CHUNK
+from unicr.smoothing import Plan, Radii
+
+WORTHWHILE = 0.51  # a p_A below this gives radii of no use
+
+
+@dataclass(frozen=True)
+class Job:
+    """Everything that decides the results of a run, then where the work is done.
+
+    `data_spec` is how the data was named, `data_arguments` and `model_arguments` are those of
+    `load_dataset` and `load_classifier`: the manifest keeps them, and workers load the model with
+    them; without, it is pickled. `ray` is the address of a cluster ("local" starts one here),
+    `gpus` what each of its workers reserves. `chunk` is the most samples of one task.
+    """
+
+    classifier: Classifier
+    data: Dataset
+    noise: Noise
+    norms: tuple[Norm, ...]
+    plan: Plan
+    seed: int = 0
+    searched: bool = False
+    skip: int = 1
+    limit: int | None = None
+    data_spec: str | None = None
+    data_arguments: dict[str, Any] | None = None
+    model_arguments: dict[str, Any] | None = None
+    batch: int = 1000
+    workers: int = 0
+    ray: str | None = None
+    gpus: float = 0
+    chunk: int = CHUNK
+
+    def __post_init__(self) -> None:
+        if self.skip < 1:
+            raise CertifyError(f"skip={self.skip}: every how many-th input, at least 1")
+        if self.limit is not None and self.limit < 1:
+            raise CertifyError(f"max={self.limit}: at least one input")
+        if self.workers < 0:
+            raise CertifyError(f"workers={self.workers}: 0 for this process, or their number")
+        if self.batch < 1:
+            raise CertifyError(f"batch={self.batch}: at least one sample at a time")
+        if self.chunk < 1:
+            raise CertifyError(f"chunk={self.chunk}: at least one sample in a task")
+
+    @property
+    def indices(self) -> list[int]:
+        """Which inputs are certified: every `skip`-th, at most `limit` of them."""
+        every = range(0, len(self.data), self.skip)
+        return list(every if self.limit is None else islice(every, self.limit))
+
+    @property
+    def dim(self) -> int:
+        """How many values an input has."""
+        return math.prod(self.data.shape)
+
+    @cached_property
+    def radii(self) -> Radii:
+        """The radius curves of the run's noise, made once."""
+        return Radii(self.noise, self.norms, self.dim, searched=self.searched)
+
+    @cached_property
+    def largest(self) -> dict[str, float]:
+        """The largest radius that can come out in each norm; builds the curves.
+
+        Refuses a model that does not fit the data, and plans that can certify nothing.
+        """
+        self.check()
+        return self.radii.largest(self.plan)
+
+    def check(self) -> None:
+        """The model takes the inputs, and the samples suffice for something."""
+        check_fit(self.classifier, self.data)
+        if self.plan.best_p_a() < WORTHWHILE:
+            raise CertifyError(
+                f"n={self.plan.n} samples at alpha={self.plan.alpha:g} can certify nothing, even "
+                f"if all of them agree (p_A would be {self.plan.best_p_a():.4f}): take more samples"
+            )
+
+    def manifest(self, **more: Any) -> Manifest:
+        """What is written down of the run; resuming must agree in all that changes results."""
+        return Manifest.from_dict(
+            {
+                "model": self.classifier.name,
+                "model_hash": self.classifier.digest,
+                "model_digests": self.classifier.digests,
+                "data": self.data_spec or self.data.source,
+                "shape": list(self.data.shape),
+                "dim": self.dim,
+                "noise": check_parses(self.noise),
+                "noise_data": _as_data(self.noise),
+                "norms": [norm.text for norm in self.norms],
+                "plan": self.plan.to_dict(),
+                "seed": self.seed,
+                "searched": self.searched,
+                "skip": self.skip,
+                "max": self.limit,
+                "batch": self.batch,
+                "workers": self.workers,
+                "device": str(self.classifier.device),
+                "unicr": unicr.__version__,
+                "loading": _plain(self.model_arguments, ("weights", "mean", "std", "num_classes")),
+                "reading": _plain(self.data_arguments, ("labels", "split", "label_column")),
+                "data_size": len(self.data),
+                "data_hash": self._data_hash(),
+                "versions": {
+                    "python": platform.python_version(),
+                    "numpy": np.__version__,
+                    "scipy": scipy.__version__,
+                    "torch": str(torch.__version__),
+                },
+                "date": datetime.now(UTC).isoformat(timespec="seconds"),
+                **more,
+            }
+        )
+
+    def _data_hash(self) -> str | None:
+        """SHA-256 of the files with inputs and labels; None where the data is no single file."""
+        labels = (self.data_arguments or {}).get("labels")
+        named = [Path(str(one)).expanduser() for one in (self.data_spec, labels) if one is not None]
+        if not named or not all(path.is_file() for path in named):
+            return None
+        digest = hashlib.sha256()
+        for path in named:
+            with path.open("rb") as file:
+                digest.update(hashlib.file_digest(file, "sha256").digest())
+        return digest.hexdigest()
+
+
+def _as_data(noise: Noise) -> dict[str, Any] | None:
+    """The noise as numbers; None where it rests on functions that have no table."""
+    try:
+        return to_data(noise)
+    except NoiseError:
+        return None
+
+
+def _plain(arguments: dict[str, Any] | None, names: tuple[str, ...]) -> dict[str, Any]:
+    """Those arguments that were given, as JSON has them."""
+    found = {name: (arguments or {}).get(name) for name in names}
+    return {
+        name: str(value) if isinstance(value, Path) else value
+        for name, value in found.items()
+        if value is not None
+    }

@@ -1,0 +1,166 @@
+"""The settings of a run, typed: what decides its results, what opens model and data again, and
+where and when the work was done.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from itertools import islice
+from typing import Any
+
+from unicr.errors import RunError, UnicrError
+from unicr.norms import Norm, parse_norm
+from unicr.runs._settings import changes, in_todays_words
+from unicr.smoothing import Plan
+
+EVERY_INPUT = "every input"  # scope of a run with one noise: one g, certified at many points
+THIS_INPUT = "this input's noise"  # scope of a run with a noise per input
+PLACE = frozenset({"batch", "workers", "device", "unicr", "versions", "date", "loading"})
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """`loading` and `reading` are arguments of `load_classifier` and `load_dataset`.
+
+    `model_hash` is of the whole model, `model_digests` of it and its preprocessing apart.
+    `noise_data` is the noise as numbers, so that nobody needs its code.
+    `i_opt` are the settings of a search for each input. None where an older version did not know.
+    """
+
+    model: str
+    model_hash: str
+    data: str
+    shape: tuple[int, ...]
+    dim: int
+    noise: str
+    norms: tuple[str, ...]
+    plan: Plan
+    seed: int
+    searched: bool
+    skip: int
+    max: int | None
+    batch: int
+    workers: int
+    device: str
+    unicr: str
+    scope: str = EVERY_INPUT
+    i_opt: dict[str, Any] | None = None
+    noise_data: dict[str, Any] | None = None
+    loading: dict[str, Any] | None = None
+    reading: dict[str, Any] | None = None
+    model_digests: dict[str, str] | None = None
+    data_size: int | None = None
+    data_hash: str | None = None
+    versions: dict[str, str] | None = None
+    date: str | None = None
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Manifest:
+        """Read and check the settings of a run, of this version or an older one."""
+        given = in_todays_words(values)
+        read: dict[str, Any] = {}
+        for one in fields(cls):
+            if one.name not in given:
+                if one.default is one.default_factory:
+                    raise RunError(f"the manifest has no {one.name}: the run is damaged")
+                continue
+            try:
+                read[one.name] = READERS.get(one.name, READERS[str(one.type)])(given[one.name])
+            except (ValueError, TypeError, UnicrError) as error:
+                raise RunError(
+                    f"the manifest's {one.name} is {given[one.name]!r}: {error}"
+                ) from None
+        return cls(**read)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values; the inverse of `from_dict`."""
+        values = {one.name: getattr(self, one.name) for one in fields(self)}
+        plain = {k: v for k, v in values.items() if v is not None or k == "max"}
+        lists = {"shape": list(self.shape), "norms": list(self.norms), "plan": self.plan.to_dict()}
+        return {**plain, **lists}
+
+    def refuse_changes(self, new: Manifest, folder: object) -> None:
+        """A run goes on with the settings it has; more inputs (a larger `max`) are welcome."""
+        mine, theirs = self.to_dict(), new.to_dict()
+        unknown = {k for k in theirs if k not in mine}
+        grown = self.max is not None and (new.max is None or new.max >= self.max)
+        free = PLACE | unknown | ({"max"} if grown else set())
+        if differing := changes(mine, theirs, frozenset(free)):
+            raise RunError(f"cannot resume {folder} with other settings ({differing})")
+
+    @property
+    def parsed_norms(self) -> tuple[Norm, ...]:
+        """The norms as values."""
+        return tuple(parse_norm(text) for text in self.norms)
+
+    def one_norm(self, wanted: str | None) -> str:
+        """A norm that the run has radii in: the one asked for, or the only one."""
+        there = ", ".join(self.norms)
+        if wanted is None and len(self.norms) > 1:
+            raise RunError(f"the run has the norms {there}: say which with --norm")
+        text = self.norms[0] if wanted is None else parse_norm(wanted).text
+        if text not in self.norms:
+            raise RunError(f"the run has the norms {there}, not {text}")
+        return text
+
+    def indices(self, size: int | None = None) -> list[int] | None:
+        """The inputs that the run is about; None where the size of the data is not known."""
+        size = self.data_size if size is None else size
+        if size is None:
+            return None
+        every = range(0, size, self.skip)
+        return list(every if self.max is None else islice(every, self.max))
+
+
+def _whole(least: int) -> Callable[[Any], int]:
+    def read(value: Any) -> int:
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            raise ValueError(f"a whole number, at least {least}, is needed")
+        return value
+
+    return read
+
+
+def _exactly(kind: type) -> Callable[[Any], Any]:
+    def read(value: Any) -> Any:
+        if not isinstance(value, kind):
+            raise ValueError(f"a {kind.__name__} is needed")
+        return value
+
+    return read
+
+
+def _or_none(reader: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda value: None if value is None else reader(value)
+
+
+def _shape(value: Any) -> tuple[int, ...]:
+    found = tuple(_whole(1)(one) for one in _exactly(list)(value))
+    if math.prod(found) > 1 << 40:
+        raise ValueError("more values than any input has")
+    return found
+
+
+def _norms(value: Any) -> tuple[str, ...]:
+    texts = tuple(parse_norm(one).text for one in _exactly(list)(value))
+    if not texts or list(texts) != value or len(set(texts)) < len(texts):
+        raise ValueError("different norms, written as unicr writes them, are needed")
+    return texts
+
+
+READERS: dict[str, Callable[[Any], Any]] = {  # by the name of a field, or by its type
+    "seed": _whole(-(1 << 200)),
+    "skip": _whole(1),
+    "str": _exactly(str),
+    "bool": _exactly(bool),
+    "int": _whole(0),
+    "int | None": _or_none(_whole(1)),
+    "str | None": _or_none(_exactly(str)),
+    "tuple[int, ...]": _shape,
+    "tuple[str, ...]": _norms,
+    "Plan": Plan.from_dict,
+    "dict[str, Any] | None": _or_none(_exactly(dict)),
+    "dict[str, str] | None": _or_none(_exactly(dict)),
+}

@@ -1,0 +1,100 @@
+"""Model, data and noise of a run opened again: without running any code that the run names.
+
+A run folder comes from somebody. What it holds is data: texts, numbers, digests. A `file.py:name`
+in it, or a pickle, is opened only where the person who opens the run names that very file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from unicr.classifier import Classifier, load_classifier
+from unicr.data import Dataset, load_dataset
+from unicr.errors import RunError
+from unicr.noise import Noise, from_data, parse
+from unicr.runs._manifest import Manifest
+
+CODE = ".py"
+
+
+@dataclass(frozen=True)
+class Own:
+    """What the person who opens a run brings: copies of model and data, and files they `trust`.
+
+    `loading` and `reading` are arguments of `load_classifier` and `load_dataset`; those that are
+    left out are the run's. Whatever is opened is compared with the run by its digests.
+    """
+
+    model: str | None = None
+    data: str | None = None
+    loading: Mapping[str, Any] = field(default_factory=dict)
+    reading: Mapping[str, Any] = field(default_factory=dict)
+    trust: tuple[Path, ...] = ()
+
+    def trusts(self, path: str) -> bool:
+        """Whether this file may run code."""
+        return Path(path).expanduser().resolve() in [
+            one.expanduser().resolve() for one in self.trust
+        ]
+
+    def _refuse_code(self, what: str, text: str, option: str) -> None:
+        if CODE in text and not self.trusts(text.rpartition(":")[0] or text):
+            raise RunError(
+                f"the run's {what} is code in a file ({text}): nothing of a run is executed unless "
+                f"you name the file with --trust FILE{option}"
+            )
+
+    def model_arguments(self, manifest: Manifest) -> dict[str, Any]:
+        """What `load_classifier` takes: yours, then the run's."""
+        if self.model is None:
+            self._refuse_code("model", manifest.model, ", or give your own copy with --model")
+        spec = self.model or manifest.model
+        given = {k: v for k, v in self.loading.items() if v is not None}
+        kept = manifest.loading or {}
+        return {**kept, **given, "spec": spec, "trust": self.trusts(spec)}
+
+    def open_model(self, manifest: Manifest) -> Classifier:
+        """The run's model; another one is refused by its hash."""
+        model = load_classifier(**self.model_arguments(manifest))
+        if model.digest == manifest.model_hash:
+            return model
+        if model.digests["model"] == (manifest.model_digests or {}).get("model"):
+            raise RunError(
+                "the model file is the run's, its preprocessing is another: give the run's --mean "
+                "and --std"
+            )
+        raise RunError("the model is another one than the run was made with (its hash differs)")
+
+    def open_data(self, manifest: Manifest, model: Classifier | None = None) -> Dataset:
+        """The run's data, with labels numbered as the model knows them."""
+        if self.data is None:
+            self._refuse_code("data", manifest.data, ", or give your own copy with --data")
+        given = {k: v for k, v in self.reading.items() if v is not None}
+        found = load_dataset(self.data or manifest.data, **{**(manifest.reading or {}), **given})
+        if model is not None and model.classes is not None:
+            found = found.aligned(model.classes)
+        if list(found.shape) != list(manifest.shape):
+            raise RunError(
+                f"{found.name} has inputs of shape {found.shape}, the run of {manifest.shape}"
+            )
+        return found
+
+    def noise(self, manifest: Manifest, text: str | None = None) -> Noise:
+        """The noise that a certificate speaks of: its own, or (None) the one of the whole run.
+
+        From its numbers where the run has them: no code of the run's author is needed.
+        """
+        text = text or manifest.noise
+        if text == manifest.noise and manifest.noise_data is not None:
+            found = from_data(manifest.noise_data)
+            if found.text != text:
+                raise RunError(f"the run's noise is called {text}, its numbers are {found.text}")
+            return found
+        self._refuse_code("noise", text, "")
+        return parse(text)
+
+
+NOTHING = Own()

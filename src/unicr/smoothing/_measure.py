@@ -1,0 +1,91 @@
+"""What a kind of certificate is: what is counted of a sample, and what the counts are worth.
+
+Counts add up over samples, so chunks, workers and the store need not know what they count. A
+subclass says what a batch counts for, which counts speak for the claim, and what the claim is.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from unicr.classifier import Classifier
+from unicr.smoothing._certificate import ABSTAIN, Certificate
+from unicr.smoothing._named import Named
+from unicr.smoothing._rule import Votes
+
+if TYPE_CHECKING:
+    from unicr.noise import Noise
+    from unicr.smoothing._plan import Plan
+    from unicr.smoothing._radii import Radii
+
+Counts = NDArray[np.int64]
+
+
+class Measure(Named, ABC):
+    """Subclasses are frozen dataclasses. `certificate` may add fields: they are stored as well."""
+
+    kind = "measure"
+    home = "unicr.smoothing.measures"
+    certificate: ClassVar[type[Certificate]] = Certificate
+
+    @abstractmethod
+    def count(self, model: Classifier, batch: torch.Tensor, classes: int | None) -> Counts:
+        """What a batch of noisy copies counts for; sums over batches must mean the same."""
+
+    @abstractmethod
+    def chosen(self, selection: Counts) -> int:
+        """The claim to test, as a number: by the selection samples alone."""
+
+    @abstractmethod
+    def votes(self, selection: Counts, counts: Counts) -> Votes:
+        """How many fresh samples speak for the claim."""
+
+    def conclude(
+        self,
+        plan: Plan,
+        radii: Radii,
+        selection: Counts,
+        counts: Counts,
+        noise: Noise | None = None,
+    ) -> Certificate:
+        """What the counts of an input are worth; the same counts always give the same.
+
+        At confidence 1 − α over the fresh samples (the rule's proof) the radii hold.
+        """
+        votes = self.votes(selection, counts)
+        p_a, p_b = plan.rule.conclude(votes, plan, radii)
+        return self.certificate(
+            predict=self.chosen(selection) if p_a > p_b else ABSTAIN,
+            p_a=p_a,
+            p_b=p_b,
+            n0=plan.n0,
+            n=votes.n,
+            alpha=plan.alpha,
+            selection=as_tuple(selection),
+            counts=as_tuple(counts),
+            radii=radii.at(p_a, p_b),
+            noise=None if noise is None else noise.text,
+        )
+
+
+def as_tuple(counts: Counts) -> tuple[int, ...]:
+    """Counts as plain whole numbers."""
+    return tuple(int(c) for c in counts)
+
+
+def at(counts: Counts, index: int) -> int:
+    """One count; 0 where the counts do not reach that far."""
+    return int(counts[index]) if index < len(counts) else 0
+
+
+def add(a: Counts, b: Counts) -> Counts:
+    """Sum of two counts, of which one may be longer."""
+    total = np.zeros(max(len(a), len(b)), dtype=np.int64)
+    total[: len(a)] += a
+    total[: len(b)] += b
+    return total

@@ -1,0 +1,84 @@
+"""Values that are known by a name: in a package of one file each, in a manifest, and as text.
+
+A subclass is a frozen dataclass with a `name`; a new one is a new file in its package.
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import importlib
+import pkgutil
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any, ClassVar, Self
+
+from unicr.errors import CertifyError
+from unicr.values import number
+
+
+class Named:
+    """`target(radius=0.5)`: a name and numbers, equal where both are."""
+
+    name: ClassVar[str]
+    kind: ClassVar[str]
+    home: ClassVar[str]
+
+    @classmethod
+    def known(cls) -> dict[str, type[Self]]:
+        """Every one that a file of the home package (or a user's class) defines, by name."""
+        home = importlib.import_module(cls.home)
+        for module in pkgutil.iter_modules(home.__path__):
+            importlib.import_module(f"{cls.home}.{module.name}")
+        found, waiting = {}, list(cls.__subclasses__())
+        while waiting:
+            one = waiting.pop()
+            waiting += one.__subclasses__()
+            if "name" in vars(one):
+                found[one.name] = one
+        return dict(sorted(found.items()))
+
+    @property
+    def text(self) -> str:
+        """The form that `parse` reads."""
+        values = {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
+        return f"{self.name}({', '.join(f'{k}={number(v)}' for k, v in values.items() if v)})"
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """The value that `text` names. Nothing is evaluated."""
+        try:
+            tree = ast.parse(text.strip(), mode="eval").body
+            call = tree if isinstance(tree, ast.Call) else ast.Call(tree, [], [])
+            assert isinstance(call.func, ast.Name)
+            assert not call.args
+            values = {str(one.arg): ast.literal_eval(one.value) for one in call.keywords}
+        except (SyntaxError, ValueError, AssertionError, RecursionError, MemoryError):
+            raise CertifyError(
+                f"cannot read the {cls.kind} {text!r}: write NAME or NAME(SETTING=NUMBER), with "
+                f"one of {', '.join(cls.known())}"
+            ) from None
+        return cls.from_dict({"name": call.func.id, **values})
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for a manifest."""
+        values = {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
+        return {"name": self.name, **values}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """The inverse of `to_dict`."""
+        settings = dict(values)
+        name, known = str(settings.pop("name", None)), cls.known()
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1, cutoff=0.4)
+            hint = f"did you mean {near[0]}? " if near else ""
+            raise CertifyError(f"no {cls.kind} {name!r}: {hint}there are {', '.join(known)}")
+        own = {f.name for f in fields(known[name])}  # type: ignore[arg-type]
+        for key, value in settings.items():
+            if key not in own or isinstance(value, str | bool | list | dict):
+                raise CertifyError(f"the {cls.kind} {name} has no setting {key}={value!r}")
+        try:
+            return known[name](**settings)
+        except TypeError as error:
+            raise CertifyError(f"the {cls.kind} {name}: {error}") from None

@@ -1,0 +1,6 @@
+"""What is counted, and what the counts certify: one kind of certificate, one file."""
+
+from unicr.smoothing._measure import Measure
+from unicr.smoothing.measures.classes import ClassVotes
+
+__all__ = ["ClassVotes", "Measure"]

@@ -1,0 +1,33 @@
+"""Votes by class: the class of g at x, and how far it reaches (Cohen et al.)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from unicr.classifier import Classifier
+from unicr.smoothing._measure import Counts, Measure, at
+from unicr.smoothing._rule import Votes
+
+
+@dataclass(frozen=True)
+class ClassVotes(Measure):
+    """Every noisy copy votes for the class that f gives it; the class with most votes is tested."""
+
+    name = "classes"
+
+    def count(self, model: Classifier, batch: torch.Tensor, classes: int | None) -> Counts:
+        """Votes by class."""
+        return model.votes(batch, classes).numpy()
+
+    def chosen(self, selection: Counts) -> int:
+        """The class with the most votes, the first of equals."""
+        return int(np.argsort(-selection, kind="stable")[0])
+
+    def votes(self, selection: Counts, counts: Counts) -> Votes:
+        """Votes for the chosen class and for its runner-up on the selection."""
+        order = np.argsort(-selection, kind="stable")
+        second = at(counts, int(order[1])) if len(order) > 1 else None
+        return Votes(at(counts, int(order[0])), second, int(counts.sum()))

@@ -1,0 +1,13 @@
+"""When to stop sampling an input, and what its votes are worth then: one rule, one file.
+
+A new rule is a new file here: `unicr certify --rule 'name(setting=1)'` and `unicr verify` find it.
+"""
+
+from unicr.smoothing._rule import Rule, Votes
+from unicr.smoothing.rules.fixed import Fixed
+from unicr.smoothing.rules.target import Target
+from unicr.smoothing.rules.three import ThreeTests
+from unicr.smoothing.rules.tolerance import Tolerance
+from unicr.smoothing.rules.union import Union
+
+__all__ = ["Fixed", "Rule", "Target", "ThreeTests", "Tolerance", "Union", "Votes"]

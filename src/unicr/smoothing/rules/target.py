@@ -1,0 +1,44 @@
+"""Stop as soon as one radius is certified, or clearly is not."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from unicr.errors import CertifyError
+from unicr.smoothing._anytime import log_wealth
+from unicr.smoothing._rule import EarlyRule, Votes
+
+if TYPE_CHECKING:
+    from unicr.smoothing._plan import Plan
+    from unicr.smoothing._radii import Radii
+
+
+@dataclass(frozen=True)
+class Target(EarlyRule):
+    """One question: is p_A at least what `radius` needs, in the first norm?"""
+
+    name = "target"
+    proof = "under p_A ≤ needed the mixture is a martingale: P(it ever reaches 1/α) ≤ α (Ville)"
+    radius: float
+
+    def check(self, plan: Plan) -> None:
+        """The radius is a number above 0."""
+        if not 0 < self.radius < math.inf:
+            raise CertifyError(f"the target radius {self.radius!r} must be finite and above 0")
+
+    def decided(self, votes: Votes, plan: Plan, radii: Radii) -> bool:
+        """The votes refute "p_A is less than needed", or its opposite."""
+        needed, limit = radii.needed(self.radius), math.log(1 / plan.alpha)
+        return (
+            log_wealth(votes.top, votes.n, needed, above=True) >= limit
+            or log_wealth(votes.top, votes.n, needed, above=False) >= limit
+        )
+
+    def conclude(self, votes: Votes, plan: Plan, radii: Radii) -> tuple[float, float]:
+        """p_A is what the target needs where less is refuted at α, and 0 (abstain) elsewhere."""
+        needed = radii.needed(self.radius)
+        evidence = log_wealth(votes.top, votes.n, needed, above=True)
+        p_a = needed if evidence >= math.log(1 / plan.alpha) else 0.0
+        return p_a, 1.0 - p_a

@@ -1,0 +1,160 @@
+"""A folder full of traps: no code that a run names ever runs, unless the reader names its file."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import shutil
+import sqlite3
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from unicr.cli import app
+from unicr.errors import UnicrError
+
+TRAP = """
+import pathlib
+pathlib.Path({marker!r}).touch()
+raise SystemExit(0)
+"""
+LAW = """
+def logpdf(x):
+    return -abs(x)
+"""
+
+
+class Trap:
+    """A pickle that writes the marker when it is read."""
+
+    def __init__(self, marker: Path) -> None:
+        self._marker = marker
+
+    def __reduce__(self) -> Any:
+        return Path.touch, (self._marker,)
+
+
+def unicr(*words: object) -> object:
+    return app([str(word) for word in words], exit_on_error=False, print_error=False)
+
+
+@pytest.fixture(scope="module")
+def real(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An ordinary run of a builtin model under a noise of the user's own, attacked and guarded."""
+    place = tmp_path_factory.mktemp("real")
+    (place / "law.py").write_text(LAW)
+    unicr("certify", "--model", "builtin:mnist-mlp-0.5", "--data", "builtin:mnist", "--noise",
+          f"{place / 'law.py'}:logpdf * 0.3", "--norm", "1", "--n", "200", "--max", "3",
+          "--out", place / "run")  # fmt: skip
+    unicr("attack", place / "run", "--attack", "gaussian", "--factor", "1", "--samples", "2",
+          "--n", "50", "--effort", "0.1")  # fmt: skip
+    np.save(place / "q.npy", np.random.default_rng(0).random((1, 1, 28, 28)).astype(np.float32))
+    unicr("guard", place / "run", "--data", place / "q.npy")
+    return place
+
+
+def test_a_noise_of_ones_own_is_data_for_everybody_else(real: Path, tmp_path: Path) -> None:
+    """The auditor has the folder alone: radii, votes, attacks and pages without the density."""
+    folder = tmp_path / "received"
+    shutil.copytree(real / "run", folder)
+    (real / "law.py").rename(real / "gone.py")
+    try:
+        assert unicr("verify", folder, "--replay", "3") == 0
+        unicr("attack", folder, "--attack", "gaussian", "--factor", "1", "--samples", "2", "--n",
+              "50", "--effort", "0.1", "--again")  # fmt: skip
+        unicr("guard", folder, "--data", real / "q.npy")
+        unicr("report", folder, "-o", tmp_path / "page.html")
+        assert "code in a file" not in (tmp_path / "page.html").read_text()
+        with closing(sqlite3.connect(folder / "run.sqlite")) as db, db:
+            stored = db.execute("SELECT value FROM manifest WHERE key = 'noise_data'").fetchone()
+            data = json.loads(stored[0])
+            data["noise"]["times"] = 0.6  # a wider noise makes larger radii
+            db.execute("UPDATE manifest SET value = ? WHERE key = 'noise_data'", [json.dumps(data)])
+        with suppress(UnicrError):
+            assert unicr("verify", folder) == 1
+    finally:
+        (real / "gone.py").rename(real / "law.py")
+
+
+COMMANDS: list[list[str]] = [
+    ["verify"],
+    ["verify", "--replay", "2"],
+    ["verify", "--data", "builtin:mnist"],
+    ["score"],
+    ["export", "-o", "out.jsonl"],
+    ["export", "-o", "out.tsv"],
+    ["report", "-o", "out.html"],
+    ["attack", "--attack", "gaussian", "--factor", "1", "--samples", "2", "--n", "50"],
+    ["guard"],
+    ["guard", "--data", "q.npy"],
+    ["seal"],
+    ["optimality", "--noise", "gaussian(sigma=1)"],
+]
+TARGETS = ["model", "data", "noise", "rows", "everything"]
+
+
+def trapped(real: Path, place: Path, target: str, kind: str) -> tuple[Path, Path]:
+    """A copy of the run in which these fields name a trap inside the folder; and the marker."""
+    marker, folder = place / "marker", place / "run"
+    shutil.copytree(real / "run", folder)
+    shutil.copyfile(real / "q.npy", place / "q.npy")
+    if kind == "py":
+        (folder / "trap.py").write_text(TRAP.format(marker=str(marker)))
+        spec = f"{folder / 'trap.py'}:law"
+    else:
+        (folder / f"trap.{kind}").write_bytes(pickle.dumps(Trap(marker)))
+        spec = str(folder / f"trap.{kind}")
+    fields = ["model", "data", "noise", "rows"] if target == "everything" else [target]
+    with closing(sqlite3.connect(folder / "run.sqlite")) as db, db:
+        db.execute("DELETE FROM sealed")
+        for field in fields:
+            if field == "rows":
+                db.execute("UPDATE results SET noise = ?", (spec,))
+                continue
+            db.execute("UPDATE manifest SET value = ? WHERE key = ?", (json.dumps(spec), field))
+            if field == "noise":
+                db.execute("DELETE FROM manifest WHERE key = 'noise_data'")
+    for name, statement in (
+        ("guard.sqlite", "UPDATE regions SET noise = ?"),
+        ("attacks.sqlite", "UPDATE outcomes SET attack = ?"),
+    ):
+        with closing(sqlite3.connect(folder / name)) as db, db:
+            db.execute("DELETE FROM sealed")
+            if target == "everything":
+                with suppress(sqlite3.IntegrityError):
+                    db.execute(statement, (spec,))
+    return folder, marker
+
+
+@pytest.mark.parametrize("kind", ["py", "joblib", "pt", "pkl"])
+@pytest.mark.parametrize("target", TARGETS)
+def test_no_command_springs_a_trap(
+    real: Path, tmp_path: Path, target: str, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, marker = trapped(real, tmp_path, target, kind)
+    monkeypatch.chdir(tmp_path)
+    for words in COMMANDS:
+        place = ["--run", str(folder)] if words[0] == "optimality" else [str(folder)]
+        with suppress(UnicrError, OSError):
+            unicr(words[0], *place, *words[1:])
+        assert not marker.exists(), f"{target} as {kind}: unicr {' '.join(words)}"
+
+
+@pytest.mark.parametrize(
+    ("target", "words"), [("noise", ["verify"]), ("model", ["verify", "--replay", "1"])]
+)
+def test_a_trap_that_is_named_is_sprung(
+    real: Path, tmp_path: Path, target: str, words: list[str]
+) -> None:
+    """What the test above does not see can be seen: trust is given to the very file only."""
+    folder, marker = trapped(real, tmp_path, target, "py")
+    (tmp_path / "other.py").write_text("")
+    with pytest.raises(UnicrError, match="--trust FILE"):
+        unicr(words[0], folder, *words[1:], "--trust", tmp_path / "other.py")
+    assert not marker.exists()
+    with suppress(UnicrError, SystemExit):
+        unicr(words[0], folder, *words[1:], "--trust", folder / "trap.py")
+    assert marker.exists()

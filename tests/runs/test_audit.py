@@ -1,0 +1,315 @@
+"""Edited runs: every change is seen by the seal, and by recomputation wherever that can be."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from unicr.cli import app
+from unicr.errors import RunError, UnicrError
+from unicr.runs import Own, Run, caught, seals, verify
+
+MODEL, DATA = "builtin:mnist-mlp-0.5", "builtin:mnist"
+COUNT = 6
+# Columns that nothing but the seal or the data can hold, and those that take the model as well.
+NEEDS_DATA = {("results", "label"), ("results", "input_hash"), ("manifest", "data_size")}
+NEEDS_MODEL = {
+    ("manifest", "seed"),
+    ("manifest", "model"),
+    ("manifest", "model_hash"),
+    ("about", "guard_seed"),
+    ("regions", "class"),
+    ("regions", "certified"),
+    ("regions", "point"),
+    ("regions", "noise"),
+    ("regions", "guarantee"),
+    ("draws", "stream"),
+    ("regions", "stream"),
+}
+NEEDS_SEAL = {
+    ("results", "seconds"),
+    ("results", "reason"),
+    *(("manifest", key) for key in ("data", "batch", "workers", "device", "unicr", "versions")),
+    *(("manifest", key) for key in ("date", "loading", "reading", "model_digests", "data_hash")),
+    ("outcomes", "length"),
+    *((table, "no ") for table in ("outcomes", "regions", "draws")),  # the last may never have been
+    ("settings", "value"),  # of an attack: what it did, not what came out
+    *(("manifest", f"no {key}") for key in ("noise_data", "data_size", "versions", "date")),
+    *(("manifest", f"no {key}") for key in ("loading", "reading", "model_digests", "data_hash")),
+    ("about", "format"),
+    ("manifest", "searched"),  # of a Gaussian noise both radii are the same
+}
+
+
+def unicr(*words: object) -> object:
+    return app([str(word) for word in words], exit_on_error=False, print_error=False)
+
+
+@pytest.fixture(scope="module")
+def certified(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run with attacks and a guard's memory beside it."""
+    place = tmp_path_factory.mktemp("audit")
+    folder = place / "run"
+    common = ["--model", MODEL, "--data", DATA, "--norm", "2", "inf", "--n", "300", "--max", COUNT]
+    unicr("certify", *common, "--noise", "gaussian(sigma=0.5)", "--out", folder)
+    unicr("attack", folder, "--attack", "gaussian", "--factor", "1", "--samples", "4", "--n", "50",
+          "--effort", "0.2")  # fmt: skip
+    rng = np.random.default_rng(0)
+    np.save(place / "queries.npy", rng.random((3, 1, 28, 28)).astype(np.float32))
+    unicr("guard", folder, "--norm", "2", "--data", place / "queries.npy")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def searched(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run with a noise for each input."""
+    folder = tmp_path_factory.mktemp("audit") / "run"
+    common = ["--model", MODEL, "--data", DATA, "--norm", "2", "--n", "300", "--max", COUNT]
+    unicr("i-opt", *common, "--init", "gaussian(sigma=0.5)", "--family", "gaussian", "--n0", "50",
+          "--range", "sigma=0.25:1:2", "--out", folder)  # fmt: skip
+    return folder
+
+
+def test_honest_folders_hold(certified: Path, searched: Path, capsys: Any) -> None:
+    capsys.readouterr()
+    assert (
+        unicr("verify", certified, "--replay", "2", "--seal", seals(certified)["run.sqlite"]) == 0
+    )
+    said = capsys.readouterr().out
+    assert "6 inputs checked from their counts, 0 do not hold; 0 failed" in said
+    assert "attacks.sqlite checked, 0 things do not hold" in said
+    assert "guard.sqlite checked, 0 things do not hold" in said
+    assert "2 of 6 inputs sampled again, 0 differ" in said
+    assert "a forger of 1 or more rows is caught with probability >= 0.33" in said
+    assert unicr("verify", searched, "--replay", "100") == 0
+    assert "6 of 6 inputs sampled again, 0 differ" in capsys.readouterr().out
+    with pytest.raises(RunError, match="--replay -1"):
+        unicr("verify", searched, "--replay", "-1")
+
+
+def mutated(value: Any, rng: random.Random) -> Any:
+    """Another value of the same kind; one leaf of a JSON text."""
+    if isinstance(value, bool):
+        return not value
+    if value is None:
+        return rng.choice([1, "gaussian(sigma=9)"])
+    if isinstance(value, int):
+        return value + rng.choice([1, -1, 7])
+    if isinstance(value, float):
+        return value * rng.choice([1.001, 0.9, 3.0]) + rng.choice([0, 0.01])
+    if isinstance(value, bytes):
+        at = rng.randrange(len(value) // 4) * 4
+        return value[:at] + np.float32(rng.random()).tobytes() + value[at + 4 :]
+    if isinstance(value, list) and value:
+        at = rng.randrange(len(value))
+        return [*value[:at], mutated(value[at], rng), *value[at + 1 :]]
+    if isinstance(value, dict) and value:
+        key = rng.choice(sorted(value))
+        return {**value, key: mutated(value[key], rng)}
+    if isinstance(value, str):
+        try:
+            whole = json.loads(value)
+        except ValueError:
+            return {"2": "inf", "inf": "2", "certified": "abstained"}.get(value, value + "1")
+        return value + "1" if isinstance(whole, int) else json.dumps(mutated(whole, rng))
+    return [1]
+
+
+def edit(folder: Path, rng: random.Random) -> tuple[str, str] | None:
+    """One field of one row, or a whole row; which, or None where nothing came out changed."""
+    name = rng.choice([p.name for p in sorted(folder.glob("*.sqlite"))])
+    before = seals(folder)[name]
+    with closing(sqlite3.connect(folder / name)) as db, db:
+        db.row_factory = sqlite3.Row
+        tables = [t for (t,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        table = rng.choice([t for t in sorted(tables) if t != "sealed"])
+        row = dict(rng.choice(db.execute(f"SELECT * FROM {table}").fetchall()))
+        keys = [c["name"] for c in db.execute(f"PRAGMA table_info({table})") if c["pk"]]
+        where = " AND ".join(f"{key} = ?" for key in keys)
+        at = [row[key] for key in keys]
+        if rng.random() < 0.08:
+            db.execute(f"DELETE FROM {table} WHERE {where}", at)
+            field = "no "
+        else:
+            field = rng.choice(list(row))
+            if table in ("manifest", "about", "settings"):
+                field = "value"
+            try:
+                change = f"UPDATE {table} SET {field} = ? WHERE {where}"
+                db.execute(change, [mutated(row[field], rng), *at])
+            except sqlite3.IntegrityError:
+                return None
+    if seals(folder)[name] == before:
+        return None
+    if table in ("manifest", "about"):
+        field = f"{'no ' if field == 'no ' else ''}{row['key']}"
+    return table, field
+
+
+def unseal(folder: Path) -> None:
+    for file in folder.glob("*.sqlite"):
+        with closing(sqlite3.connect(file)) as db, db:
+            db.execute("DELETE FROM sealed")
+
+
+def rejected(*words: object) -> bool:
+    try:
+        return unicr("verify", *words) != 0
+    except UnicrError:
+        return True
+
+
+@pytest.mark.parametrize("part", range(4))
+@pytest.mark.parametrize("kind", ["certified", "searched"])
+def test_two_hundred_edits(
+    kind: str, part: int, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    """25 edits in each of 8 parts, each a copy of a real folder with one thing changed."""
+    real: Path = request.getfixturevalue(kind)
+    known = [word for seal in seals(real).values() for word in ("--seal", seal)]
+    rng = random.Random(1000 * part + len(kind))
+    done = 0
+    while done < 25:
+        folder = tmp_path / str(done)
+        shutil.rmtree(folder, ignore_errors=True)
+        shutil.copytree(real, folder)
+        changed = edit(folder, rng)
+        if changed is None:
+            continue
+        done += 1
+        assert rejected(folder), f"the stored seal missed {changed}"
+        unseal(folder)
+        assert rejected(folder, *known), f"the seal missed {changed}"
+        if changed in NEEDS_SEAL:
+            continue
+        if changed in NEEDS_DATA:
+            assert rejected(folder, "--data", DATA), f"the data did not show {changed}"
+        elif changed in NEEDS_MODEL:
+            again = rejected(folder, "--replay", COUNT)
+            assert again or changed[0] in ("draws", "regions"), f"the model did not show {changed}"
+        else:
+            assert rejected(folder), f"recomputation did not show {changed}"
+
+
+FORGERIES = [
+    ("UPDATE results SET radii = replace(replace(replace(radii, '\"norm\": \"2\"', 'X'), "
+     "'\"norm\": \"inf\"', '\"norm\": \"2\"'), 'X', '\"norm\": \"inf\"')", "norms"),
+    ("DELETE FROM results WHERE idx IN (1, 3)", "2 of 6 inputs have no result"),
+    ("UPDATE results SET status = 'failed' WHERE idx = 2", "marked as failed"),
+    ("UPDATE manifest SET value = '[28, 28]' WHERE key = 'shape'", ""),
+    ("UPDATE manifest SET value = '[1, 14, 28]' WHERE key = 'shape'", "dim 784"),
+    ("UPDATE manifest SET value = '5' WHERE key = 'max'", "leave out"),
+    ("UPDATE manifest SET value = '2' WHERE key = 'skip'", "have no result"),
+    ("UPDATE manifest SET value = '\"this input''s noise\"' WHERE key = 'scope'", "scope"),
+    ("UPDATE manifest SET value = '[\"2\"]' WHERE key = 'norms'", "norms"),
+    ("UPDATE results SET noise = 'gaussian(sigma=5)'", "noise of its own"),
+    ("UPDATE results SET idx = 10000 WHERE idx = 5", "leave out"),
+    ("UPDATE results SET radii = '[]'", "norms"),
+    ("UPDATE results SET counts = '[\"many\"]'", "no counts"),
+    ("DELETE FROM manifest WHERE key = 'plan'", ""),
+    ("UPDATE results SET seconds = 'long'", "seconds"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("change", "words"), FORGERIES)
+def test_forgeries_of_the_review_are_told_without_model_or_seal(
+    certified: Path, tmp_path: Path, change: str, words: str, capsys: Any
+) -> None:
+    folder = tmp_path / "run"
+    folder.mkdir()
+    shutil.copyfile(certified / "run.sqlite", folder / "run.sqlite")
+    with closing(sqlite3.connect(folder / "run.sqlite")) as db, db:
+        assert db.execute(change).rowcount > 0
+        db.execute("DELETE FROM sealed")
+    capsys.readouterr()
+    if words:
+        assert unicr("verify", folder) == 1
+        assert words in capsys.readouterr().out
+    elif "shape" in change:  # the same numbers in another shape: the data tells
+        with pytest.raises(RunError, match="shape"):
+            unicr("verify", folder, "--data", DATA)
+    else:
+        with pytest.raises(RunError, match="no plan"):
+            unicr("verify", folder)
+
+
+def test_a_label_changed_to_the_prediction_is_seen_with_the_data(
+    certified: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "run"
+    shutil.copytree(certified, folder)
+    with closing(sqlite3.connect(folder / "run.sqlite")) as db, db:
+        db.execute("UPDATE results SET label = (label + 1) % 10 WHERE idx = 0")
+        db.execute("DELETE FROM sealed")
+    with Run(folder) as run:
+        assert list(verify(run)) == []
+        data = Own().open_data(run.manifest)
+        assert [(p.idx, "label" in p.text) for p in verify(run, data=data)] == [(0, True)]
+
+
+def test_an_outcome_that_is_missing_among_others_is_seen(certified: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    shutil.copytree(certified, folder)
+    with closing(sqlite3.connect(folder / "attacks.sqlite")) as db, db:
+        db.execute("DELETE FROM outcomes WHERE idx = 2")
+        db.execute("DELETE FROM sealed")
+    assert unicr("verify", folder) == 1
+
+
+def test_a_noise_outside_the_lattice_is_seen(searched: Path, tmp_path: Path, capsys: Any) -> None:
+    folder = tmp_path / "run"
+    shutil.copytree(searched, folder)
+    with closing(sqlite3.connect(folder / "run.sqlite")) as db, db:
+        db.execute("UPDATE results SET noise = 'gaussian(sigma=0.6)' WHERE idx = 3")
+        db.execute("DELETE FROM sealed")
+    capsys.readouterr()
+    assert unicr("verify", folder) == 1
+    assert "input 3: its noise gaussian(sigma=0.6) is none" in capsys.readouterr().out
+
+
+def test_votes_forged_with_all_that_follows_are_caught_by_replay(
+    certified: Path, tmp_path: Path
+) -> None:
+    """A whole certificate under other votes: only the model can tell, and it does."""
+    folder = tmp_path / "run"
+    shutil.copytree(certified, folder)
+    with Run(folder, create=True) as run:
+        rows = list(run.rows())
+        best = max(rows, key=lambda row: row.radius("2"))
+        for row in rows:
+            run.add(type(row)(row.idx, row.label, row.input_hash, 0.1, best.certificate))
+        run.set_seal()
+    with Run(folder) as run:
+        assert list(verify(run)) == []
+        assert list(verify(run, data=Own().open_data(run.manifest))) == []
+        found = run.replay(COUNT, Own())
+        same = [row.idx for row in rows if row.certificate == best.certificate]
+        assert len(found) == COUNT - len(same)
+
+
+def test_rows_to_replay_cannot_be_foreseen(certified: Path) -> None:
+    from unicr.classifier import load_classifier
+    from unicr.data import load_dataset
+    from unicr.runs import replay
+
+    model, data = load_classifier(MODEL), load_dataset(DATA)
+    with Run(certified) as run:
+        drawn = {next(iter(replay(run, model, data, 1)))[0] for _ in range(40)}
+    assert len(drawn) > 2  # P(all 40 draws of 6 within two rows) < 15 · 3^-40
+
+
+def test_the_statement_is_hypergeometric() -> None:
+    from scipy import stats
+
+    assert caught(60, 12, 6) == 0.75
+    for total, replayed, forged in ((60, 12, 6), (1000, 30, 100), (10, 10, 1), (7, 3, 1)):
+        missed = stats.hypergeom.pmf(0, total, forged, replayed)
+        assert 1 - missed - 0.0101 < caught(total, replayed, forged) <= 1 - missed + 1e-12

@@ -1,0 +1,227 @@
+"""Sampling rules and measures as values: one file each, from the command line to the auditor."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from unicr.classifier import Classifier
+from unicr.cli.certify import rule_of
+from unicr.data import load_dataset
+from unicr.errors import CertifyError
+from unicr.noise import gaussian
+from unicr.runs import Job, Run, certify_run, replay, verify
+from unicr.smoothing import (
+    Certificate,
+    Counts,
+    Measure,
+    Plan,
+    Radii,
+    Rule,
+    SmoothedClassifier,
+    Votes,
+    norms_of,
+    rules,
+)
+from unicr.smoothing.rules import Fixed, Target, ThreeTests, Tolerance, Union
+
+EVERY = [Fixed(), ThreeTests(), Target(0.5), Tolerance(0.1), Tolerance(share=0.01), Union(12)]
+
+
+@pytest.mark.parametrize("rule", EVERY, ids=lambda rule: rule.text)
+def test_a_rule_is_a_value_with_a_proof(rule: Rule) -> None:
+    assert Rule.parse(rule.text) == rule
+    assert Rule.from_dict(rule.to_dict()) == rule
+    plan = Plan(n0=10, n=400, rule=rule)
+    assert Plan.from_dict(plan.to_dict()) == plan
+    assert len(rule.proof) > 30
+    assert 0.5 < plan.best_p_a() < 1
+
+
+@pytest.mark.parametrize(
+    ("old", "rule"),
+    [
+        ({}, Fixed()),
+        ({"bound": "both"}, ThreeTests()),
+        ({"mode": "target", "target": 0.5}, Target(0.5)),
+        ({"mode": "tolerance", "tolerance": 0.1}, Tolerance(0.1)),
+        ({"candidates": 7}, Union(7)),
+    ],
+)
+def test_plans_of_older_runs_are_read(old: dict[str, Any], rule: Rule) -> None:
+    values = {"n0": 100, "n": 400, "alpha": 0.01, "bound": "single", "mode": "fixed"}
+    values |= {"target": None, "tolerance": None, "look_every": 500, "candidates": 1, **old}
+    assert Plan.from_dict(values) == Plan(n0=100, n=400, alpha=0.01, rule=rule)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("targt(radius=1)", "target", "target(size=1)", "target(radius='a')", "fixed(1)"),
+        *("__import__", "target(radius=inf)", "target(radius=1e999)", "tolerance(radius=-1)"),
+        *("tolerance", "union(candidates=0)", "(" * 300, "tolerance(radius=1, share=1)"),
+    ],
+)
+def test_rules_that_make_no_sense_are_refused_in_one_line(text: str) -> None:
+    with pytest.raises(CertifyError) as refused:
+        Plan(rule=Rule.parse(text))
+    assert "\n" not in str(refused.value)
+
+
+def test_the_options_of_the_command_line_are_rules() -> None:
+    assert rule_of(None, "single", None, None, False) == Fixed()
+    assert rule_of(None, "both", None, None, False) == ThreeTests()
+    assert rule_of(None, "single", 0.5, None, False) == Target(0.5)
+    assert rule_of(None, "single", None, None, True) == Tolerance(share=0.01)
+    assert rule_of("union(candidates=3)", "single", None, None, False) == Union(3)
+    for both in ((None, "both", 0.5, None, False), ("fixed", "single", None, 0.1, False)):
+        with pytest.raises(CertifyError, match="give one of"):
+            rule_of(*both)
+    with pytest.raises(CertifyError, match="must be finite"):
+        Plan(rule=rule_of(None, "single", float("inf"), None, False))
+
+
+HALF = '''
+"""Look once at half of the samples and stop there if all agree."""
+from dataclasses import dataclass, replace
+from unicr.smoothing import Rule, lower_bound
+
+@dataclass(frozen=True)
+class Half(Rule):
+    name = "half"
+    proof = "two Clopper-Pearson bounds at alpha/2, one for each look, hold together"
+
+    def next(self, votes, plan, radii):
+        half = plan.n // 2
+        if votes.n == 0:
+            return half
+        return 0 if votes.n > half or votes.top == votes.n else plan.n - half
+
+    def conclude(self, votes, plan, radii):
+        p_a = lower_bound(votes.top, votes.n, plan.alpha / 2)
+        return p_a, 1.0 - p_a
+'''
+
+
+def data(count: int = 6) -> Any:
+    x = np.random.default_rng(0).normal(size=(count, 3)).astype(np.float32)
+    x[0, 0] = 9.0
+    return load_dataset((x, (x[:, 0] > 0).astype(np.int64)))
+
+
+class Regressor(Classifier):
+    """A model with a number for every input: the first coordinate."""
+
+    def __init__(self) -> None:
+        super().__init__(name="first", digest="0" * 64, num_classes=2)
+
+    def values(self, batch: torch.Tensor) -> torch.Tensor:
+        return batch[:, 0]
+
+    def predict(self, batch: torch.Tensor) -> torch.Tensor:
+        return (self.values(batch) > 0).long()
+
+
+def test_a_new_rule_is_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "half.py").write_text(HALF)
+    monkeypatch.setattr(rules, "__path__", [*rules.__path__, str(tmp_path)])
+    plan = Plan(n=400, rule=Rule.parse("half"))
+    job = Job(Regressor(), data(), gaussian(sigma=0.5), norms_of(2), plan)
+    with certify_run(job, tmp_path / "run") as run:
+        assert {row.certificate.n for row in run.rows() if row.certificate} == {200, 400}
+        assert list(verify(run)) == []
+    with Run(tmp_path / "run") as run:
+        assert run.manifest.plan == plan
+
+
+# another kind of certificate ---------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Interval(Certificate):
+    """With probability ≥ 1 − α: the median of f(x + δ + ε) lies in [low, high] below the radius."""
+
+    low: float = 0.0
+    high: float = 0.0
+
+
+@dataclass(frozen=True)
+class Median(Measure):
+    """Counts of f's values by bins of width `width`; the bins about the median are tested.
+
+    More than half of the probability in an interval puts the median there, and that is a set like
+    any class: the radius of p_A holds for it.
+    """
+
+    name = "median"
+    certificate = Interval
+    width: float = 0.5
+    bins: int = 64
+    about: int = 3
+
+    def count(self, model: Classifier, batch: torch.Tensor, classes: int | None) -> Counts:
+        assert isinstance(model, Regressor)
+        place = (model.values(batch) / self.width).floor().long() + self.bins // 2
+        return torch.bincount(place.clamp(0, self.bins - 1), minlength=self.bins).numpy()
+
+    def chosen(self, selection: Counts) -> int:
+        return int(np.searchsorted(np.cumsum(selection), selection.sum() / 2))
+
+    def votes(self, selection: Counts, counts: Counts) -> Votes:
+        at = self.chosen(selection)
+        inside = counts[max(0, at - self.about) : at + self.about + 1]
+        return Votes(int(inside.sum()), None, int(counts.sum()))
+
+    def conclude(
+        self, plan: Plan, radii: Radii, selection: Counts, counts: Counts, noise: Any = None
+    ) -> Certificate:
+
+        found = super().conclude(plan, radii, selection, counts, noise)
+        assert isinstance(found, Interval)
+        low = (self.chosen(selection) - self.about - self.bins // 2) * self.width
+        return replace(found, low=low, high=low + (2 * self.about + 1) * self.width)
+
+
+def test_another_kind_of_certificate_goes_all_the_way(tmp_path: Path) -> None:
+    """Regression, defined in this file: sampled, stored, read, recomputed and replayed."""
+    model, inputs = Regressor(), data()
+    plan = Plan(n=1000, measure=Median(width=0.5))
+    job = Job(model, inputs, gaussian(sigma=0.5), norms_of([2, "inf"]), plan)
+    with certify_run(job, tmp_path / "run") as run:
+        assert list(verify(run)) == []
+        assert [text for _, text in replay(run, model, inputs, 6)] == [None] * 6
+        rows = list(run.rows())
+        assert run.manifest.plan.measure == Median(width=0.5)
+    certified = 0
+    for row in rows:
+        c = row.certificate
+        assert isinstance(c, Interval)
+        first = float(inputs[row.idx][0][0])  # f is linear: its median moves with the input
+        if not c.abstained:
+            certified += 1
+            assert c.low <= first - c.radius(2)
+            assert first + c.radius(2) <= c.high
+    assert certified == len(rows)
+    with Run(tmp_path / "run", create=True) as run, run.writing():
+        run._db.execute("UPDATE results SET more = replace(more, '\"low\": ', '\"low\": 1')")
+    with Run(tmp_path / "run") as run:
+        assert len(list(verify(run))) == len(rows)
+
+
+def test_votes_after_a_fork() -> None:
+    """Threads do not survive a fork: a child must get its own."""
+    smoothed = SmoothedClassifier(lambda b: (b[:, 0] > 0).long(), gaussian(sigma=1), num_classes=2)
+    first = smoothed._teams[0]
+    smoothed._teams[:] = [first, type(first)(first.classifier)]  # two shares: the pool is used
+    x = torch.ones(3)
+    here = smoothed.votes(x, 600, start=0).tolist()
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if smoothed.votes(x, 600, start=0).tolist() == here else 1)
+    assert os.waitpid(child, 0)[1] == 0
