@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import shlex
 from pathlib import Path
@@ -194,8 +193,10 @@ def test_every_family_is_listed_with_its_parameters() -> None:
     listed = {family["name"]: family for family in answer("families", {})["families"]}
     assert list(listed) == list(FAMILIES)
     for name, family in listed.items():
-        taken = set(inspect.signature(FAMILIES[name]).parameters) - {"sigma", "scale", "dim"}
-        assert {p["name"] for p in family["parameters"]} == taken
+        told = [(p["name"], p["min"], p["max"], p["start"]) for p in family["parameters"]]
+        assert told == [(p.name, *p.slider) for p in FAMILIES[name].parameters]
+        assert all(p.low <= p.slider[0] <= p.slider[2] <= p.slider[1] <= p.high
+                   for p in FAMILIES[name].parameters)  # fmt: skip
 
 
 @pytest.mark.important

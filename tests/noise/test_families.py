@@ -382,7 +382,7 @@ def any_family() -> st.SearchStrategy[IID]:
             for make, low, high in ranges
         )
     )
-    heavy = st.builds(lambda b, s: noise.pareto(beta=b, scale=s), st.floats(0.1, 2), size)
+    heavy = st.builds(lambda b, s: noise.pareto(beta=b, scale=s), st.floats(0.5, 2), size)
     return st.one_of(plain, shaped, heavy, st.builds(lambda s: noise.cauchy(scale=s), size))
 
 

@@ -82,9 +82,9 @@ def test_the_radius_has_its_closed_form(name: str) -> None:
 def test_sigma_is_the_second_moment_per_coordinate(name: str) -> None:
     one, _ = CASES[name]
     d, s = one.dim, one.scale
-    if one.family == "spherical_gg":
+    if one.name == "spherical_gg":
         second = s * s * (d - 2 * one.k)  # type: ignore[attr-defined]
-    elif one.family == "spherical_exp":
+    elif one.name == "spherical_exp":
         k = one.k  # type: ignore[attr-defined]
         second = s * s * math.exp(math.lgamma((d + 2) / k) - math.lgamma(d / k))
     else:
@@ -112,7 +112,7 @@ def test_the_radius_has_its_closed_form_in_imagenet_size(name: str) -> None:
     np.testing.assert_allclose(one.radius_ppf(u), law.ppf(u), rtol=2e-12)
     np.testing.assert_allclose(one.radius_isf(u), law.isf(u), rtol=2e-12)
     assert float(one.radius_cdf(one.radius_isf(1e-3))) == pytest.approx(0.999, abs=1e-10)
-    assert one.facts.bounded == (one.family == "ball")
+    assert one.facts.bounded == (one.name == "ball")
 
 
 @pytest.mark.parametrize("name", LARGE)

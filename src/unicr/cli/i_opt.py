@@ -151,9 +151,9 @@ def axes_of(given: list[str] | None, sigma: float, family: str) -> tuple[Any, ..
     from unicr.noise import FAMILIES
 
     axes = {"sigma": Axis("sigma", sigma / 4, sigma * 4, SIGMA_STEP)}
-    if "beta" in getattr(FAMILIES.get(family), "__annotations__", {}):
-        unit = family in ("lapgauss", "expmix")
-        axes["beta"] = Axis("beta", 0.0, 1.0, 0.25) if unit else Axis("beta", 1.0, 3.0, 0.25)
+    for known in FAMILIES[family].parameters if family in FAMILIES else ():
+        if known.axis is not None:
+            axes[known.name] = Axis(known.name, *known.axis)
     for text in given or []:
         name, _, numbers = text.partition("=")
         try:

@@ -9,25 +9,10 @@ from cyclopts import App, Parameter
 
 app = App(name="noise", help="List the built-in noises, or show the facts of one.")
 
-EXAMPLES = {
-    "gaussian": "gaussian(sigma=0.5)",
-    "laplace": "laplace(sigma=0.5)",
-    "sech": "sech(sigma=1)",
-    "gennorm": "gennorm(beta=1.5, sigma=1)",
-    "cauchy": "cauchy(scale=0.3)",
-    "pareto": "pareto(beta=3, scale=0.5)",
-    "lapgauss": "lapgauss(beta=0.5, sigma=1)",
-    "expmix": "expmix(beta=0.5, sigma=1)",
-    "uniform": "uniform(sigma=1)",
-    "spherical_gg": "spherical_gg(k=1530, sigma=0.5, dim=3072)",
-    "spherical_exp": "spherical_exp(k=1, sigma=1, dim=784)",
-    "ball": "ball(sigma=1, dim=784)",
-}
-
 
 @app.command(name="list")
 def list_() -> None:
-    """List every built-in noise with its density and an example of its text form."""
+    """List every built-in noise with its density, an example and what its numbers may be."""
     from rich.console import Console
     from rich.table import Table
 
@@ -37,9 +22,15 @@ def list_() -> None:
     for column in ("noise", "density (up to a constant)", "written"):
         table.add_column(column, overflow="fold")
     for name, family in FAMILIES.items():
-        table.add_row(name, getattr(family, "formula", ""), EXAMPLES[name])
+        table.add_row(name, family.formula, family.example)
     console = Console()
     console.print(table)
+    ranges = [
+        f"{name} {one.name} {one.low:g} to {one.high:g}"
+        for name, family in FAMILIES.items()
+        for one in family.parameters
+    ]
+    console.print(f"\nRanges: {'; '.join(ranges)}.", highlight=False)
     console.print(
         "\nAlso: NOISE.truncated(5), NOISE * 2, scipy.NAME(...) for any continuous scipy.stats\n"
         "distribution, and path/to/file.py:name for a noise or a log-density of your own.",

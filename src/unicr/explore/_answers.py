@@ -7,12 +7,11 @@ or from a typed expression, never from a text that could name a file. Radii are 
 
 from __future__ import annotations
 
-import inspect
 import math
 import shlex
 import time
 from collections.abc import Callable, Mapping
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Any, cast
 
 import numpy as np
@@ -38,14 +37,6 @@ LAST_P = 0.9999
 STEPS = 32
 PATIENCE = 0.4  # seconds that one answer spends on further points of a curve
 FILE = "density.py"
-RANGES: dict[tuple[str, str], tuple[float, float, float]] = {
-    ("gennorm", "beta"): (0.3, 10.0, 1.5),
-    ("pareto", "beta"): (0.5, 20.0, 3.0),
-    ("lapgauss", "beta"): (0.0, 1.0, 0.5),
-    ("expmix", "beta"): (0.0, 1.0, 0.5),
-    ("spherical_gg", "k"): (0.0, 2000.0, 100.0),
-    ("spherical_exp", "k"): (0.2, 8.0, 1.0),
-}
 
 
 def answer(path: str, query: Query) -> Answer:
@@ -59,9 +50,12 @@ def families(query: Query) -> Answer:
     listed = [
         {
             "name": name,
-            "formula": getattr(family, "formula", ""),
-            "parameters": [_slider(name, parameter) for parameter in _parameters(name)],
-            "sizes": ["scale"] if name == "cauchy" else list(SIZES),
+            "formula": family.formula,
+            "parameters": [
+                dict(zip(("name", "min", "max", "start"), (one.name, *one.slider), strict=True))
+                for one in family.parameters
+            ],
+            "sizes": list(family.sizes),
         }
         for name, family in FAMILIES.items()
     ]
@@ -230,10 +224,12 @@ def _noise(query: Query) -> tuple[Known, Answer]:
         known = ", ".join((*FAMILIES, TYPED))
         raise SpecError(f"unknown family {family[:40]!r}: known are {known}")
     size = _size(query)
-    _only(query, ("family", size, *_parameters(family), *ASKED))
-    numbers = {name: _number(query, name) for name in (*_parameters(family), size)}
-    maker: Callable[..., Known] = cast("Callable[..., Known]", FAMILIES[family])
-    joint = "dim" in inspect.signature(FAMILIES[family]).parameters
+    kind = FAMILIES[family]
+    taken = [one.name for one in kind.parameters]
+    _only(query, ("family", size, *taken, *ASKED))
+    numbers = {name: _number(query, name) for name in (*taken, size)}
+    maker: Callable[..., Known] = cast("Callable[..., Known]", kind)
+    joint = issubclass(kind, SphericalNoise)
     noise = maker(**numbers, dim=_dim(query)) if joint else maker(**numbers)
     return noise, {"noise": noise.text}
 
@@ -258,18 +254,6 @@ def _typed_noise(query: Query) -> tuple[Known, Answer]:
 
 
 ASKED = ("norm", "dim", "pa", "known")
-
-
-@cache
-def _parameters(family: str) -> tuple[str, ...]:
-    """What a family takes beside its size and dimension."""
-    names = inspect.signature(FAMILIES[family]).parameters
-    return tuple(name for name in names if name not in (*SIZES, "dim"))
-
-
-def _slider(family: str, parameter: str) -> Answer:
-    low, high, start = RANGES[family, parameter]
-    return {"name": parameter, "min": low, "max": high, "start": start}
 
 
 def _only(query: Query, allowed: tuple[str, ...]) -> None:

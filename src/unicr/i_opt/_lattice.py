@@ -14,7 +14,7 @@ from typing import Any
 
 from unicr.errors import NoiseError, SpecError
 from unicr.noise import FAMILIES, Noise, parse
-from unicr.noise.internal import ENDS, check_parses, plainest
+from unicr.noise.internal import check_parses, plainest
 
 SIGMA = "sigma"
 Node = tuple[int, ...]  # steps from the start, along each axis
@@ -128,21 +128,17 @@ def _parameters(init: Noise, family: str) -> dict[str, float]:
         raise NoiseError(f"{init.text} has no standard deviation: a search over σ cannot begin")
     check_parses(init)
     if isinstance(init, made):
-        return {**_shape_of(init), SIGMA: init.sigma}
+        return {
+            **{one.name: init.arguments[one.name] for one in made.parameters},
+            SIGMA: init.sigma,
+        }
     plain = plainest(init)
     if isinstance(plain, made):
         return {SIGMA: plain.sigma}
-    for (other, beta), end in ENDS.items():
-        if other is made and isinstance(plain, end):
-            return {"beta": beta, SIGMA: init.sigma}
+    for one in made.parameters:
+        for value, name in one.equal:
+            if isinstance(plain, FAMILIES[name]):
+                return {one.name: value, SIGMA: init.sigma}
     raise NoiseError(
         f"{init.text} is not a {family} noise: begin with one, e.g. --init '{family}(…)'"
     )
-
-
-def _shape_of(noise: Noise) -> dict[str, float]:
-    """The parameters of a noise other than its size, as its text has them."""
-    inside = noise.text.partition("(")[2].rpartition(")")[0]
-    pairs = (part.split("=") for part in inside.split(",") if "=" in part)
-    values = {name.strip(): float(value) for name, value in pairs}
-    return {name: value for name, value in values.items() if name not in (SIGMA, "scale")}

@@ -7,32 +7,43 @@ gennorm(beta=1.5, sigma=1)
 True
 """
 
+from typing import TYPE_CHECKING
+
 from unicr.noise._anisotropic import Anisotropic
-from unicr.noise._base import IID, Facts, Family, Noise
-from unicr.noise._cauchy import Cauchy, cauchy
+from unicr.noise._base import IID, Facts, Noise
+from unicr.noise._check import SamplerError
 from unicr.noise._data import from_data, to_data
 from unicr.noise._density import Tabulated, from_density, from_scipy, from_torch
-from unicr.noise._expmix import ExponentialMix, expmix
-from unicr.noise._gaussian import Gaussian, gaussian
-from unicr.noise._gennorm import GeneralNormal, gennorm
+from unicr.noise._family import Family
 from unicr.noise._joint import Joint
-from unicr.noise._lapgauss import LaplaceGauss, lapgauss
-from unicr.noise._laplace import Laplace, laplace
-from unicr.noise._pareto import Pareto, pareto
-from unicr.noise._sech import Sech, sech
-from unicr.noise._spec import FAMILIES, parse
-from unicr.noise._spherical import (
-    Ball,
-    Spherical,
-    SphericalExp,
-    SphericalGG,
-    SphericalNoise,
-    ball,
-    spherical_exp,
-    spherical_gg,
-)
+from unicr.noise._spec import parse
+from unicr.noise._spherical import Spherical, SphericalNoise
 from unicr.noise._truncated import Truncated
-from unicr.noise._uniform import Uniform, uniform
+from unicr.noise.families import FAMILIES
+from unicr.noise.families.ball import Ball, ball
+from unicr.noise.families.cauchy import Cauchy, cauchy
+from unicr.noise.families.expmix import ExponentialMix, expmix
+from unicr.noise.families.gaussian import Gaussian, gaussian
+from unicr.noise.families.gennorm import GeneralNormal, gennorm
+from unicr.noise.families.lapgauss import LaplaceGauss, lapgauss
+from unicr.noise.families.laplace import Laplace, laplace
+from unicr.noise.families.pareto import Pareto, pareto
+from unicr.noise.families.sech import Sech, sech
+from unicr.noise.families.spherical_exp import SphericalExp, spherical_exp
+from unicr.noise.families.spherical_gg import SphericalGG, spherical_gg
+from unicr.noise.families.uniform import Uniform, uniform
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> type[Noise]:
+        """A family whose file was added: `noise.NAME`, like the ones that type checkers know."""
+        if name in FAMILIES:
+            return FAMILIES[name]
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *FAMILIES})
+
 
 __all__ = [
     "FAMILIES",
@@ -50,6 +61,7 @@ __all__ = [
     "LaplaceGauss",
     "Noise",
     "Pareto",
+    "SamplerError",
     "Sech",
     "Spherical",
     "SphericalExp",

@@ -17,8 +17,9 @@ import numpy as np
 
 from unicr.errors import NoiseError, SpecError
 from unicr.noise._anisotropic import Anisotropic
-from unicr.noise._base import IID, Facts, Family, Noise
+from unicr.noise._base import IID, Facts, Noise
 from unicr.noise._density import Tabulated
+from unicr.noise._family import Named
 from unicr.noise._quadrature import shape_of, table_from_data, table_to_data
 from unicr.noise._quadrature._stored import (
     read_floats,
@@ -26,9 +27,10 @@ from unicr.noise._quadrature._stored import (
     require,
     write_floats,
 )
-from unicr.noise._spec import FAMILIES, parse
-from unicr.noise._spherical import Spherical, SphericalNoise
+from unicr.noise._spec import parse
+from unicr.noise._spherical import Spherical
 from unicr.noise._truncated import Truncated
+from unicr.noise.families import FAMILIES
 
 FORMAT = 1
 DEEPEST = 8
@@ -94,14 +96,8 @@ def _write(noise: Noise) -> Data:
             "facts": asdict(noise.facts),
             "table": table_to_data(noise._density),
         }
-    if type(noise) in FAMILIES.values():
-        if isinstance(noise, Family):
-            size = noise.sigma if noise._given == "sigma" else noise.scale
-            return {"family": noise.name, **noise._shape, noise._given: size}
-        if isinstance(noise, SphericalNoise):
-            size = noise.sigma if noise._given == "sigma" else noise.scale
-            numbers = {**noise._parameters, noise._given: size, "dim": noise.dim}
-            return {"family": noise.family, **numbers}
+    if isinstance(noise, Named) and FAMILIES.get(noise.name) is type(noise):
+        return {"family": noise.name, **noise.arguments}
     what = "radial function" if isinstance(noise, Spherical) else "Python functions"
     raise NoiseError(f"{noise.text} rests on {what} of the user's own and cannot be kept as data")
 

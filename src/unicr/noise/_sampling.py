@@ -174,6 +174,21 @@ class InverseTable:
             x[hard] = c[:, 0] + s * (c[:, 1] + s * (c[:, 2] + s * c[:, 3]))
         return x
 
+    def pieces(self) -> tuple[NDArray[np.int64], Array, Array, Array]:
+        """(quarter, lower end in d, width, cubic) of every piece, finer ones in place of NaN."""
+        q, lo, width = _grid(self.m)
+        coef = self.cells.reshape(-1, 4, 4).transpose(1, 0, 2).reshape(-1, 4)
+        split = np.isnan(coef[:, 0])
+        owner = np.repeat(q[split], coef[split, 2].astype(np.int64))
+        first = np.repeat(coef[split, 1], coef[split, 2].astype(np.int64))
+        order = np.argsort(first, kind="stable")
+        return (
+            np.concatenate([q[~split], owner[order]]),
+            np.concatenate([lo[~split], self.sub_lo]),
+            np.concatenate([width[~split], 1.0 / self.sub_inv]),
+            np.concatenate([coef[~split], self.sub_coef]),
+        )
+
     def quantile(self, u: ArrayLike) -> Array:
         """x at the lattice point next to u: the function that is sampled, for tests and plots."""
         return self.evaluate(bits_from_uniform(np.asarray(u, dtype=np.float64)))

@@ -16,31 +16,8 @@ from typing import Any
 from unicr.errors import NoiseError, SpecError
 from unicr.files import load_object
 from unicr.noise._base import IID, Noise
-from unicr.noise._cauchy import Cauchy
-from unicr.noise._expmix import ExponentialMix
-from unicr.noise._gaussian import Gaussian
-from unicr.noise._gennorm import GeneralNormal
-from unicr.noise._lapgauss import LaplaceGauss
-from unicr.noise._laplace import Laplace
-from unicr.noise._pareto import Pareto
-from unicr.noise._sech import Sech
-from unicr.noise._spherical import Ball, SphericalExp, SphericalGG
-from unicr.noise._uniform import Uniform
+from unicr.noise.families import FAMILIES
 
-FAMILIES: dict[str, type[Noise]] = {
-    "gaussian": Gaussian,
-    "laplace": Laplace,
-    "sech": Sech,
-    "gennorm": GeneralNormal,
-    "cauchy": Cauchy,
-    "pareto": Pareto,
-    "lapgauss": LaplaceGauss,
-    "expmix": ExponentialMix,
-    "uniform": Uniform,
-    "spherical_gg": SphericalGG,
-    "spherical_exp": SphericalExp,
-    "ball": Ball,
-}
 FILE = "_file_"
 LONGEST = 5000
 EXAMPLE = "for example gaussian(sigma=0.5) or gennorm(beta=1.5, sigma=1)"

@@ -24,12 +24,6 @@ from unicr.values import Array, number
 Verdict = Literal["proved", "tied", "open", "none"]
 Heard = Callable[[str, float], None]
 
-GALLERY: dict[str, tuple[float, ...]] = {
-    "gennorm": (1.0, 1.5, 2.0, 2.5, 3.0),
-    "lapgauss": (0.0, 0.25, 0.5, 0.75, 1.0),
-    "expmix": (0.0, 0.25, 0.5, 0.75, 1.0),
-    "pareto": (2.5, 3.0, 4.0, 6.0),
-}
 FEW = 8  # up to so many p_A, solving each by itself costs less than making a curve
 ACCURACY = 2e-3  # a searched radius stops at most this share short of its own boundary
 NEAR_HALF = 1e-6
@@ -106,8 +100,14 @@ def gallery(
     A β that the family cannot have (3 for a mixture weight, 2 for a Pareto noise, which then has no
     variance) is refused with its reason; an error where nothing else is left.
     """
-    if family not in GALLERY:
-        known = ", ".join(GALLERY)
+    axes = {
+        name: (one.name, one.gallery)
+        for name, kind in FAMILIES.items()
+        for one in kind.parameters
+        if one.gallery
+    }
+    if family not in axes:
+        known = ", ".join(axes)
         raise NoiseError(
             f"{family!r} is no family over beta: there are {known}; name any other noise by itself "
             "with --noise, for example --noise 'laplace(sigma=1)'"
@@ -115,11 +115,12 @@ def gallery(
     sigma = positive("sigma", sigma)
     make: Callable[..., Noise] = FAMILIES[family]
     noises, refused = [], []
-    for beta in GALLERY[family] if betas is None else betas:
+    key, usual = axes[family]
+    for value in usual if betas is None else betas:
         try:
-            noises.append(make(beta=beta, sigma=sigma))
+            noises.append(make(**{key: value}, sigma=sigma))
         except NoiseError as error:
-            refused.append(f"{family} at beta={number(beta)}: {error}")
+            refused.append(f"{family} at {key}={number(value)}: {error}")
     if not noises:
         raise NoiseError(f"no noise to compare: {'; '.join(refused) or 'no beta was given'}")
     return tuple(dict.fromkeys(noises)), tuple(refused)

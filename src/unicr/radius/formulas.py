@@ -21,6 +21,7 @@ from scipy import special
 from unicr.errors import RadiusError, foreign
 from unicr.files import load_object
 from unicr.noise import ExponentialMix, Family, GeneralNormal, Noise, Pareto
+from unicr.noise.internal import plainest
 from unicr.norms import Norm
 
 # (noise, dim, p_A, p_B) → radius, where p_B < p_A and p_B ≤ 1 − p_A are already granted
@@ -381,22 +382,13 @@ _TEXTS: dict[str, tuple[str, str]] = {
     ),
 }
 
-_SAME_LAW = {
-    ("gennorm", 1.0): "laplace",
-    ("gennorm", 2.0): "gaussian",
-    ("expmix", 0.0): "gaussian",
-    ("expmix", 1.0): "laplace",
-    ("lapgauss", 0.0): "gaussian",
-    ("lapgauss", 1.0): "laplace",
-}
-
 
 def _laws(noise: Noise) -> list[str]:
     """The families this noise belongs to: gennorm(beta=2) is also gaussian."""
     if not isinstance(noise, Family):
         return []
-    twin = _SAME_LAW.get((noise.name, getattr(noise, "beta", math.nan)))
-    return [noise.name, twin] if twin else [noise.name]
+    plain = plainest(noise)
+    return [noise.name, plain.name] if isinstance(plain, Family) else [noise.name]
 
 
 def _built_in(name: str) -> Formula:

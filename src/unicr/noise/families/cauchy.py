@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from unicr.noise._base import Facts, Family
+from unicr.noise._family import Family
 from unicr.values import Array
 
 
@@ -16,15 +16,8 @@ class Cauchy(Family):
 
     name = "cauchy"
     formula = "1/(1+(x/a)^2)"
-
-    def __init__(self, *, scale: float | None = None, sigma: float | None = None) -> None:
-        super().__init__(sigma, scale)
-
-    @property
-    def facts(self) -> Facts:
-        return Facts(
-            symmetric=True, log_concave=False, bounded=False, finite_variance=False, positive=True
-        )
+    example = "cauchy(scale=0.3)"
+    sizes = ("scale",)
 
     @property
     def mean(self) -> float:
@@ -33,6 +26,10 @@ class Cauchy(Family):
     def ratio_turns(self, shift: float) -> tuple[float, ...] | None:
         root = math.hypot(shift, 2 * self.scale)  # z² − shift·z = scale²
         return (0.5 * (shift - root), 0.5 * (shift + root))
+
+    @property
+    def _log_concave(self) -> bool:
+        return False
 
     @property
     def _std(self) -> float:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from unicr.noise._base import Facts, Family
+from unicr.noise._family import Family
 from unicr.values import Array
 
 
@@ -16,15 +16,7 @@ class Sech(Family):
 
     name = "sech"
     formula = "sech(x/a)"
-
-    def __init__(self, *, sigma: float | None = None, scale: float | None = None) -> None:
-        super().__init__(sigma, scale)
-
-    @property
-    def facts(self) -> Facts:
-        return Facts(
-            symmetric=True, log_concave=True, bounded=False, finite_variance=True, positive=True
-        )
+    example = "sech(sigma=1)"
 
     @property
     def _std(self) -> float:

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from unicr.noise._base import Facts, Family
+from unicr.noise._base import Facts
+from unicr.noise._family import Family
 from unicr.values import Array
 
 
@@ -16,10 +17,11 @@ class Uniform(Family):
 
     name = "uniform"
     formula = "1 on [-a, a]"
-    _unit_breaks = (-1.0, 1.0)
+    example = "uniform(sigma=1)"
 
-    def __init__(self, *, sigma: float | None = None, scale: float | None = None) -> None:
-        super().__init__(sigma, scale)
+    @property
+    def _breaks(self) -> tuple[float, ...]:
+        return (-1.0, 1.0)
 
     @property
     def facts(self) -> Facts:

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from unicr.errors import NoiseError
-from unicr.noise._base import Facts, Family, positive
+from unicr.noise._family import Family, Parameter
 from unicr.values import Array
+
+FLAT = 1e-18
 
 
 class GeneralNormal(Family):
@@ -18,36 +19,35 @@ class GeneralNormal(Family):
 
     name = "gennorm"
     formula = "exp(-|x/a|^b)"
+    example = "gennorm(beta=1.5, sigma=1)"
+    parameters = (
+        Parameter(
+            "beta",
+            low=0.1,
+            high=100.0,
+            slider=(0.3, 10.0, 1.5),
+            axis=(1.0, 3.0, 0.25),
+            gallery=(1.0, 1.5, 2.0, 2.5, 3.0),
+            equal=((1.0, "laplace"), (2.0, "gaussian")),
+        ),
+    )
     beta: float
-
-    def __init__(
-        self, *, beta: float, sigma: float | None = None, scale: float | None = None
-    ) -> None:
-        super().__init__(sigma, scale, beta=positive("beta", beta))
-
-    @property
-    def facts(self) -> Facts:
-        return Facts(
-            symmetric=True,
-            log_concave=self.beta >= 1,
-            bounded=False,
-            finite_variance=True,
-            positive=True,
-        )
 
     def ratio_turns(self, shift: float) -> tuple[float, ...] | None:
         return (0.0, shift)  # log-concave, or log-convex on either side of zero
 
     @property
-    def _unit_breaks(self) -> tuple[float, ...]:  # type: ignore[override]
+    def _breaks(self) -> tuple[float, ...]:
         smooth = self.beta % 2 == 0
         return () if smooth else (0.0,)
 
     @property
+    def _log_concave(self) -> bool:
+        return self.beta >= 1
+
+    @property
     def _std(self) -> float:
         log_second = math.lgamma(3 / self.beta) - math.lgamma(1 / self.beta)
-        if log_second > 1400:
-            raise NoiseError(f"beta={self.beta} is too small: sigma/scale exceeds 1e300")
         return math.exp(0.5 * log_second)
 
     @property
@@ -57,14 +57,21 @@ class GeneralNormal(Family):
     def _kernel(self, z: Any, xp: Any) -> Any:
         return -(xp.abs(z) ** self.beta)
 
+    # where |z|^β is below rounding the density is flat, and its powers would underflow
+
     def _tail(self, z: Array) -> Array:
-        return np.asarray(0.5 * special.gammaincc(1 / self.beta, z**self.beta), dtype=np.float64)
+        power = z**self.beta
+        flat = 0.5 - 0.5 * z / math.gamma(1 + 1 / self.beta)
+        curved = 0.5 * special.gammaincc(1 / self.beta, power)
+        return np.asarray(np.where(power < FLAT, flat, curved), dtype=np.float64)
 
     def _tail_inverse(self, v: Array) -> Array:
         shape = 1 / self.beta
         far = special.gammainccinv(shape, 2 * v)
         near = special.gammaincinv(shape, 1 - 2 * v)
-        return np.asarray(np.where(v < 0.25, far, near) ** shape, dtype=np.float64)
+        flat = (1 - 2 * v) * math.gamma(1 + shape)
+        curved = np.where(v < 0.25, far, near) ** shape
+        return np.asarray(np.where(flat**self.beta < FLAT, flat, curved), dtype=np.float64)
 
 
 gennorm = GeneralNormal

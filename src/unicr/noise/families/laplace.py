@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from unicr.noise._base import Facts, Family
+from unicr.noise._family import Family
 from unicr.values import Array
 
 
@@ -16,16 +16,11 @@ class Laplace(Family):
 
     name = "laplace"
     formula = "exp(-|x/a|)"
-    _unit_breaks = (0.0,)
-
-    def __init__(self, *, sigma: float | None = None, scale: float | None = None) -> None:
-        super().__init__(sigma, scale)
+    example = "laplace(sigma=0.5)"
 
     @property
-    def facts(self) -> Facts:
-        return Facts(
-            symmetric=True, log_concave=True, bounded=False, finite_variance=True, positive=True
-        )
+    def _breaks(self) -> tuple[float, ...]:
+        return (0.0,)
 
     @property
     def _std(self) -> float:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from unicr.noise._base import Facts, Family, fraction
+from unicr.noise._family import Family, Parameter
 from unicr.noise._invert import invert_tail
 from unicr.values import Array
 
@@ -18,21 +18,22 @@ class ExponentialMix(Family):
 
     name = "expmix"
     formula = "exp(-b|x/a|-(1-b)|x/a|^2)"
+    example = "expmix(beta=0.5, sigma=1)"
+    parameters = (
+        Parameter(
+            "beta",
+            low=0.0,
+            high=1.0,
+            slider=(0.0, 1.0, 0.5),
+            axis=(0.0, 1.0, 0.25),
+            gallery=(0.0, 0.25, 0.5, 0.75, 1.0),
+            equal=((0.0, "gaussian"), (1.0, "laplace")),
+        ),
+    )
     beta: float
 
-    def __init__(
-        self, *, beta: float, sigma: float | None = None, scale: float | None = None
-    ) -> None:
-        super().__init__(sigma, scale, beta=fraction("beta", beta))
-
     @property
-    def facts(self) -> Facts:
-        return Facts(
-            symmetric=True, log_concave=True, bounded=False, finite_variance=True, positive=True
-        )
-
-    @property
-    def _unit_breaks(self) -> tuple[float, ...]:  # type: ignore[override]
+    def _breaks(self) -> tuple[float, ...]:
         return (0.0,) if self.beta > 0 else ()
 
     @property

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from unicr.noise._base import Facts, Family, positive
+from unicr.noise._family import Family, Parameter
 from unicr.values import Array
 
 
@@ -16,23 +16,22 @@ class Pareto(Family):
 
     name = "pareto"
     formula = "1/(1+|x/a|)^(b+1)"
-    _unit_breaks = (0.0,)
+    example = "pareto(beta=3, scale=0.5)"
+    parameters = (
+        Parameter(
+            "beta",
+            low=0.5,
+            high=1000.0,
+            slider=(0.5, 20.0, 3.0),
+            axis=(2.25, 6.0, 0.25),
+            gallery=(2.5, 3.0, 4.0, 6.0),
+        ),
+    )
     beta: float
 
-    def __init__(
-        self, *, beta: float, sigma: float | None = None, scale: float | None = None
-    ) -> None:
-        super().__init__(sigma, scale, beta=positive("beta", beta))
-
     @property
-    def facts(self) -> Facts:
-        return Facts(
-            symmetric=True,
-            log_concave=False,
-            bounded=False,
-            finite_variance=self.beta > 2,
-            positive=True,
-        )
+    def _breaks(self) -> tuple[float, ...]:
+        return (0.0,)
 
     @property
     def mean(self) -> float:
@@ -40,6 +39,10 @@ class Pareto(Family):
 
     def ratio_turns(self, shift: float) -> tuple[float, ...] | None:
         return (0.0, shift)  # log-convex on either side of zero
+
+    @property
+    def _log_concave(self) -> bool:
+        return False
 
     @property
     def _std(self) -> float:

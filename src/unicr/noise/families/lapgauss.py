@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from unicr.noise._base import Facts, Family, fraction
+from unicr.noise._family import Family, Parameter
 from unicr.noise._invert import invert_tail
 from unicr.values import Array
 
@@ -18,27 +18,31 @@ class LaplaceGauss(Family):
 
     name = "lapgauss"
     formula = "b*exp(-|x/a|)+(1-b)*exp(-|x/a|^2)"
+    example = "lapgauss(beta=0.5, sigma=1)"
+    parameters = (
+        Parameter(
+            "beta",
+            low=0.0,
+            high=1.0,
+            slider=(0.0, 1.0, 0.5),
+            axis=(0.0, 1.0, 0.25),
+            gallery=(0.0, 0.25, 0.5, 0.75, 1.0),
+            equal=((0.0, "gaussian"), (1.0, "laplace")),
+        ),
+    )
     beta: float
 
-    def __init__(
-        self, *, beta: float, sigma: float | None = None, scale: float | None = None
-    ) -> None:
-        super().__init__(sigma, scale, beta=fraction("beta", beta))
-
     @property
-    def facts(self) -> Facts:
-        ends = self.beta in (0.0, 1.0)
-        return Facts(
-            symmetric=True, log_concave=ends, bounded=False, finite_variance=True, positive=True
-        )
-
-    @property
-    def _unit_breaks(self) -> tuple[float, ...]:  # type: ignore[override]
+    def _breaks(self) -> tuple[float, ...]:
         return (0.0,) if self.beta > 0 else ()
 
     @property
     def _mass(self) -> float:
         return 2 * self.beta + (1 - self.beta) * math.sqrt(math.pi)
+
+    @property
+    def _log_concave(self) -> bool:
+        return self.beta in (0.0, 1.0)
 
     @property
     def _std(self) -> float:

@@ -1,0 +1,41 @@
+"""One file for each family of noises; being here is all that a family needs to be known.
+
+The text form, `unicr noise list`, the explorer, I-OPT, C-OPT and the optimality gallery read
+`FAMILIES`, and each family tells its own numbers, ranges, example, equal laws and axes.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+
+from unicr.noise._base import Noise
+from unicr.noise._family import Named
+
+
+def _found() -> dict[str, type[Named]]:
+    """Every family of this folder by its name: fewest numbers first, spherical ones last."""
+    found: list[type[Named]] = []
+    for module in pkgutil.iter_modules(__path__, f"{__name__}."):
+        names = vars(importlib.import_module(module.name)).values()
+        found += {
+            one for one in names
+            if isinstance(one, type) and issubclass(one, Named) and one.__module__ == module.name
+        }  # fmt: skip
+
+    def order(kind: type[Named]) -> tuple[bool, int, str]:
+        return "dim=" in kind.example, len(kind.parameters), kind.name
+
+    return {kind.name: kind for kind in sorted(found, key=order)}
+
+
+FAMILIES = _found()
+
+
+def plainest(noise: Noise) -> Noise:
+    """The same law under its plainest name: General Normal 2 is Gaussian, as the family says."""
+    for known in noise.parameters if isinstance(noise, Named) else ():
+        for value, name in known.equal:
+            if getattr(noise, known.name) == value:
+                return FAMILIES[name](sigma=noise.sigma)
+    return noise

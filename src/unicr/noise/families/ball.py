@@ -1,0 +1,27 @@
+"""Spherical noise, uniform on the ball of radius s."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from unicr.noise._spherical import SphericalNoise
+from unicr.values import Array
+
+
+class Ball(SphericalNoise):
+    """Bounded, and exact against ℓ2."""
+
+    name = "ball"
+    formula = "1 on |z| <= s"
+    example = "ball(sigma=1, dim=784)"
+    _radial_support = (0.0, 1.0)
+
+    @property
+    def _points(self) -> tuple[float, ...]:
+        return (1.0,)
+
+    def _radial(self, r: Array) -> Array:
+        return np.zeros_like(r)
+
+
+ball = Ball
