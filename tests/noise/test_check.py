@@ -20,6 +20,10 @@ from unicr.noise._sampling import InverseTable
 Array = NDArray[np.float64]
 
 
+def _f(x: ArrayLike) -> Array:
+    return np.asarray(x, dtype=np.float64)
+
+
 @dataclass
 class Law:
     """The exact normal law, to be spoilt."""
@@ -27,16 +31,16 @@ class Law:
     breakpoints: tuple[float, ...] = ()
 
     def cdf(self, x: ArrayLike) -> Array:
-        return np.asarray(special.ndtr(x))
+        return np.asarray(special.ndtr(_f(x)))
 
     def sf(self, x: ArrayLike) -> Array:
-        return np.asarray(special.ndtr(-np.asarray(x)))
+        return np.asarray(special.ndtr(-_f(x)))
 
     def ppf(self, u: ArrayLike) -> Array:
-        return np.asarray(special.ndtri(u))
+        return np.asarray(special.ndtri(_f(u)))
 
     def isf(self, u: ArrayLike) -> Array:
-        return -np.asarray(special.ndtri(u))
+        return -np.asarray(special.ndtri(_f(u)))
 
 
 class Underflown(Law):
@@ -51,8 +55,8 @@ class Underflown(Law):
         return self.cdf(-np.asarray(x))
 
     def isf(self, u: ArrayLike) -> Array:
-        far = special.gammainccinv(1 / 1000, 2 * np.asarray(u))
-        near = special.gammaincinv(1 / 1000, 1 - 2 * np.asarray(u))
+        far = special.gammainccinv(1 / 1000, 2 * _f(u))
+        near = special.gammaincinv(1 / 1000, 1 - 2 * _f(u))
         return np.where(np.asarray(u) < 0.25, far, near) ** (1 / 1000)
 
     def ppf(self, u: ArrayLike) -> Array:
@@ -77,7 +81,7 @@ class Shifted(Law):
     """A cdf that is not that of the quantiles: off by two thousandths of a unit."""
 
     def cdf(self, x: ArrayLike) -> Array:
-        return np.asarray(special.ndtr(np.asarray(x) + 2e-3))
+        return np.asarray(special.ndtr(_f(x) + 2e-3))
 
 
 class Cut(Law):
