@@ -415,7 +415,7 @@ def test_pareto_is_the_published_hypergeometric_function(beta: float, p_a: float
     assert radius("yang_pareto_l1", law, l1, p_a, 1 - p_a) == pytest.approx(closed, rel=1e-11)
 
 
-@pytest.mark.parametrize("beta", [0.1, 1.0, 3.0, 50.0])
+@pytest.mark.parametrize("beta", [0.5, 1.0, 3.0, 50.0])
 @pytest.mark.parametrize("p_a", [0.501, 0.8, 0.99, 1 - 1e-9, 1 - 2e-16])
 def test_pareto_by_quadrature(beta: float, p_a: float) -> None:
     first = math.log(math.expm1(-math.log1p(-2 * (1 - p_a)) / beta))
