@@ -129,8 +129,8 @@ def test_overlapping_brackets_stay_open() -> None:
     assert one.possible == tuple(overlap)
     assert f"{overlap[0]}, {overlap[1]}" in one.text
     assert "remain possible" in one.text
-    assert one.best == laws[int(np.argmax([r.searched for r in found]))].text
-    assert one.safest == laws[int(np.argmax([r.proved for r in found]))].text
+    assert one.best == laws[int(np.argmax([r.proved for r in found]))].text
+    assert one.best_searched == laws[int(np.argmax([r.searched for r in found]))].text
 
 
 def test_a_gap_below_the_accuracy_of_the_search_is_a_tie() -> None:

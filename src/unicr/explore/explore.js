@@ -301,13 +301,13 @@ function drawCurves() {
     const group = put($("curve"), "g", { class: `data c${colour}` });
     const lower = path([...curve.p_a].reverse(), [...curve.proved].reverse(), at).replace("M", "L");
     put(group, "path", { class: "area", d: `${path(curve.p_a, curve.searched, at)}${lower}Z` });
-    put(group, "path", { class: "line", d: path(curve.p_a, curve.searched, at) });
+    put(group, "path", { class: "line", d: path(curve.p_a, curve.proved, at) });
     if (curve.proved.some((v, i) => v < 0.998 * curve.searched[i])) {
-      put(group, "path", { class: "line thin", d: path(curve.p_a, curve.proved, at) });
+      put(group, "path", { class: "line thin", d: path(curve.p_a, curve.searched, at) });
     }
     if (curve.complete) continue;
     for (const one of curve.points) {
-      put(group, "circle", { class: "dot", r: 3, cx: at.x(one.p_a), cy: at.y(one.searched) });
+      put(group, "circle", { class: "dot", r: 3, cx: at.x(one.p_a), cy: at.y(one.proved) });
     }
   }
   if (point && point.p_a === state.pa && point.searched !== null && point.p_a <= P_LAST) {

@@ -60,13 +60,13 @@ class Comparison:
 
     @property
     def best(self) -> str:
-        """The noise with the largest searched radius, the first of equals."""
-        return min(self.standings, key=lambda s: s.rank_searched).noise
-
-    @property
-    def safest(self) -> str:
         """The noise with the largest proved radius, the first of equals."""
         return min(self.standings, key=lambda s: s.rank_proved).noise
+
+    @property
+    def best_searched(self) -> str:
+        """The noise with the largest searched radius, the first of equals."""
+        return min(self.standings, key=lambda s: s.rank_searched).noise
 
     @property
     def possible(self) -> tuple[str, ...]:
@@ -87,8 +87,8 @@ class Comparison:
         if self.verdict == "tied":
             return f"tied within {ACCURACY:.1%}, all others proved worse: {names}"
         return (
-            f"open, the brackets overlap: {names} remain possible; {self.best} leads by searched "
-            f"radius, {self.safest} by proved radius"
+            f"open, the brackets overlap: {names} remain possible; {self.best} leads by proved "
+            f"radius, {self.best_searched} by searched radius"
         )
 
 

@@ -81,7 +81,7 @@ def draw_tightness(rows: Sequence[Row], name: str, title: str, path: Path) -> No
     with figure(path) as axes:
         proved, searched = [row.proved for row in rows], [row.searched for row in rows]
         axes.fill_between(p, proved, searched, color="C0", alpha=0.25, label="proved to searched")
-        axes.plot(p, searched, color="C0")
+        axes.plot(p, proved, color="C0")
         axes.plot(p, [row.formula for row in rows], "--o", color="C3", label=name)
         axes.set_xlabel("$p_A$")
         axes.set_ylabel("certified radius")

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 DIGITS = 5
 LONG = 16
 KEY = (
-    "Radii: proved – searched, one number where they meet; # is the rank by searched radius. "
+    "Radii: proved – searched, one number where they meet; # is the rank by proved radius. "
     "Binary case, p_B = 1 - p_A."
 )
 NOTE = (
@@ -122,7 +122,7 @@ def _head(comparison: Comparison) -> str:
 def _cell(standing: Standing) -> str:
     proved, searched = (round_down(v, DIGITS) for v in (standing.proved, standing.searched))
     radii = searched if proved == searched else f"{proved} – {searched}"
-    return f"{radii} #{standing.rank_searched}"
+    return f"{radii} #{standing.rank_proved}"
 
 
 def draw_gallery(
@@ -135,7 +135,7 @@ def draw_gallery(
 ) -> None:
     """Radius against p_A: a row of panels for each group, a column for each norm.
 
-    Lines are searched radii, bands reach down to the proved ones. `report` hears of the progress.
+    Lines are proved radii, bands reach up to the searched ones. `report` hears of the progress.
     """
     width, height = 1.6 + 3.4 * len(norms), 0.4 + 2.8 * len(groups)
     with figure(path, width=width, height=height) as single:
@@ -163,7 +163,7 @@ def _panel(axes: Axes, group: Group, norm: Norm, dim: int | None) -> None:
     for noise, label, colour in zip(group.noises, group.labels, shades, strict=True):
         curve = RadiusCurve(noise, norm, dim)
         searched, proved = curve(p, searched=True), curve(p)
-        axes.plot(p, searched, color=colour, linewidth=1.2, label=label)
+        axes.plot(p, proved, color=colour, linewidth=1.2, label=label)
         axes.fill_between(p, proved, searched, color=colour, alpha=0.2, linewidth=0)
     axes.set_title(f"{group.name}, {norm}", fontsize=10)
     axes.set_xlabel("$p_A$")

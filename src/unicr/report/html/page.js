@@ -151,8 +151,8 @@
         if (curve.error) { notes.add(`No curve for ${curve.noise}: ${curve.error}`); continue; }
         const x = curve.p.map(at);
         const line = { color: colour(i), width: 2.2, dash: dash(i) };
-        traces.push({ mode: "lines", x, y: curve.proved, line: { ...line, width: 0.8, dash: "solid" }, hoverinfo: "skip" });
-        traces.push({ mode: "lines", x, y: curve.searched, line, fill: "tonexty", fillcolor: colour(i) + "33",
+        traces.push({ mode: "lines", x, y: curve.searched, line: { ...line, width: 0.8, dash: "solid" }, hoverinfo: "skip" });
+        traces.push({ mode: "lines", x, y: curve.proved, line, fill: "tonexty", fillcolor: colour(i) + "33",
           name: plain(run.noises > 1 ? curve.noise : run.label), customdata: curve.p.map((p, j) => [p, curve.bracket[j]]),
           hovertemplate: "p<sub>A</sub> = %{customdata[0]}<br>radius %{customdata[1]}<extra>%{fullData.name}</extra>" });
         summary.push(`${run.noises > 1 ? curve.noise : run.label}: radius ${curve.bracket[curve.bracket.length - 1]} at p_A = ${curve.p[curve.p.length - 1]}`);
