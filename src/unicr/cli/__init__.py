@@ -37,6 +37,7 @@ app = App(
     name="unicr",
     version=unicr.__version__,
     help="Certified robustness for any classifier, input, lp norm and continuous noise.",
+    help_format="plaintext",
     result_action="return_value",
 )
 app.command(certify.certify)
