@@ -159,6 +159,12 @@ def test_dimensions_that_cannot_be(dim: str, noise: str) -> None:
     run("tightness", *command, "--formula", "cohen").check_refused("dim")
 
 
+@pytest.mark.parametrize("option", ["n", "n0", "batch", "chunk", "skip", "max", "workers"])
+def test_counts_are_whole(tmp_path: Path, option: str) -> None:
+    for value in ("1.5", "1e30", "x"):
+        certify(images(tmp_path), f"--{option}={value}").check_refused(option)
+
+
 def test_whole_numbers_may_be_written_with_an_exponent() -> None:
     command = ("radius", "--noise", "gaussian(sigma=1)", "--norm", "1", "--pa", "0.9", "--json")
     assert run(*command, "--dim", "3e3").out == run(*command, "--dim", "3000").out != ""

@@ -33,7 +33,7 @@ def whole(_: Any, tokens: Sequence[Token]) -> int:
     return int(number)
 
 
-Dimension = Annotated[int | None, Parameter(converter=whole)]
+MaybeWhole = Annotated[int | None, Parameter(converter=whole)]
 Whole = Annotated[int, Parameter(converter=whole)]
 Numbers = Annotated[list[float] | None, Parameter(consume_multiple=True, negative="")]
 Flag = Annotated[bool, Parameter(negative="")]
@@ -133,7 +133,7 @@ class PlaceOptions:
         GPUs that each Ray worker reserves; may be a fraction.
     """
 
-    workers: int = 0
+    workers: Whole = 0
     ray: RayAddress = None
     gpus: float = 0
 

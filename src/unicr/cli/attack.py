@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from unicr.cli._options import PLACE, RUN, PlaceOptions, RunOptions
+from unicr.cli._options import PLACE, RUN, PlaceOptions, RunOptions, Whole, whole
 
 MISSED = 1
 
@@ -19,17 +19,17 @@ def attack(
     attack: Annotated[list[str], Parameter(consume_multiple=True, negative="")],
     norm: Annotated[list[str] | None, Parameter(consume_multiple=True, negative="")] = None,
     factor: Annotated[list[float] | None, Parameter(consume_multiple=True, negative="")] = None,
-    max_: Annotated[int | None, Parameter(name="--max")] = None,
+    max_: Annotated[int | None, Parameter(name="--max", converter=whole)] = None,
     searched: Annotated[bool, Parameter(negative="")] = False,
     clip: Annotated[bool, Parameter(negative="")] = False,
     effort: float = 1.0,
-    samples: int = 32,
-    n: int = 1000,
+    samples: Whole = 32,
+    n: Whole = 1000,
     level: float = 0.001,
     seed: int = 0,
     again: Annotated[bool, Parameter(negative="")] = False,
     place: PlaceOptions = PLACE,
-    batch: int = 1024,
+    batch: Whole = 1024,
     format_: Annotated[Literal["markdown", "csv", "json"], Parameter(name="--format")] = "markdown",
     data: str | None = None,
     options: RunOptions = RUN,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from unicr.cli._options import PLACE, Numbers, PlaceOptions
+from unicr.cli._options import PLACE, MaybeWhole, Numbers, PlaceOptions, Whole, whole
 
 if TYPE_CHECKING:
     from unicr.c_opt import ShapeScore, Trained
@@ -29,25 +29,25 @@ def c_opt(
     norm: Annotated[list[str], Parameter(consume_multiple=True, negative="")],
     out: Path,
     arch: str = "mlp",
-    epochs: int = 12,
+    epochs: Whole = 12,
     lr: float = 3e-3,
-    train_batch: int = 512,
+    train_batch: Whole = 512,
     val_share: float = 0.02,
-    patience: int | None = None,
-    train_max: int | None = None,
-    n0: Annotated[int, Parameter(name="--n0")] = 100,
-    n: int = 1000,
+    patience: MaybeWhole = None,
+    train_max: MaybeWhole = None,
+    n0: Annotated[int, Parameter(name="--n0", converter=whole)] = 100,
+    n: Whole = 1000,
     alpha: float = 0.001,
     searched: Annotated[bool, Parameter(negative="")] = False,
-    max_: Annotated[int | None, Parameter(name="--max")] = None,
-    skip: int = 1,
+    max_: Annotated[int | None, Parameter(name="--max", converter=whole)] = None,
+    skip: Whole = 1,
     seed: int = 0,
     device: str = "cpu",
     mean: Numbers = None,
     std: Numbers = None,
     place: PlaceOptions = PLACE,
     search: Literal["grid", "optuna"] = "grid",
-    trials: int = 30,
+    trials: Whole = 30,
     range_: Annotated[
         list[str] | None, Parameter(name="--range", consume_multiple=True, negative="")
     ] = None,

@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from unicr.cli._options import DATA, MODEL, PLACE, DataOptions, ModelOptions, PlaceOptions
+from unicr.cli._options import (
+    DATA,
+    MODEL,
+    PLACE,
+    DataOptions,
+    ModelOptions,
+    PlaceOptions,
+    Whole,
+    whole,
+)
 
 if TYPE_CHECKING:
     from unicr.runs import Job
@@ -28,8 +37,8 @@ def certify(
     loading: ModelOptions = MODEL,
     reading: DataOptions = DATA,
     place: PlaceOptions = PLACE,
-    n0: Annotated[int, Parameter(name="--n0")] = 100,
-    n: int = 100_000,
+    n0: Annotated[int, Parameter(name="--n0", converter=whole)] = 100,
+    n: Whole = 100_000,
     alpha: float = 0.001,
     bound: Literal["single", "both"] = "single",
     target_radius: float | None = None,
@@ -37,10 +46,10 @@ def certify(
     adaptive: Annotated[bool, Parameter(negative="")] = False,
     rule: str | None = None,
     searched: Annotated[bool, Parameter(negative="")] = False,
-    batch: int = 1000,
-    chunk: int = 10_000,
-    skip: int = 1,
-    max_: Annotated[int | None, Parameter(name="--max")] = None,
+    batch: Whole = 1000,
+    chunk: Whole = 10_000,
+    skip: Whole = 1,
+    max_: Annotated[int | None, Parameter(name="--max", converter=whole)] = None,
     seed: int = 0,
     resume: Annotated[bool, Parameter(negative="")] = False,
     retry_failed: Annotated[bool, Parameter(negative="")] = False,

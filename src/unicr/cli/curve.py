@@ -7,14 +7,14 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from unicr.cli._options import Dimension
+from unicr.cli._options import MaybeWhole
 
 
 def curve(
     *,
     noise: Annotated[list[str], Parameter(consume_multiple=True, negative="")],
     norm: str,
-    dim: Dimension = None,
+    dim: MaybeWhole = None,
     output: Annotated[Path, Parameter(name=["--output", "-o"])],
 ) -> None:
     """Draw the radius against p_A for one or more noises.

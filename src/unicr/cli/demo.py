@@ -7,12 +7,14 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from unicr.cli._options import Whole
+
 
 def demo(
     *,
     out: Path = Path("unicr-demo"),
-    inputs: int = 100,
-    n: int = 10_000,
+    inputs: Whole = 100,
+    n: Whole = 10_000,
     quick: Annotated[bool, Parameter(negative="")] = False,
     fresh: Annotated[bool, Parameter(negative="")] = False,
 ) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from unicr.cli._options import RUN, RunOptions
+from unicr.cli._options import RUN, MaybeWhole, RunOptions, whole
 
 if TYPE_CHECKING:
     from unicr.data import Dataset
@@ -26,8 +26,8 @@ def guard(
     norm: str | None = None,
     memory: Path | None = None,
     data: str | None = None,
-    max_: Annotated[int | None, Parameter(name="--max")] = None,
-    seed: int | None = None,
+    max_: Annotated[int | None, Parameter(name="--max", converter=whole)] = None,
+    seed: MaybeWhole = None,
     run_data: str | None = None,
     options: RunOptions = RUN,
 ) -> int:

@@ -7,7 +7,16 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from unicr.cli._options import DATA, MODEL, PLACE, DataOptions, ModelOptions, PlaceOptions
+from unicr.cli._options import (
+    DATA,
+    MODEL,
+    PLACE,
+    DataOptions,
+    ModelOptions,
+    PlaceOptions,
+    Whole,
+    whole,
+)
 
 FAILED = 3
 SIGMA_STEP = 2**0.25
@@ -30,14 +39,14 @@ def i_opt(
     loading: ModelOptions = MODEL,
     reading: DataOptions = DATA,
     place: PlaceOptions = PLACE,
-    n0: Annotated[int, Parameter(name="--n0")] = 1000,
-    n: int = 10_000,
+    n0: Annotated[int, Parameter(name="--n0", converter=whole)] = 1000,
+    n: Whole = 10_000,
     alpha: float = 0.001,
     searched: Annotated[bool, Parameter(negative="")] = False,
-    batch: int = 1000,
-    chunk: int = 10_000,
-    skip: int = 1,
-    max_: Annotated[int | None, Parameter(name="--max")] = None,
+    batch: Whole = 1000,
+    chunk: Whole = 10_000,
+    skip: Whole = 1,
+    max_: Annotated[int | None, Parameter(name="--max", converter=whole)] = None,
     seed: int = 0,
     resume: Annotated[bool, Parameter(negative="")] = False,
 ) -> int:

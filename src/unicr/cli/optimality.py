@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
+from unicr.cli._options import MaybeWhole
 from unicr.errors import UnicrError
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ DEFAULT_FAMILIES = ("gennorm", "lapgauss", "expmix")
 def optimality(
     *,
     norm: Annotated[list[str] | None, Parameter(consume_multiple=True, negative="")] = None,
-    dim: int | None = None,
+    dim: MaybeWhole = None,
     family: Annotated[list[str] | None, Parameter(consume_multiple=True, negative="")] = None,
     beta: Annotated[list[float] | None, Parameter(consume_multiple=True, negative="")] = None,
     noise: Annotated[list[str] | None, Parameter(consume_multiple=True, negative="")] = None,

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+from unicr.cli._options import Whole
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -28,7 +30,7 @@ def paper(
     data_dir: Path | None = None,
     again: Annotated[bool, Parameter(negative="")] = False,
     seed: int = 0,
-    workers: int = 0,
+    workers: Whole = 0,
     set_: Annotated[list[str] | None, Parameter(name="--set", negative="")] = None,
 ) -> int:
     """Make items of the paper again; `list` (or nothing) prints them. What is done is skipped.

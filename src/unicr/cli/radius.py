@@ -7,14 +7,14 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from unicr.cli._options import Dimension, Whole
+from unicr.cli._options import MaybeWhole, Whole
 
 
 def radius(
     *,
     noise: str,
     norm: str,
-    dim: Dimension = None,
+    dim: MaybeWhole = None,
     pa: Annotated[float, Parameter(name="--pa")],
     pb: Annotated[float | None, Parameter(name="--pb")] = None,
     searched: Annotated[bool, Parameter(negative="")] = False,

@@ -8,6 +8,8 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from unicr.cli._options import Whole
+
 
 def report(
     runs: list[Path],
@@ -15,7 +17,7 @@ def report(
     output: Annotated[Path, Parameter(name=["--output", "-o"])],
     data: str | None = None,
     images: Annotated[bool, Parameter(negative="--no-images")] = True,
-    max_images: int = 500,
+    max_images: Whole = 500,
     trust: Annotated[list[Path] | None, Parameter(negative="")] = None,
 ) -> None:
     """Write a self-contained HTML report of runs: curves, scores, every input, how to verify.

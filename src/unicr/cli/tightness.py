@@ -7,7 +7,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from unicr.cli._options import Dimension
+from unicr.cli._options import MaybeWhole
 
 DEFAULT = (0.55, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 0.999)
 
@@ -16,7 +16,7 @@ def tightness(
     *,
     noise: str,
     norm: str,
-    dim: Dimension = None,
+    dim: MaybeWhole = None,
     formula: str,
     pa: Annotated[
         list[float] | None, Parameter(name="--pa", consume_multiple=True, negative="")

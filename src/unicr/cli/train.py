@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from unicr.cli._options import Numbers
+from unicr.cli._options import MaybeWhole, Numbers, Whole, whole
 
 if TYPE_CHECKING:
     from unicr.train import Examples, Fitted, Training
@@ -23,13 +23,13 @@ def train(
     labels: Path | None = None,
     split: Literal["test", "train"] = "train",
     label_column: str | None = None,
-    epochs: int = 10,
+    epochs: Whole = 10,
     lr: float = 2e-3,
-    batch: int = 512,
+    batch: Whole = 512,
     val_share: float = 0.05,
-    patience: int | None = None,
+    patience: MaybeWhole = None,
     seed: int = 0,
-    max_: Annotated[int | None, Parameter(name="--max")] = None,
+    max_: Annotated[int | None, Parameter(name="--max", converter=whole)] = None,
     device: str = "cpu",
     mean: Numbers = None,
     std: Numbers = None,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from unicr.cli._options import RUN, RunOptions
+from unicr.cli._options import RUN, RunOptions, Whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def verify(
     run: Path,
     *,
-    replay: int = 0,
+    replay: Whole = 0,
     data: str | None = None,
     options: RunOptions = RUN,
     seal: Annotated[list[str] | None, Parameter(negative="")] = None,
