@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import sqlite3
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from unicr.noise import parse
 from unicr.norms import Norm, l1, l2, linf
 from unicr.runs import THIS_INPUT, Job, Run, certify_run, load_scores, replay, verify
 from unicr.smoothing import Ask, Certificate, Counts, Plan, SmoothedClassifier, converse
+from unicr.smoothing.rules import Target, Union
 
 MARGIN = 0.8
 SIGMA = Axis("sigma", 0.25, 4, 2**0.25)
@@ -263,11 +265,21 @@ def test_resume_goes_on_and_refuses_another_search(tmp_path: Path) -> None:
         assert rows_of(tmp_path / "whole" / name) == rows_of(tmp_path / "cut" / name)
 
 
-def test_a_plan_for_other_candidates_is_refused(tmp_path: Path) -> None:
-    settings = IOpt(lattice("gaussian(sigma=0.5)"), union=True)
-    job = mnist_job(IOpt(settings.lattice), (l1,), 2)
-    with pytest.raises(CertifyError, match=r"IOpt\.plan"):
-        i_opt_run(job, settings, tmp_path)
+def test_the_bound_follows_from_the_search_whatever_plan_the_job_brings(tmp_path: Path) -> None:
+    """A job with an ordinary plan must not certify a union of noises at the whole α."""
+    settings = IOpt(lattice("gaussian(sigma=0.5)", Axis("sigma", 0.25, 1, 2)), union=True)
+    plain = replace(
+        mnist_job(IOpt(settings.lattice), (l1,), 2), noise=parse("gaussian(sigma=0.25)")
+    )
+    i_opt_run(plain, settings, tmp_path / "plain")
+    i_opt_run(mnist_job(settings, (l1,), 2), settings, tmp_path / "own")
+    assert rows_of(tmp_path / "plain") == rows_of(tmp_path / "own")
+    with Run(tmp_path / "plain") as run:
+        assert run.manifest.plan.rule == Union(3)
+        assert parse(run.manifest.noise).sigma == 0.5
+    early = replace(plain, plan=replace(plain.plan, rule=Target(1.0)))
+    with pytest.raises(CertifyError, match="fixed number of samples"):
+        i_opt_run(early, settings, tmp_path / "early")
 
 
 def test_an_altered_noise_does_not_verify(tmp_path: Path) -> None:
@@ -276,10 +288,10 @@ def test_an_altered_noise_does_not_verify(tmp_path: Path) -> None:
     with sqlite3.connect(tmp_path / "run.sqlite") as db:
         db.execute("UPDATE results SET noise = 'gaussian(sigma=3)' WHERE idx = 1")
     with Run(tmp_path) as store:
-        problems = list(verify(store))
-    assert problems[0] is None
-    assert problems[1] is not None
-    assert "from the counts" in problems[1].text
+        problems = [str(problem) for problem in verify(store, search=settings)]
+    assert len(problems) == 2
+    assert "sealed" in problems[0]
+    assert "input 1: its noise gaussian(sigma=3) is none" in problems[1]
 
 
 def test_a_run_of_an_older_version_still_opens(tmp_path: Path) -> None:
@@ -293,7 +305,7 @@ def test_a_run_of_an_older_version_still_opens(tmp_path: Path) -> None:
     assert len(rows_of(tmp_path)) == 2
     certify_run(job, tmp_path, resume=True).close()
     with Run(tmp_path) as store:
-        assert list(verify(store)) == [None] * 3
+        assert list(verify(store)) == []
 
 
 @pytest.mark.important

@@ -108,7 +108,7 @@ def i_opt(
     from unicr.noise import parse
     from unicr.report.runs import Progress, summary
     from unicr.runs import Job, Run
-    from unicr.smoothing import norms_of
+    from unicr.smoothing import Plan, norms_of
 
     start = parse(init)
     lattice = Lattice.around(start, family, axes_of(range_, start.sigma, family))
@@ -117,9 +117,9 @@ def i_opt(
     job = Job(
         classifier=classifier,
         data=reading.load(data, classifier),
-        noise=lattice.noise(lattice.centre),
+        noise=start,
         norms=norms_of(norm),
-        plan=settings.plan(n0, n, alpha),
+        plan=Plan(n0=n0, n=n, alpha=alpha),
         seed=seed,
         searched=searched,
         skip=skip,

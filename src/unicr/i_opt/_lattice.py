@@ -7,13 +7,13 @@ one p_A–R curve per shape serve every input: σ is an axis too, but R is homog
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from unicr.errors import NoiseError, SpecError
-from unicr.noise import FAMILIES, Noise, parse
+from unicr.noise import FAMILIES, Noise
 from unicr.noise.internal import check_parses, plainest
 
 SIGMA = "sigma"
@@ -97,12 +97,19 @@ class Lattice:
         """Where a search begins: the initial noise."""
         return (0,) * len(self.axes)
 
+    @cached_property
+    def _made(self) -> dict[Node, Noise]:
+        return {}
+
     def noise(self, node: Node) -> Noise:
-        """The noise at a node."""
-        values = dict(self.start)
-        for axis, steps in zip(self.axes, node, strict=True):
-            values[axis.name] = axis.at(self.start[axis.name], steps)
-        return parse(_text(self.family, values))
+        """The noise at a node, made once for all inputs."""
+        if node not in self._made:
+            values = dict(self.start)
+            for axis, steps in zip(self.axes, node, strict=True):
+                values[axis.name] = axis.at(self.start[axis.name], steps)
+            make: Callable[..., Noise] = FAMILIES[self.family]
+            self._made[node] = make(**values)
+        return self._made[node]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for the manifest of a run."""
@@ -113,10 +120,6 @@ class Lattice:
     def from_dict(cls, values: Mapping[str, Any]) -> Lattice:
         """The inverse of `to_dict`."""
         return cls(values["family"], values["start"], tuple(Axis(*one) for one in values["axes"]))
-
-
-def _text(family: str, values: Mapping[str, float]) -> str:
-    return f"{family}({', '.join(f'{name}={value!r}' for name, value in values.items())})"
 
 
 def _parameters(init: Noise, family: str) -> dict[str, float]:

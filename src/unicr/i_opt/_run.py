@@ -23,6 +23,7 @@ from unicr.runs import (
     row_of,
     write,
 )
+from unicr.smoothing.rules import Fixed
 
 
 def folders_of(out: Path, norms: tuple[Norm, ...]) -> dict[Norm, Path]:
@@ -42,12 +43,14 @@ def i_opt_run(
 ) -> dict[Norm, Path]:
     """Search and certify every input of the job; the folders of the runs, one per norm.
 
-    The votes of an input under a noise are counted once and serve all norms. Inputs that have a
-    result in every norm are not done again with `resume`.
+    Of the job's plan the search takes n0, n and α: its own rule and first noise follow from
+    `settings`. The votes of an input under a noise are counted once and serve all norms. Inputs
+    that have a result in every norm are not done again with `resume`.
     """
-    plan = job.plan
-    if plan != settings.plan(plan.n0, plan.n, plan.alpha):
-        raise CertifyError("the plan must come from IOpt.plan: its bound is over other noises")
+    plan = settings.plan(job.plan.n0, job.plan.n, job.plan.alpha)
+    if job.plan.rule not in (Fixed(), plan.rule):
+        raise CertifyError(f"I-OPT takes a fixed number of samples, not the rule {job.plan.rule}")
+    job = replace(job, plan=plan, noise=settings.lattice.noise(settings.lattice.centre))
     job.check()
     folders = folders_of(out, job.norms)
     curves = Curves(job.norms, math.prod(job.data.shape), job.searched)
@@ -56,7 +59,7 @@ def i_opt_run(
         todo: set[int] = set()
         for norm, store in zip(job.norms, stores, strict=True):
             todo.update(begin(store, manifest(job, settings, norm), job.indices, resume=resume))
-        results = conversations(job, sorted(todo), lambda _: optimised(settings, job.plan, curves))
+        results = conversations(job, sorted(todo), lambda _: optimised(settings, plan, curves))
         for one, found, seconds in results:
             each = [found] * len(stores) if isinstance(found, Failed) else list(found)
             rows = tuple(row_of(one, result, seconds) for result in each)

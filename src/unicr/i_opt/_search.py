@@ -128,7 +128,7 @@ def optimised(settings: IOpt, plan: Plan, curves: Curves) -> Procedure[tuple[Cer
     found = []
     for norm in curves.norms:
         node = yield from search.best(norm)
-        noise = search.noise(node)
+        noise = settings.lattice.noise(node)
         counts = yield from search.fresh(node)
         radii = curves.of(noise, norm)
         found.append(plan.measure.conclude(plan, radii, search.selection[node], counts, noise))
@@ -143,25 +143,18 @@ class _Search:
         self._lattice = settings.lattice
         self.selection: dict[Node, Counts] = {}
         self._fresh: dict[Node, Counts] = {}
-        self._noises: dict[Node, Noise] = {}
         self._class = -1
         self._start = self._lattice.centre
 
-    def noise(self, node: Node) -> Noise:
-        """The noise at a node, made once."""
-        if node not in self._noises:
-            self._noises[node] = self._lattice.noise(node)
-        return self._noises[node]
-
     def _votes(self, node: Node) -> Procedure[Counts]:
         if node not in self.selection:
-            self.selection[node] = yield Ask(self._plan.n0, 0, self.noise(node))
+            self.selection[node] = yield Ask(self._plan.n0, 0, self._lattice.noise(node))
         return self.selection[node]
 
     def fresh(self, node: Node) -> Procedure[Counts]:
         """The votes that certify, which no choice between nodes has seen (or all pay for)."""
         if node not in self._fresh:
-            self._fresh[node] = yield Ask(self._plan.n, self._plan.n0, self.noise(node))
+            self._fresh[node] = yield Ask(self._plan.n, self._plan.n0, self._lattice.noise(node))
         return self._fresh[node]
 
     def begin(self) -> Procedure[None]:
@@ -199,11 +192,11 @@ class _Search:
         if self._settings.union:
             counts = yield from self.fresh(node)
             seen = Votes(_votes_for(self._class, counts), None, int(counts.sum()))
-            radii = self._curves.of(self.noise(node), norm)
+            radii = self._curves.of(self._lattice.noise(node), norm)
             p_a, _ = self._plan.rule.conclude(seen, self._plan, radii)
         else:
             p_a = promised(_votes_for(self._class, votes), self._plan)
-        return self._curves.of(self.noise(node), norm).first(p_a)
+        return self._curves.of(self._lattice.noise(node), norm).first(p_a)
 
     def best(self, norm: Norm) -> Procedure[Node]:
         """The best node found for one norm."""

@@ -98,7 +98,7 @@ def certified(
 ) -> list[Row]:
     """The inputs certified with one noise, in all norms from the same votes, in `work / name`."""
     context.log(f"certifying with {noise.text}")
-    job = _job(context, setup, noise, norms, plan_of(context.sizes))
+    job = _job(context, setup, noise, norms)
     with certify_run(job, context.work / name, resume=True) as store:
         return list(store.rows())
 
@@ -113,10 +113,9 @@ def compare(context: Context, setup: Setup) -> dict[str, Pair]:
     )
     lattice = Lattice.around(gaussian, "gennorm", axes)
     settings = IOpt(lattice, keep=setup.keep)
-    plan = settings.plan(sizes["n0"], sizes["n"], ALPHA)
     fixed = certified(context, setup, gaussian, sizes["norms"], "fixed")
     context.log(f"searching among {lattice.size} noises for each input")
-    job = _job(context, setup, lattice.noise(lattice.centre), sizes["norms"], plan)
+    job = _job(context, setup, gaussian, sizes["norms"])
     pairs = {}
     for norm, folder in i_opt_run(job, settings, context.work / "i-opt", resume=True).items():
         with Run(folder) as run:
@@ -124,7 +123,7 @@ def compare(context: Context, setup: Setup) -> dict[str, Pair]:
     return pairs
 
 
-def _job(context: Context, setup: Setup, noise: Noise, norms: Sequence[str], plan: Plan) -> Job:
+def _job(context: Context, setup: Setup, noise: Noise, norms: Sequence[str]) -> Job:
     data = load_dataset(setup.data)
     inputs = min(context.sizes["inputs"], len(data))
     return Job(
@@ -132,7 +131,7 @@ def _job(context: Context, setup: Setup, noise: Noise, norms: Sequence[str], pla
         data=data,
         noise=noise,
         norms=norms_of(norms),
-        plan=plan,
+        plan=plan_of(context.sizes),
         seed=context.seed,
         searched=True,
         skip=len(data) // inputs if setup.spread else 1,
