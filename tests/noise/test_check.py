@@ -15,7 +15,7 @@ from unicr import noise
 from unicr.errors import NoiseError
 from unicr.noise import IID
 from unicr.noise._check import checked_table, evaluate_error
-from unicr.noise._sampling import InverseTable
+from unicr.noise._inverse import InverseTable
 
 Array = NDArray[np.float64]
 

@@ -19,15 +19,9 @@ from scipy import special, stats
 
 from unicr.errors import NoiseError
 from unicr.noise import _sampling
-from unicr.noise._sampling import (
-    InverseTable,
-    bits_from_uniform,
-    draw_bits,
-    fill,
-    fill_torch,
-    stream_keys,
-    uniform_from_bits,
-)
+from unicr.noise._inverse import InverseTable
+from unicr.noise._sampling import fill, fill_torch
+from unicr.noise._streams import bits_from_uniform, draw_bits, stream_keys, uniform_from_bits
 
 Function = Callable[[Any], Any]
 

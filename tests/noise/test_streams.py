@@ -210,8 +210,8 @@ def test_the_check_sees_a_small_error_in_the_tail() -> None:
     class Wrong(noise.Gaussian):
         """The cdf of the Gaussian, with samples that shrink a little beyond 2.2."""
 
-        def _fill(self, out: torch.Tensor, **options: Any) -> None:
-            super()._fill(out, **options)
+        def _fill(self, out: torch.Tensor, *options: Any) -> None:
+            super()._fill(out, *options)
             out.copy_(torch.where(out.abs() > 2.2, 0.97 * out, out))
 
     with pytest.raises(AssertionError):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from unicr.errors import NoiseError
-from unicr.noise._base import IID, Facts, Noise
+from unicr.noise._base import IID, Draws, Facts, Noise
 from unicr.values import Array, number
 
 if TYPE_CHECKING:
@@ -97,16 +97,8 @@ class Anisotropic(Noise):
 
         return torch.tensor(self.scales, dtype=torch.float64, device=device)
 
-    def _fill(
-        self,
-        out: torch.Tensor,
-        *,
-        seed: int,
-        input_index: int,
-        start: int,
-        base: torch.Tensor | None,
-    ) -> None:
-        self.base._fill(out, seed=seed, input_index=input_index, start=start, base=None)
+    def _fill(self, out: torch.Tensor, draws: Draws, base: torch.Tensor | None) -> None:
+        self.base._fill(out, draws, None)
         out.mul_(self._row(out.device).to(out.dtype))
         if base is not None:
             out.add_(base)

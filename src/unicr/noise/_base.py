@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Self, cast, final
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, cast, final
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import torch
 
     from unicr.noise._check import SamplerError
-    from unicr.noise._sampling import InverseTable
+    from unicr.noise._inverse import InverseTable
     from unicr.noise._truncated import Truncated
 
 
@@ -72,6 +72,14 @@ def dimension(value: int, least: int) -> int:
     if isinstance(value, bool) or not whole or not least <= value <= MOST_COORDINATES:
         raise NoiseError(f"dim={str(value)[:30]} must be a whole number from {least} to 2^53")
     return int(value)
+
+
+class Draws(NamedTuple):
+    """Which samples of which stream: number `start_sample` and the following ones."""
+
+    seed: int
+    input_index: int
+    start_sample: int
 
 
 class Noise(ABC):
@@ -147,16 +155,8 @@ class Noise(ABC):
         """log μ(z) in float64; all axes but the first are coordinates of one sample."""
 
     @abstractmethod
-    def _fill(
-        self,
-        out: torch.Tensor,
-        *,
-        seed: int,
-        input_index: int,
-        start: int,
-        base: torch.Tensor | None,
-    ) -> None:
-        """Write samples `start`, `start`+1, … into the rows of `out` (n, dim), plus `base`."""
+    def _fill(self, out: torch.Tensor, draws: Draws, base: torch.Tensor | None) -> None:
+        """Write these samples into the rows of `out` (n, dim), plus `base`."""
 
     @property
     def cache_key(self) -> str:
@@ -240,13 +240,7 @@ class Noise(ABC):
                 raise NoiseError(f"base has shape {tuple(base.shape)}, expected {shape}")
             base = base.to(device=out.device, dtype=out.dtype).reshape(coordinates).contiguous()
         if n and coordinates:
-            self._fill(
-                out.view(n, coordinates),
-                seed=seed,
-                input_index=input_index,
-                start=start,
-                base=base,
-            )
+            self._fill(out.view(n, coordinates), Draws(seed, input_index, start), base)
         return out
 
 
@@ -336,30 +330,12 @@ class IID(Noise):
 
         return evaluate_error(self._table(), self.unit)
 
-    def _fill(
-        self,
-        out: torch.Tensor,
-        *,
-        seed: int,
-        input_index: int,
-        start: int,
-        base: torch.Tensor | None,
-        substream: int = 0,
-    ) -> None:
+    def _fill(self, out: torch.Tensor, draws: Draws, base: torch.Tensor | None) -> None:
         from unicr.noise import _sampling
 
         fill = _sampling.fill if out.device.type == "cpu" else _sampling.fill_torch
-        fill(
-            self._table(),
-            out,
-            scale=self.scale,
-            seed=seed,
-            input_index=input_index,
-            start_sample=start,
-            dim=out.shape[1],
-            base=base,
-            substream=substream,
-        )
+        where = draws._asdict()
+        fill(self._table(), out, scale=self.scale, dim=out.shape[1], base=base, **where)
 
     def log_prob(self, z: torch.Tensor) -> torch.Tensor:
         return self.log_prob_coordinates(z).flatten(1).sum(1)

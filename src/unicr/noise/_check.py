@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from unicr.errors import NoiseError
-from unicr.noise._sampling import CONTRACT_TAIL, InverseTable
+from unicr.noise._inverse import CONTRACT_TAIL, InverseTable
 from unicr.values import Array
 
 if TYPE_CHECKING:

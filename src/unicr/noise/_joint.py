@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Self
 
 from unicr.errors import NoiseError
-from unicr.noise._base import Facts, Noise, dimension
+from unicr.noise._base import Draws, Facts, Noise, dimension
 from unicr.values import number
 
 if TYPE_CHECKING:
@@ -147,7 +147,7 @@ class Joint(Noise):
     def _block(self, seed: int, input_index: int, block: int) -> torch.Tensor:
         import torch
 
-        from unicr.noise._sampling import stream_keys
+        from unicr.noise._streams import stream_keys
 
         start, gamma = stream_keys(seed, input_index, 2 + block)
         generator = torch.Generator().manual_seed((start ^ gamma) & (2**63 - 1))
@@ -159,15 +159,8 @@ class Joint(Noise):
             )
         return z
 
-    def _fill(
-        self,
-        out: torch.Tensor,
-        *,
-        seed: int,
-        input_index: int,
-        start: int,
-        base: torch.Tensor | None,
-    ) -> None:
+    def _fill(self, out: torch.Tensor, draws: Draws, base: torch.Tensor | None) -> None:
+        seed, input_index, start = draws
         stop = start + out.shape[0]
         for block in range(start // BLOCK, (stop + BLOCK - 1) // BLOCK):
             z = self._block(seed, input_index, block)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from unicr.noise._base import Facts, dimension
+from unicr.noise._base import Draws, Facts, dimension
 from unicr.noise._family import Named
 from unicr.noise._radius import RadiusLaw
 from unicr.values import Array, number
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import torch
 
     from unicr.noise._check import SamplerError
-    from unicr.noise._sampling import InverseTable
+    from unicr.noise._inverse import InverseTable
 
 
 @lru_cache(maxsize=64)
@@ -132,32 +132,17 @@ class SphericalNoise(Named):
         values = self.radial_logpdf(r.detach().cpu().numpy())
         return torch.from_numpy(np.ascontiguousarray(values)).to(z.device)
 
-    def _fill(
-        self,
-        out: torch.Tensor,
-        *,
-        seed: int,
-        input_index: int,
-        start: int,
-        base: torch.Tensor | None,
-    ) -> None:
+    def _fill(self, out: torch.Tensor, draws: Draws, base: torch.Tensor | None) -> None:
         import torch
 
         from unicr.noise import _sampling
         from unicr.noise.families.gaussian import Gaussian
 
-        Gaussian(sigma=1)._fill(out, seed=seed, input_index=input_index, start=start, base=None)
+        Gaussian(sigma=1)._fill(out, draws, None)
         radius = torch.empty((out.shape[0], 1), dtype=torch.float64)
-        _sampling.fill(
-            _radius_table(self.unit),
-            radius,
-            scale=self._scale,
-            seed=seed,
-            input_index=input_index,
-            start_sample=start,
-            dim=1,
-            substream=1,
-        )
+        table = _radius_table(self.unit)
+        where = draws._asdict()
+        _sampling.fill(table, radius, scale=self._scale, dim=1, substream=1, **where)
         length = torch.linalg.vector_norm(out, dim=1, keepdim=True, dtype=torch.float64)
         out.mul_((radius.to(out.device) / length).to(out.dtype))
         if base is not None:

@@ -174,8 +174,7 @@ class TabulatedDensity:
             if mass > 0.0 and beyond.any():
                 ratio = np.maximum(np.abs(flat[beyond] - self._origin) / reach, 1.0)
                 out[beyond] = math.log(mass * -kappa / reach) + (kappa - 1.0) * np.log(ratio)
-        low, high = self.support
-        out = np.where((flat < low) | (flat > high), -np.inf, out)
+        out[(flat < self.support[0]) | (flat > self.support[1])] = -np.inf
         corner = np.clip(np.searchsorted(self.breakpoints, flat), 0, len(self.breakpoints) - 1)
         known = (flat == np.take(self.breakpoints, corner)) & ~np.isnan(self._corners[corner])
         out = np.where(known, self._corners[corner], out)
