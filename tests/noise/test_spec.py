@@ -244,6 +244,7 @@ def test_any_text_is_a_noise_or_a_spec_error(text: str) -> None:
         ("normal(sigma=1)", "known are cauchy, gaussian"),
         ("genorm(beta=1, sigma=1)", "did you mean gennorm"),
         ("gaussian", "needs its parameters"),
+        ("gaussian(sigma=1)" + ".truncated(3)" * 300, "truncated at most 4 times"),
         ("gaussian(0.5)", "name the numbers"),
         ("gennorm(sigma=1)", "gennorm.*beta"),
         ("gaussian(sigma=1, beta=2)", "beta"),

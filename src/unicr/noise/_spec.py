@@ -20,6 +20,7 @@ from unicr.noise.families import FAMILIES
 
 FILE = "_file_"
 LONGEST = 5000
+MOST_CUTS = 4
 EXAMPLE = "for example gaussian(sigma=0.5) or gennorm(beta=1.5, sigma=1)"
 
 
@@ -28,6 +29,8 @@ def parse(text: str) -> Noise:
     stripped = text.strip()
     if len(stripped) > LONGEST:
         raise SpecError(f"a noise is written in at most {LONGEST} characters: {EXAMPLE}")
+    if stripped.count(".truncated") > MOST_CUTS:
+        raise SpecError(f"a noise is truncated at most {MOST_CUTS} times: the narrowest is enough")
     file: Noise | None = None
     if found := re.match(r"(\(*)(.+?\.py:[^\W\d]\w*)", stripped):
         file = _from_file(found[2])
