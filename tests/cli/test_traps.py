@@ -144,6 +144,49 @@ def test_no_command_springs_a_trap(
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        "{trap}:x/../good.py:law",
+        "{trap}:law * 2",
+        "({trap}:law).truncated(3)",
+        "good.py:law.{trap}:law",
+        "./good.py/../{trap}:law",
+    ],
+)
+def test_trust_in_one_file_is_no_trust_in_another(
+    real: Path, tmp_path: Path, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Texts that would make a careless reader check one file and load another."""
+    monkeypatch.chdir(tmp_path)
+    folder, marker = trapped(real, tmp_path, "noise", "py")
+    shutil.copyfile(folder / "trap.py", "trap.py")
+    Path("good.py").write_text(LAW.replace("logpdf", "law"))
+    with closing(sqlite3.connect(folder / "run.sqlite")) as db, db:
+        noise = json.dumps(text.format(trap="trap.py"))
+        db.execute("UPDATE manifest SET value = ? WHERE key = 'noise'", (noise,))
+    with pytest.raises(UnicrError, match="--trust FILE"):
+        unicr("verify", folder, "--trust", "good.py")
+    assert not marker.exists()
+
+
+@pytest.mark.parametrize(
+    "arguments", [{"trust": True}, {"device": "cuda"}, {"weights": 5}, {"mean": {}}, {"x": 1}]
+)
+def test_a_run_cannot_choose_how_it_is_opened(
+    real: Path, tmp_path: Path, arguments: dict[str, Any]
+) -> None:
+    folder, marker = trapped(real, tmp_path, "model", "joblib")
+    with closing(sqlite3.connect(folder / "run.sqlite")) as db, db:
+        value = (json.dumps(arguments),)
+        db.execute("UPDATE manifest SET value = ? WHERE key = 'loading'", value)
+        db.execute("UPDATE manifest SET value = ? WHERE key = 'reading'", value)
+    for words in (["verify", "--replay", "1"], ["guard"], ["attack", "--attack", "gaussian"]):
+        with pytest.raises(UnicrError):
+            unicr(words[0], folder, *words[1:])
+    assert not marker.exists()
+
+
+@pytest.mark.parametrize(
     ("target", "words"), [("noise", ["verify"]), ("model", ["verify", "--replay", "1"])]
 )
 def test_a_trap_that_is_named_is_sprung(

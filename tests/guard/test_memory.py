@@ -348,7 +348,7 @@ def test_a_damaged_memory_is_noticed(tmp_path: Path) -> None:
         "DELETE FROM draws",
         "UPDATE about SET value = '5' WHERE key = 'guard_seed'",
     ):
-        with pytest.raises(RunError, match="was changed after it was closed"):
+        with pytest.raises(RunError, match="was changed after it was sealed"):
             broken(change)
     with broken(unsealed) as m:
         m._db.execute("DROP TABLE draws")

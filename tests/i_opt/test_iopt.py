@@ -300,6 +300,7 @@ def test_a_run_of_an_older_version_still_opens(tmp_path: Path) -> None:
     job = mnist_job(settings, (l2,), 3, plan={"n": 500})
     certify_run(job, tmp_path).close()
     with sqlite3.connect(tmp_path / "run.sqlite") as db:
+        db.execute("DROP TABLE sealed")
         db.execute("ALTER TABLE results DROP COLUMN noise")
         db.execute("DELETE FROM results WHERE idx = 2")
     assert len(rows_of(tmp_path)) == 2

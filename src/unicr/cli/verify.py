@@ -135,11 +135,14 @@ def others(run: Run, own: Own, classifier: Classifier | None, replay: int) -> It
 def sealed(folder: Path, wanted: list[str] | None, key: Path | None) -> Iterator[str]:
     """Print the seals; what is not as it was told or signed."""
     from unicr.errors import RunError
-    from unicr.runs import seals, signed_by
+    from unicr.runs import Run, seals, signed_by
 
     now = seals(folder)
     for name, seal in now.items():
         print(f"seal of {name}: {seal}")
+    with Run(folder) as run:
+        if run.stored_seal() is None:
+            print("the run was not sealed when it was written: it is older, or was not finished")
     for seal in wanted or []:
         if seal.strip().lower() not in now.values():
             yield f"the seal {seal} is of nothing in {folder}: something was changed"

@@ -126,16 +126,10 @@ class Memory(Regions):
         self._lock = threading.RLock()
         self._changed = False
         about = {**(made_for or {}), "norm": norm.text, "shape": list(self.shape)}
-        if path is not None and path.is_file() and path.stat().st_size:
-            with Regions(path) as before:
-                if before.stored_seal() not in (None, before.seal()):
-                    raise RunError(f"the memory {path} was changed after it was closed")
-                if before.read(
-                    "SELECT 1 FROM regions WHERE stream NOT IN (SELECT stream FROM draws)"
-                ):
-                    raise RunError(f"the memory {path} is damaged: certificates are not counted")
         super().__init__(path, create=True)
         try:
+            if self.read("SELECT 1 FROM regions WHERE stream NOT IN (SELECT stream FROM draws)"):
+                raise RunError(f"the memory {path} is damaged: certificates are not counted")
             self.seed = self._settle_settings(about, seed)
         except BaseException:
             super().close()

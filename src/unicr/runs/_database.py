@@ -39,6 +39,7 @@ class Database:
             with self._open as opening, self._named("open"):
                 self._db = self._connect(opening, create)
                 self._db.row_factory = sqlite3.Row
+                self._db.execute("PRAGMA trusted_schema=OFF")  # the file may be a stranger's
                 if create:
                     self._begin()
                 else:
@@ -86,6 +87,9 @@ class Database:
             return copy.as_uri()
 
     def _begin(self) -> None:
+        self._db.execute("SELECT name FROM sqlite_master")
+        if self.stored_seal() not in (None, self.seal()):
+            raise RunError(f"{self.path} was changed after it was sealed: nothing is added to it")
         self._db.execute("PRAGMA journal_mode=WAL")
         self._db.execute(f"PRAGMA synchronous={self.synchronous}")
         with self.writing():
@@ -94,7 +98,8 @@ class Database:
             self._db.execute(f"CREATE TABLE IF NOT EXISTS {SEALED} (seal TEXT NOT NULL)")
 
     def _check_tables(self) -> None:
-        there = {name for (name,) in self._db.execute("SELECT name FROM sqlite_master")}
+        tables = "SELECT name FROM sqlite_master WHERE type = 'table'"
+        there = {name for (name,) in self._db.execute(tables)}
         if missing := self.tables - there:
             raise RunError(f"{self.path} has no table {min(missing)}: it holds something else")
 

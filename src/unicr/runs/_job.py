@@ -111,6 +111,7 @@ class Job:
                 "model": self.classifier.name,
                 "model_hash": self.classifier.digest,
                 "model_digests": self.classifier.digests,
+                "classes": list(self.classifier.classes or ()) or None,
                 "data": self.data_spec or self.data.source,
                 "shape": list(self.data.shape),
                 "dim": self.dim,

@@ -24,7 +24,8 @@ PLACE = frozenset({"batch", "workers", "device", "unicr", "versions", "date", "l
 class Manifest:
     """`loading` and `reading` are arguments of `load_classifier` and `load_dataset`.
 
-    `model_hash` is of the whole model, `model_digests` of it and its preprocessing apart.
+    `model_hash` is of the whole model, `model_digests` of it and its preprocessing apart; `classes`
+    are its own names for its labels.
     `noise_data` is the noise as numbers, so that nobody needs its code.
     `i_opt` are the settings of a search for each input. None where an older version did not know.
     """
@@ -51,6 +52,7 @@ class Manifest:
     loading: dict[str, Any] | None = None
     reading: dict[str, Any] | None = None
     model_digests: dict[str, str] | None = None
+    classes: list[str | int] | None = None
     data_size: int | None = None
     data_hash: str | None = None
     versions: dict[str, str] | None = None
@@ -162,5 +164,6 @@ READERS: dict[str, Callable[[Any], Any]] = {  # by the name of a field, or by it
     "tuple[str, ...]": _norms,
     "Plan": Plan.from_dict,
     "dict[str, Any] | None": _or_none(_exactly(dict)),
+    "list[str | int] | None": _or_none(_exactly(list)),
     "dict[str, str] | None": _or_none(_exactly(dict)),
 }

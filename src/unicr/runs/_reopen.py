@@ -18,6 +18,13 @@ from unicr.noise import Noise, from_data, parse
 from unicr.runs._manifest import Manifest
 
 CODE = ".py"
+LOADING = {
+    "weights": str,
+    "mean": list | float | int,
+    "std": list | float | int,
+    "num_classes": int,
+}
+READING = {"labels": str, "split": str, "label_column": str}
 
 
 @dataclass(frozen=True)
@@ -41,7 +48,8 @@ class Own:
         ]
 
     def _refuse_code(self, what: str, text: str, option: str) -> None:
-        if CODE in text and not self.trusts(text.rpartition(":")[0] or text):
+        file = text[: text.find(CODE) + len(CODE)].lstrip("(")
+        if CODE in text and (text.count(CODE) > 1 or not self.trusts(file)):
             raise RunError(
                 f"the run's {what} is code in a file ({text}): nothing of a run is executed unless "
                 f"you name the file with --trust FILE{option}"
@@ -53,7 +61,7 @@ class Own:
             self._refuse_code("model", manifest.model, ", or give your own copy with --model")
         spec = self.model or manifest.model
         given = {k: v for k, v in self.loading.items() if v is not None}
-        kept = manifest.loading or {}
+        kept = _given(manifest.loading, LOADING)
         return {**kept, **given, "spec": spec, "trust": self.trusts(spec)}
 
     def open_model(self, manifest: Manifest) -> Classifier:
@@ -73,9 +81,11 @@ class Own:
         if self.data is None:
             self._refuse_code("data", manifest.data, ", or give your own copy with --data")
         given = {k: v for k, v in self.reading.items() if v is not None}
-        found = load_dataset(self.data or manifest.data, **{**(manifest.reading or {}), **given})
-        if model is not None and model.classes is not None:
-            found = found.aligned(model.classes)
+        kept = _given(manifest.reading, READING)
+        found = load_dataset(self.data or manifest.data, **{**kept, **given})
+        classes = manifest.classes if model is None else model.classes
+        if classes is not None:
+            found = found.aligned(classes)
         if list(found.shape) != list(manifest.shape):
             raise RunError(
                 f"{found.name} has inputs of shape {found.shape}, the run of {manifest.shape}"
@@ -95,6 +105,14 @@ class Own:
             return found
         self._refuse_code("noise", text, "")
         return parse(text)
+
+
+def _given(stored: Mapping[str, Any] | None, known: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments that a run kept: those that are known, of the type that they have."""
+    for name, value in (stored or {}).items():
+        if name not in known or not isinstance(value, known[name]):
+            raise RunError(f"the run wants to open something with {name}={value!r}: it is damaged")
+    return dict(stored or {})
 
 
 NOTHING = Own()
