@@ -12,6 +12,8 @@ from scipy.special import ndtri
 
 from tests.cli.command import run
 from tests.fuzz.work import at_length, check_answered, drawn, number, within, words
+from unicr.errors import UnicrError
+from unicr.explore._answers import answer
 from unicr.noise import parse
 
 EXAMPLES = (
@@ -126,3 +128,12 @@ def test_recertify(
     with within():
         done = run("recertify", path, "--noise=gaussian(sigma=1)", "--norm=1", "--dim=3")
     check_answered(done)
+
+
+@pytest.mark.parametrize("beta", ["1e300", "1e-300", "nan", "inf", "-1", "0", "", "x"])
+@pytest.mark.parametrize("question", ["radius", "curve"])
+def test_the_explorer_refuses_in_one_line(beta: str, question: str) -> None:
+    query = {"family": "gennorm", "beta": beta, "sigma": "1", "norm": "2", "dim": "10", "pa": "0.9"}
+    with pytest.raises(UnicrError, match="beta") as caught:
+        answer(question, query)
+    assert "\n" not in str(caught.value)
