@@ -217,6 +217,29 @@ def test_workers_that_die_as_they_start_are_a_clear_error() -> None:
         list(execute(Stillborn(), range(3), workers=1))
 
 
+def test_a_command_that_is_refused_leaves_the_seal(tmp_path: Path) -> None:
+    certify_run(job(), tmp_path / "run").close()
+    before = sealed_as(tmp_path / "run")
+    assert before is not None
+    with pytest.raises(RunError, match="already holds a run"):
+        certify_run(job(), tmp_path / "run")
+    with pytest.raises(RunError, match="other settings"):
+        certify_run(job(seed=5), tmp_path / "run", resume=True)
+    assert sealed_as(tmp_path / "run") == before
+    certify_run(job(), tmp_path / "run", resume=True).close()
+    assert sealed_as(tmp_path / "run") == before
+    with sqlite3.connect(tmp_path / "run/run.sqlite") as db:
+        db.execute("UPDATE results SET label = 1 - label")
+    db.close()
+    with pytest.raises(RunError, match="changed after it was sealed"):
+        certify_run(job(), tmp_path / "run", resume=True)
+
+
+def sealed_as(folder: Path) -> str | None:
+    with Run(folder) as run:
+        return run.stored_seal()
+
+
 def test_a_corrupt_row_does_not_hide_the_others(tmp_path: Path, capsys: Any) -> None:
     certify_run(job(), tmp_path / "run").close()
     with sqlite3.connect(tmp_path / "run/run.sqlite") as db:

@@ -87,11 +87,17 @@ class Database:
             return copy.as_uri()
 
     def _begin(self) -> None:
-        self._db.execute("SELECT name FROM sqlite_master")
-        if self.stored_seal() not in (None, self.seal()):
+        self._db.execute("BEGIN")  # one moment: another process may write meanwhile
+        there = {name for (name,) in self._db.execute("SELECT name FROM sqlite_master")}
+        stored = self.stored_seal()
+        broken = stored is not None and stored != self.seal()
+        self._db.execute("COMMIT")
+        if broken:
             raise RunError(f"{self.path} was changed after it was sealed: nothing is added to it")
         self._db.execute("PRAGMA journal_mode=WAL")
         self._db.execute(f"PRAGMA synchronous={self.synchronous}")
+        if {*self.tables, SEALED} <= there:
+            return  # an opened file keeps its seal until something is written
         with self.writing():
             for statement in self.schema.split(";"):
                 self._db.execute(statement)
