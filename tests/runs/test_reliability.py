@@ -57,7 +57,7 @@ def states(folder: Path) -> list[str]:
     [
         (MemoryError("no room"), True),
         (OSError(28, "No space left on device"), True),
-        (torch.OutOfMemoryError("CUDA out of memory"), True),
+        (torch.cuda.OutOfMemoryError("CUDA out of memory"), True),
         (RuntimeError("the model does not like it"), False),
     ],
     ids=lambda value: type(value).__name__,

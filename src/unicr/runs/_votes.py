@@ -132,7 +132,7 @@ def reason_of(error: BaseException) -> str:
     causes: list[BaseException] = [error]
     while causes[-1].__cause__ is not None:
         causes.append(causes[-1].__cause__)
-    kinds = (MemoryError, OSError, torch.OutOfMemoryError)
+    kinds = (MemoryError, OSError, torch.cuda.OutOfMemoryError)
     short = any(isinstance(one, kinds) or "allocate memory" in str(one) for one in causes)
     return f"{ENVIRONMENT if short else ''}{one_line(error, 500)}"
 
