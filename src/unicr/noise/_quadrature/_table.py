@@ -312,11 +312,21 @@ class TabulatedDensity:
     def mesh(self) -> Array:
         """Ends of the panels and of their quarters: the density is a polynomial of degree 19 on
         each panel, to rounding, and so are five points on each quarter enough to see its shape.
+        Panels in a row on which it is one constant count as one.
         """
         p = self._panels
-        inner = np.broadcast_to(np.array([0.25, 0.5, 0.75]), (p.size, 3))
-        quarters = p.base[:, None] + p.direction[:, None] * p.distance(inner)
-        return np.unique(np.concatenate([self._left, self._right, quarters.ravel()]))
+        nodes = p.distance(np.broadcast_to(NODES, (p.size, N)))
+        value = p.log_values - np.where((p.kind == LOG)[:, None], np.log(nodes), 0.0)
+        low, high = value.min(axis=1), value.max(axis=1)
+        with np.errstate(invalid="ignore"):
+            flat = high - low <= 1e-12 * (1.0 + np.abs(high))
+            joined = flat[1:] & flat[:-1] & (self._left[1:] == self._right[:-1])
+            joined &= np.abs(np.diff(high)) <= 1e-12 * (1.0 + np.abs(high[1:]))
+        curved = p.take(~flat)
+        inner = np.broadcast_to(np.array([0.25, 0.5, 0.75]), (curved.size, 3))
+        quarters = curved.base[:, None] + curved.direction[:, None] * curved.distance(inner)
+        ends = [self._left[np.append(True, ~joined)], self._right[np.append(~joined, True)]]
+        return np.unique(np.concatenate([*ends, quarters.ravel()]))
 
     def positive(self) -> bool:
         """Whether the density has no end and, on a dense grid, no hole wider than rounding."""

@@ -1,0 +1,305 @@
+"""Proved radii against an engine that shares no code with the proofs (`independent`).
+
+Along any direction of norm just below the proved radius an upper bound of T(1 − p_A) must not lie
+below 1/2. A value that does is a counterexample, whatever theorem was used.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import special
+
+from tests.radius.independent import Array, Density, direction, trade_off
+from unicr import noise
+from unicr.errors import NoiseError
+from unicr.radius import RadiusCurve, certified_radius
+
+INF = math.inf
+TOLERANCE = 1e-8  # of T: rounding of the cells' masses
+
+# what each family's text form means, written once more: unit log-density, kinks, reach
+FAMILIES: dict[str, tuple[Callable[[Array], Array], tuple[float, ...], float]] = {
+    "gaussian(scale=1)": (lambda x: -(x**2), (), 9.0),
+    "laplace(scale=1)": (lambda x: -np.abs(x), (0.0,), 60.0),
+    "sech(scale=1)": (lambda x: -np.logaddexp(x, -x), (), 60.0),
+    "uniform(scale=1)": (lambda x: np.where(np.abs(x) < 1, 0.0, -INF), (-1.0, 1.0), 1.0),
+    "gennorm(beta=0.5, scale=1)": (lambda x: -np.sqrt(np.abs(x)), (0.0,), 4e3),
+    "gennorm(beta=0.75, scale=1)": (lambda x: -(np.abs(x) ** 0.75), (0.0,), 300.0),
+    "gennorm(beta=1.5, scale=1)": (lambda x: -(np.abs(x) ** 1.5), (0.0,), 16.0),
+    "gennorm(beta=3, scale=1)": (lambda x: -(np.abs(x) ** 3), (0.0,), 4.5),
+    "expmix(beta=0.5, scale=1)": (lambda x: -0.5 * np.abs(x) - 0.5 * x**2, (0.0,), 12.0),
+    "lapgauss(beta=0.5, scale=1)": (lambda x: np.logaddexp(-np.abs(x), -(x**2)), (0.0,), 60.0),
+    "cauchy(scale=1)": (lambda x: -np.log1p(x**2), (), 1e13),
+    "pareto(beta=3, scale=1)": (lambda x: -4 * np.log1p(np.abs(x)), (0.0,), 1e6),
+}
+
+
+def family(spec: str) -> Density:
+    logpdf, kinks, reach = FAMILIES[spec]
+    return Density(logpdf, reach, bulk=min(reach, 3.0), kinks=kinks)
+
+
+def shape(rng: np.random.Generator, dim: int, signs: bool) -> list[tuple[float, int]]:
+    """A random direction of up to ten levels: k equal, big ones and dust, pairs, anything."""
+    kind = int(rng.integers(5))
+    k = int(min(dim, max(1, round(dim ** float(rng.random())))))
+    if kind == 0 or dim == 1:
+        found = [(1.0, int(rng.choice([1, k, dim])))]
+    elif kind == 1:
+        big = int(rng.integers(1, min(3, dim - 1) + 1))
+        found = [(1.0, big), (float(rng.uniform(0.05, 0.9)) * (big / dim) ** 0.5, dim - big)]
+    elif kind == 2:
+        found = [(1.0, 1), (float(rng.uniform(0.1, 1)), 1)]
+    else:
+        levels = int(rng.integers(2, 11))
+        cuts = np.unique(rng.integers(1, dim + 1, levels) if dim > 1 else [1])
+        counts = np.diff(np.concatenate([[0], cuts]))
+        sizes = np.exp(rng.uniform(-5.0, 0.0, counts.size)) / counts**0.5
+        found = [(float(a), int(n)) for a, n in zip(sizes, counts, strict=True)]
+    if not signs:
+        return found
+    return [(a * float(rng.choice([-1, 1])), n) for a, n in found]
+
+
+def contradiction(
+    law: Density, p: float, radius: float, p_a: float, levels: Sequence[tuple[float, int]]
+) -> str | None:
+    moved = direction(levels, p, radius)
+    value = trade_off(law, moved, 1.0 - p_a, loss=1e-3)
+    if value >= 0.5 - TOLERANCE:
+        return None
+    return f"ℓ{p:g}, p_A = {p_a}: proved {radius}, but T = {value} for {moved}"
+
+
+CURVES: list[tuple[str, float, int]] = [
+    ("gaussian(scale=1)", 3.0, 784),
+    ("laplace(scale=1)", 1.0, 100),
+    ("laplace(scale=1)", INF, 3072),
+    ("sech(scale=1)", 0.5, 10),
+    ("sech(scale=1)", INF, 784),
+    ("uniform(scale=1)", 1.0, 3),
+    ("uniform(scale=1)", INF, 3072),
+    ("gennorm(beta=0.5, scale=1)", INF, 10),
+    ("gennorm(beta=0.75, scale=1)", INF, 784),
+    ("gennorm(beta=1.5, scale=1)", 1.0, 3072),
+    ("gennorm(beta=3, scale=1)", INF, 100),
+    ("expmix(beta=0.5, scale=1)", INF, 784),
+    ("lapgauss(beta=0.5, scale=1)", INF, 2),
+    ("cauchy(scale=1)", INF, 100),
+    ("pareto(beta=3, scale=1)", INF, 3),
+]
+BETWEEN: list[tuple[str, float, int, float]] = [
+    ("laplace(scale=1)", 2.0, 3072, 0.9),
+    ("gennorm(beta=0.75, scale=1)", 1.0, 784, 0.99),
+    ("lapgauss(beta=0.5, scale=1)", 1.5, 100, 0.8),
+    ("cauchy(scale=1)", 2.0, 10, 0.7),
+]
+SLOWLY: list[tuple[str, float, int]] = [
+    (spec, p, dim)
+    for spec in FAMILIES
+    for p, dim in ((1.0, 784), (1.3, 3072), (2.0, 3072), (3.0, 10), (INF, 150_528))
+]
+
+
+def check_curve(spec: str, p: float, dim: int, times: int) -> None:
+    rng = np.random.default_rng([len(spec), dim, int(10 * min(p, 99))])
+    law, curve = family(spec), RadiusCurve(noise.parse(spec), p, dim)
+    p_a = special.ndtr(rng.uniform(0.0, 4.2, times))
+    radii = np.atleast_1d(curve(p_a)) * (1 - 1e-9)
+    for one, radius in zip(p_a.tolist(), radii.tolist(), strict=True):
+        if radius > 0:
+            found = contradiction(law, p, radius, one, shape(rng, dim, signs=False))
+            assert found is None, found
+
+
+@pytest.mark.parametrize(("spec", "p", "dim"), CURVES, ids=str)
+def test_no_direction_contradicts_a_curve(spec: str, p: float, dim: int) -> None:
+    check_curve(spec, p, dim, 340)
+
+
+@pytest.mark.parametrize(("spec", "p", "dim", "p_a"), BETWEEN, ids=str)
+def test_no_direction_contradicts_a_proof(spec: str, p: float, dim: int, p_a: float) -> None:
+    rng = np.random.default_rng(dim)
+    radius = certified_radius(noise.parse(spec), p, dim=dim, p_a=p_a).proved
+    assert radius > 0
+    law = family(spec)
+    for _ in range(60):
+        found = contradiction(law, p, radius * (1 - 1e-9), p_a, shape(rng, dim, signs=False))
+        assert found is None, found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("spec", "p", "dim"), SLOWLY, ids=str)
+def test_no_direction_contradicts_any_curve(spec: str, p: float, dim: int) -> None:
+    check_curve(spec, p, dim, 120)
+
+
+def test_the_engine_finds_a_radius_that_is_one_thousandth_too_large() -> None:
+    """It would not be worth much if it could not: along the worst direction, close to 1/2."""
+    for spec, p, dim, levels in (
+        ("laplace(scale=1)", 1.0, 10, [(1.0, 1)]),
+        ("laplace(scale=1)", INF, 3072, [(1.0, 3072)]),
+        ("gennorm(beta=0.75, scale=1)", INF, 784, [(1.0, 784)]),
+        ("cauchy(scale=1)", INF, 100, [(1.0, 100)]),
+        ("uniform(scale=1)", INF, 100, [(1.0, 100)]),
+    ):
+        radius = certified_radius(noise.parse(spec), p, dim=dim, p_a=0.9).proved
+        law = family(spec)
+        assert contradiction(law, p, 0.9999 * radius, 0.9, levels) is None
+        assert contradiction(law, p, 1.002 * radius, 0.9, levels) is not None
+
+
+# ------------------------------------------------------------------- densities of users
+
+
+@dataclass(frozen=True)
+class Mine:
+    """A random density, with what the engine needs to integrate it well."""
+
+    kind: str
+    logpdf: Callable[[Array], Array]
+    reach: float
+    kinks: tuple[float, ...] = ()
+    features: tuple[tuple[float, float], ...] = ()
+    points: tuple[float, ...] = ()
+    support: tuple[float, float] = (-INF, INF)
+
+    def noise(self) -> noise.IID:
+        return noise.from_density(self.logpdf, points=self.points, support=self.support)
+
+    def law(self) -> Density:
+        return Density(self.logpdf, self.reach, bulk=3.0, kinks=self.kinks, features=self.features)
+
+
+def base(rng: np.random.Generator) -> tuple[Callable[[Array], Array], float, tuple[float, ...]]:
+    kind = int(rng.integers(4))
+    beta = float(rng.uniform(0.8, 3.0))
+    bodies: list[tuple[Callable[[Array], Array], float, tuple[float, ...]]] = [
+        (lambda x: -0.5 * x**2, 12.0, ()),
+        (lambda x: -(np.abs(x) ** beta), 80.0, (0.0,)),
+        (lambda x: -(1 + beta) * np.log1p(x**2 / 4), 1e7, ()),
+        (lambda x: -np.maximum(np.abs(x) - 1, 0.0) * beta, 70.0, (-1.0, 1.0)),
+    ]
+    return bodies[kind]
+
+
+def random_density(rng: np.random.Generator) -> Mine:
+    body, reach, kinks = base(rng)
+    kind = str(rng.choice([
+        "smooth step", "sharp step", "spike", "notch", "hole", "plateau", "histogram",
+        "lopsided", "bimodal", "half line", "bounded", "even steps",
+    ]))  # fmt: skip
+    place = float(rng.uniform(-1.5, 1.5))
+    width = float(10 ** rng.uniform(-6, -1))
+    height = float(rng.uniform(-3, 3))
+    if kind == "smooth step":
+        return Mine(
+            kind,
+            lambda x: body(x) + height * special.expit((x - place) / width),
+            reach, kinks, ((place, width),),
+        )  # fmt: skip
+    if kind == "even steps":
+        at = abs(place) + 0.05
+        return Mine(
+            kind,
+            lambda x: body(x) - abs(height) * special.expit((np.abs(x) - at) / width),
+            reach, kinks, ((at, width), (-at, width)),
+        )  # fmt: skip
+    if kind == "sharp step":
+        return Mine(kind, lambda x: body(x) + height * (x > place), reach, (*kinks, place), ())
+    if kind in ("spike", "notch"):
+        tall = abs(height) + 1 if kind == "spike" else -abs(height)
+        return Mine(
+            kind,
+            lambda x: body(x) + tall * np.exp(-0.5 * ((x - place) / width) ** 2),
+            reach, kinks, ((place, width),), (place,),
+        )  # fmt: skip
+    if kind == "hole":
+        ends = (place - 0.5 * width**0.3, place + 0.5 * width**0.3)
+        return Mine(
+            kind,
+            lambda x: np.where((x > ends[0]) & (x < ends[1]), -INF, body(x)),
+            reach, (*kinks, *ends), (), ends,
+        )  # fmt: skip
+    if kind == "plateau":
+        end = abs(place) + 0.2
+        return Mine(
+            kind,
+            lambda x: -np.maximum(np.abs(x) - end, 0.0) / max(width, 1e-3),
+            80.0, (-end, end), (), (-end, end),
+        )  # fmt: skip
+    if kind == "histogram":
+        heights = rng.normal(0, 1.5, int(rng.integers(3, 40)))
+        cuts = np.linspace(-2, 2, heights.size + 1)
+
+        def bars(x: Array) -> Array:
+            index = np.clip(np.searchsorted(cuts, x, side="right") - 1, 0, heights.size - 1)
+            return np.where((x >= cuts[0]) & (x < cuts[-1]), heights[index], -INF)
+
+        edges = tuple(cuts.tolist())
+        return Mine(kind, bars, 2.0, edges, (), edges)
+    if kind == "lopsided":
+        return Mine(
+            kind,
+            lambda x: np.where(x < place, body(x - place), body((x - place) / 3)),
+            3 * reach, (*(k + place for k in kinks), place, *(3 * k + place for k in kinks)),
+        )  # fmt: skip
+    if kind == "bimodal":
+        narrow = max(width, 1e-3)
+        return Mine(
+            kind,
+            lambda x: np.logaddexp(body(x), height - 0.5 * ((x - 3 - place) / narrow) ** 2),
+            reach, kinks, ((3 + place, narrow),), (3 + place,),
+        )  # fmt: skip
+    if kind == "half line":
+        return Mine(
+            kind, lambda x: np.where(x > place, body(x), -INF),
+            reach, (*kinks, place), (), (place,), (place, INF),
+        )  # fmt: skip
+    ends = (place - 1.0, place + 0.5 + abs(height))
+    return Mine(
+        kind, lambda x: np.where((x > ends[0]) & (x < ends[1]), body(x), -INF),
+        reach, (*kinks, *ends), (), ends, ends,
+    )  # fmt: skip
+
+
+def attack(seed: int, dims: Sequence[int]) -> str:
+    """One random density, one proof, several directions; what happened, or an AssertionError."""
+    rng = np.random.default_rng(seed)
+    mine = random_density(rng)
+    p = float(rng.choice([0.5, 1.0, 1.5, 2.0, INF]))
+    dim = int(rng.choice(dims))
+    p_a = float(special.ndtr(rng.uniform(0.05, 3.5)))
+    try:
+        one = mine.noise()
+    except NoiseError as refused:
+        return f"refused: {refused}"
+    radius = certified_radius(one, p, dim=dim, p_a=p_a).proved
+    if radius == 0:
+        return "nothing proved"
+    assert math.isfinite(radius)
+    law = mine.law()
+    shapes: list[Any] = [[(1.0, 1)], [(-1.0, 1)], [(1.0, dim)], [(-1.0, dim)]]
+    shapes += [shape(rng, dim, signs=True) for _ in range(4)]
+    for levels in shapes:
+        found = contradiction(law, p, 0.999 * radius, p_a, levels)
+        assert found is None, f"seed {seed}, {mine.kind}: {found}"
+    return "held"
+
+
+@pytest.mark.parametrize("seed", range(16))
+def test_random_densities_of_users(seed: int) -> None:
+    assert not attack(seed, [1, 3, 100]).startswith("refused")
+
+
+@pytest.mark.slow
+def test_two_hundred_densities_of_users() -> None:
+    results = [attack(seed, [1, 2, 10, 784, 3072]) for seed in range(100, 320)]
+    assert sum(result == "held" for result in results) >= 120
+    assert sum(result.startswith("refused") for result in results) <= 30
