@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 
 import numpy as np
 import pytest
@@ -187,13 +186,6 @@ def test_a_shift_must_be_finite(shift: float) -> None:
         spherical_tradeoff(ball(scale=1, dim=3), shift)
 
 
-def test_imagenet_size_is_fast() -> None:
-    noise = spherical_exp(k=1, sigma=1, dim=150_528)
-    first = spherical_tradeoff(noise, 1.0)
-    spent = []
-    for _ in range(5):
-        start = time.process_time()
-        spherical_tradeoff(noise, 1.1)
-        spent.append(time.process_time() - start)
-    assert min(spent) < 0.2
+def test_imagenet_size_is_nearly_gaussian() -> None:
+    first = spherical_tradeoff(spherical_exp(k=1, sigma=1, dim=150_528), 1.0)
     assert 1.0 < special.ndtri(first.needed()) < 1.001
