@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -416,3 +417,14 @@ def test_two_piece_power_exponentials(
     mass = scale * math.gamma(1.0 + 1.0 / power) * (1.0 + 1.0 / ratio)
     assert math.exp(table.log_mass) == pytest.approx(mass, rel=1e-9)
     assert table.cdf(centre) == pytest.approx(1.0 / (1.0 + ratio), rel=1e-9)
+
+
+def test_a_slow_function_is_refused_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("unicr.noise._quadrature._table.PATIENCE", 0.05)
+
+    def slow(x: Any) -> Any:
+        time.sleep(0.02)
+        return -x * x
+
+    with pytest.raises(NoiseError, match="too slow"):
+        TabulatedDensity.build(slow)

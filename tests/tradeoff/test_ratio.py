@@ -146,12 +146,12 @@ def test_a_smooth_step_between_quantiles_is_seen(width: float, dim: int, truth: 
 
 def test_what_the_mesh_does_not_show_costs_radius(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the mesh a step falls between the points; the masses betray it."""
-    one = noise.from_density(step(1e-4), points=(-1.5, 1.5))
+    one = noise.from_density(step(1e-4), points=(-1.5, 1.5), name="unseen step")
     monkeypatch.setattr(type(one), "mesh", property(lambda self: np.empty(0)))
     monkeypatch.setattr(type(one), "breakpoints", property(lambda self: (-1.5, 1.5)))
     for shift in (1e-4, 0.013):
         truth = brute_force(step(1e-4), shift, T)
-        assert np.all(hockey_stick(ratio_law(one, shift), T) >= truth - 1e-8)
+        assert np.all(hockey_stick(ratio_law(one, shift), T) >= truth - 1e-7)
 
 
 def test_a_hole_is_infinite_loss() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import sys
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -21,6 +22,7 @@ HINT = (
     "`logpdf` must return the LOG of the density (not the density itself), "
     "and the density must be integrable"
 )
+PATIENCE = 40.0
 
 
 class LogDensity:
@@ -31,6 +33,7 @@ class LogDensity:
             raise NoiseError(f"logpdf must be a callable of one number, got {function!r}")
         self._function = function
         self.support = support
+        self.patience = math.inf  # seconds that may yet be spent inside the function
         self._call = self._choose_call()
 
     def __call__(self, x: ArrayLike, *, ends: bool = False) -> Array:
@@ -41,8 +44,15 @@ class LogDensity:
         if ends:
             inside |= ((x == self.support[0]) | (x == self.support[1])) & np.isfinite(x)
         if inside.any():
+            start = time.perf_counter()
             with np.errstate(all="ignore"):
                 out[inside] = self._call(x[inside])
+            self.patience -= time.perf_counter() - start
+            if self.patience < 0:
+                raise NoiseError(
+                    f"logpdf is too slow to integrate: {PATIENCE:.0f} s were spent in it; write it "
+                    "for arrays, make it faster, or name its modes and kinks with `points`"
+                )
         return out
 
     def strict(self, x: Array) -> Array:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from unicr.errors import NoiseError
-from unicr.noise._quadrature._chebyshev import EPS, Array, IntArray, N
+from unicr.noise._quadrature._chebyshev import EPS, NODES, Array, IntArray, N
 from unicr.noise._quadrature._landscape import Landscape
 from unicr.noise._quadrature._logdensity import LogDensity
 from unicr.noise._quadrature._scan import resolution, width_at
@@ -149,3 +149,24 @@ def x_edges(panels: Panels) -> tuple[Array, Array]:
     near = np.where(panels.kind == LOG, near, panels.base)
     far = panels.base + panels.direction * panels.distance(np.ones(panels.size))
     return np.minimum(near, far), np.maximum(near, far)
+
+
+def mesh(p: Panels, left: Array, right: Array) -> Array:
+    """Ends of sampled panels and of their quarters.
+
+    The density is a polynomial of degree 19 on each panel, to rounding, so five points on each
+    quarter show its shape. Panels in a row on which it is one constant count as one.
+    """
+    nodes = p.distance(np.broadcast_to(NODES, (p.size, N)))
+    with np.errstate(divide="ignore"):
+        value = p.log_values - np.where((p.kind == LOG)[:, None], np.log(nodes), 0.0)
+    low, high = value.min(axis=1), value.max(axis=1)
+    with np.errstate(invalid="ignore"):
+        flat = high - low <= 1e-12 * (1.0 + np.abs(high))
+        joined = flat[1:] & flat[:-1] & (left[1:] == right[:-1])
+        joined &= np.abs(np.diff(high)) <= 1e-12 * (1.0 + np.abs(high[1:]))
+    curved = p.take(~flat)
+    inner = np.broadcast_to(np.array([0.25, 0.5, 0.75]), (curved.size, 3))
+    quarters = curved.base[:, None] + curved.direction[:, None] * curved.distance(inner)
+    ends = [left[np.append(True, ~joined)], right[np.append(~joined, True)]]
+    return np.unique(np.concatenate([*ends, quarters.ravel()]))

@@ -23,8 +23,8 @@ from unicr.noise._quadrature._chebyshev import NODES, Array, IntArray, N
 from unicr.noise._quadrature._checks import check_scan, self_check
 from unicr.noise._quadrature._cumulative import CumulatedMass
 from unicr.noise._quadrature._landscape import SOFT, Landscape, merge, survey
-from unicr.noise._quadrature._logdensity import HINT, LogDensity
-from unicr.noise._quadrature._panels import LOG, Panels, initial_panels, x_edges
+from unicr.noise._quadrature._logdensity import HINT, PATIENCE, LogDensity
+from unicr.noise._quadrature._panels import LOG, Panels, initial_panels, mesh, x_edges
 from unicr.noise._quadrature._shape import is_log_concave, is_symmetric, is_unimodal
 from unicr.noise._quadrature._tails import far_mass, moment
 
@@ -68,8 +68,11 @@ class TabulatedDensity:
             raise NoiseError(f"points must be finite numbers, got {tuple(points)!r}")
         f = LogDensity(logpdf, (low, high))
         hints = [p for p in hints if low <= p <= high]
+        f.patience = PATIENCE
         with np.errstate(all="ignore"):
-            return cls._build(f, hints, np.asarray(places, dtype=np.float64))
+            table = cls._build(f, hints, np.asarray(places, dtype=np.float64))
+        f.patience = math.inf
+        return table
 
     @classmethod
     def _build(cls, f: LogDensity, hints: list[float], places: Array) -> TabulatedDensity:
@@ -310,23 +313,8 @@ class TabulatedDensity:
 
     @cached_property
     def mesh(self) -> Array:
-        """Ends of the panels and of their quarters: the density is a polynomial of degree 19 on
-        each panel, to rounding, and so are five points on each quarter enough to see its shape.
-        Panels in a row on which it is one constant count as one.
-        """
-        p = self._panels
-        nodes = p.distance(np.broadcast_to(NODES, (p.size, N)))
-        value = p.log_values - np.where((p.kind == LOG)[:, None], np.log(nodes), 0.0)
-        low, high = value.min(axis=1), value.max(axis=1)
-        with np.errstate(invalid="ignore"):
-            flat = high - low <= 1e-12 * (1.0 + np.abs(high))
-            joined = flat[1:] & flat[:-1] & (self._left[1:] == self._right[:-1])
-            joined &= np.abs(np.diff(high)) <= 1e-12 * (1.0 + np.abs(high[1:]))
-        curved = p.take(~flat)
-        inner = np.broadcast_to(np.array([0.25, 0.5, 0.75]), (curved.size, 3))
-        quarters = curved.base[:, None] + curved.direction[:, None] * curved.distance(inner)
-        ends = [self._left[np.append(True, ~joined)], self._right[np.append(~joined, True)]]
-        return np.unique(np.concatenate([*ends, quarters.ravel()]))
+        """Points so dense that between two of them the density has a simple shape."""
+        return mesh(self._panels, self._left, self._right)
 
     def positive(self) -> bool:
         """Whether the density has no end and, on a dense grid, no hole wider than rounding."""
