@@ -106,7 +106,13 @@ def cauchy(x: Array) -> Array:
 
 POSITIVE: dict[str, tuple[Callable[..., Any], tuple[float, float], bool]] = {
     "normal": (normal, (-math.inf, math.inf), True),
-    "underflowing": (lambda x: np.log(np.exp(normal(x))), (-math.inf, math.inf), True),
+    "underflowing": (lambda x: np.log(np.exp(normal(x))), (-math.inf, math.inf), False),
+    "soft end": (
+        lambda x: np.where(x > 0, -0.5 / np.abs(x) - 1.5 * np.log(np.abs(x)), -np.inf),
+        (-math.inf, math.inf),
+        False,
+    ),
+    "soft declared end": (lambda x: -0.5 / x - 1.5 * np.log(x), (0.0, math.inf), False),
     "Cauchy": (cauchy, (-math.inf, math.inf), True),
     "zero at one point": (lambda x: np.log(np.abs(x)) - x**2, (-math.inf, math.inf), True),
     "half line": (lambda x: -x, (0.0, math.inf), False),

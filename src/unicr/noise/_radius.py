@@ -105,7 +105,7 @@ class RadiusLaw:
     @cached_property
     def positive(self) -> bool:
         """Whether the density has no hole and no end."""
-        return self._table.positive()
+        return self._table.positive(60.0)  # of log r
 
     def _radius(self, w: float) -> float:
         """r at w; a round number if one lies within rounding."""

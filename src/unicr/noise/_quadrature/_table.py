@@ -316,11 +316,12 @@ class TabulatedDensity:
         """Points so dense that between two of them the density has a simple shape."""
         return mesh(self._panels, self._left, self._right)
 
-    def positive(self) -> bool:
-        """Whether the density has no end and, on a dense grid, no hole wider than rounding."""
-        if any(math.isfinite(end) for end in self.support):
+    def positive(self, reach: float = 1e30) -> bool:
+        """Whether no zero wider than rounding shows up to `reach`: no end and no hole."""
+        if any(math.isfinite(end) for end in (*self.support, *self._f.support)):
             return False
-        x = self._grid[np.isneginf(self.given(self._grid))]
+        x = np.concatenate([self._grid, self._land.x[np.abs(self._land.x) < reach]])
+        x = x[np.isneginf(self.given(x))]
         step = 1e-12 * np.maximum(np.abs(x), float(self.isf(0.25) - self.ppf(0.25)))
         around = np.stack([self.given(x - step), self.given(x + step)])
         return bool(np.all(around > -np.inf))
