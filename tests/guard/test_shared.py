@@ -91,7 +91,7 @@ def test_two_processes_and_a_kill(tmp_path: Path) -> None:
     assert len(answers) >= 100
     assert len({stream for stream, _, _ in answers}) == len(answers)
     with opened(file) as store:
-        assert store._db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        assert tuple(store._db.execute("PRAGMA integrity_check").fetchone()) == ("ok",)
         assert_kept(store, answers)
         assert_disjoint("2", regions_of(store))
         assert store.reserve(0.001) > max(stream for stream, _, _ in answers)
