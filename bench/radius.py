@@ -16,8 +16,9 @@ from dp_accounting.pld import privacy_loss_distribution as pld
 from scipy import special
 
 from unicr import noise
+from unicr.norms import linf
 from unicr.radius import RadiusCurve, _cache, certified_radius
-from unicr.radius._proofs import all_equal_linf
+from unicr.radius.theorems.all_equal import THEOREM as all_equal
 from unicr.tradeoff import ratio_law
 
 FAMILIES = (
@@ -69,7 +70,7 @@ def cold_radius(spec: str) -> tuple[float, float]:
 
     def job() -> None:
         nonlocal value
-        value = all_equal_linf(one, LARGE, 0.99, 0.01)
+        value = all_equal.radius(one, linf, LARGE, 0.99, 0.01)
 
     return seconds(job), value
 

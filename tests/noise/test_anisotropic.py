@@ -12,10 +12,10 @@ from scipy import special, stats
 
 from unicr import noise
 from unicr.errors import NoiseError
-from unicr.norms import Norm
+from unicr.norms import Norm, linf
 from unicr.radius import MonteCarlo, certified_radius
 from unicr.radius._boundary import first_root, margin, start_margin
-from unicr.radius._proofs import unequal_linf
+from unicr.radius.theorems.all_equal import THEOREM as all_equal
 from unicr.tradeoff import compose, ratio_law
 
 SCALES = (1.0, 0.5, 2.0)
@@ -138,9 +138,9 @@ def test_equal_scales_are_the_iid_noise() -> None:
 def test_many_scales_are_rounded_down() -> None:
     base = noise.laplace(sigma=1)
     scales = np.geomspace(1, 1.3, 200)
-    proved = unequal_linf(noise.Anisotropic(base, scales), 0.9, 0.1)
+    proved = all_equal.radius(noise.Anisotropic(base, scales), linf, 200, 0.9, 0.1)
     rough = [noise.Anisotropic(base, np.geomspace(1, 1.3, 40).repeat(5) * f) for f in (0.97, 1.03)]
-    low, high = (unequal_linf(one, 0.9, 0.1) for one in rough)
+    low, high = (all_equal.radius(one, linf, 200, 0.9, 0.1) for one in rough)
     assert low < proved < high
     sampled = certified_radius(noise.Anisotropic(base, scales), "inf", p_a=0.9, montecarlo=QUICK)
     assert sampled.engine == "montecarlo"

@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy import special, stats
 
@@ -75,8 +75,8 @@ def test_uniform_linf(dim: int) -> None:
     for p_a in (0.51, 0.6, 0.9, 0.99):
         truth = 2 * 1.5 * (1 - (1.5 - p_a) ** (1 / dim))
         result = searched("uniform(scale=1.5)", math.inf, dim, p_a)
-        assert result.proved <= truth
-        assert result.searched == pytest.approx(truth, rel=1e-4)
+        assert result.proved <= truth * (1 + 1e-12)
+        assert result.searched == pytest.approx(truth, rel=1e-9)
 
 
 @pytest.mark.parametrize("dim", [3, 784])
@@ -107,7 +107,7 @@ TABLE = [
 def test_reference_table(spec: str, p: float, reference: tuple[float, ...]) -> None:
     """Values of an independent implementation, d = 3072, σ = 1, to the digits it printed."""
     from unicr.radius._direction import search
-    from unicr.radius._proofs import start_guess
+    from unicr.radius.theorems import start_guess
 
     one = noise.parse(spec)
     assert isinstance(one, noise.IID)
@@ -270,9 +270,6 @@ def test_the_radius_is_the_proved_one_unless_the_searched_one_is_asked_for() -> 
     assert result.proved < result.searched
     asked = certified_radius(one, 1, 3072, p_a=0.9, searched=True)
     assert (asked.radius, asked.proved) == (result.searched, result.proved)
-    read = RadiusCurve(one, 1, 3072)
-    assert float(read(0.9)) <= result.proved * (1 + 1e-3)
-    assert float(read(0.9, searched=True)) > float(read(0.9))
 
 
 def test_round_down_never_rounds_up() -> None:
@@ -319,9 +316,8 @@ def test_properties(spec: str, p: float, dim: int, p_a: float, gap: float, scale
     def radius(a: float, b: float, law: noise.Noise = one, norm: float = p) -> Radius:
         return certified_radius(law, norm, dim, p_a=a, p_b=b)
 
+    assume(math.isinf(p) or one.facts.log_concave or dim == 1)  # nothing to search: quick
     base = radius(p_a, p_b)
-    if p == 1.0 and not one.facts.log_concave and dim > 1:
-        return  # searched over directions: covered by its own tests
     assert base.proved <= base.searched
     assert radius(p_a + 0.5 * (1 - p_a), p_b).searched >= base.searched * (1 - 3e-5)
     assert radius(p_a, p_b * 0.5).searched >= base.searched * (1 - 3e-5)

@@ -7,9 +7,11 @@ from collections.abc import Callable
 
 from scipy import special
 
+from unicr.errors import RadiusError
 from unicr.tradeoff import TradeOff
 
 TOLERANCE = 1e-5
+REACH = 1e12
 
 
 def margin(tradeoff: TradeOff, p_a: float, p_b: float) -> float:
@@ -37,11 +39,14 @@ def first_root(
     *,
     monotone: bool,
     tolerance: float = TOLERANCE,
+    endless: bool = False,
 ) -> float:
-    """The certified end of the first interval [0, r] on which value ≥ 0; inf where it never fails.
+    """The certified end of the first interval [0, r] on which value ≥ 0.
 
     `start` = value(0) > 0. Monotone: chords from a bracket that always shrinks. Otherwise first
     steps outwards by an eighth until the first failure, which may miss a dip narrower than that.
+    Where nothing fails up to REACH times the guess the answer is inf if a theorem allows that
+    (`endless`); otherwise the numbers cannot be trusted, and it is an error.
     """
     low, at_low = 0.0, start
     if not monotone:
@@ -49,8 +54,8 @@ def first_root(
         while (v := value(r)) >= 0:
             low, at_low = r, v
             r *= 1.125
-            if r > 1e9 * guess:
-                return math.inf
+            if r > REACH * guess:
+                return _never(endless, r)
         high, at_high = r, v
     else:
         r = guess
@@ -61,8 +66,8 @@ def first_root(
             if distance <= tolerance * r:
                 return r
             r += min(max(1.02 * distance, tolerance * r), 3 * r)
-            if r > 1e12 * guess:
-                return math.inf
+            if r > REACH * guess:
+                return _never(endless, r)
         high, at_high = r, v
     width = high - low
     for step in range(120):
@@ -86,3 +91,12 @@ def first_root(
         else:
             high, at_high = r, v
     return low
+
+
+def _never(endless: bool, r: float) -> float:
+    if endless:
+        return math.inf
+    raise RadiusError(
+        f"no perturbation up to {r:.3g} reaches the boundary: the numbers cannot tell the noise "
+        "from its shift (a tail too heavy, or a density that is not one); take other parameters"
+    )

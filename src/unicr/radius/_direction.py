@@ -14,6 +14,7 @@ from unicr.noise import IID
 from unicr.norms import Norm
 from unicr.radius._boundary import first_root, margin, start_margin
 from unicr.radius._spectrum import Spectrum, equal, pair, with_dust
+from unicr.radius.theorems import worst
 from unicr.tradeoff import shifted
 
 SHARES = (0.02, 0.05, 0.1, 0.2, 0.35, 0.6)
@@ -23,25 +24,13 @@ FINE = 2e-5
 IMPROVEMENT = 5e-5
 
 
-def settled(noise: IID, norm: Norm, dim: int) -> list[Spectrum] | None:
-    """The worst directions where a theorem names them: (b), (c), (d) and d = 1; else None."""
-    facts = noise.facts
-    if dim == 1:
-        return [equal(1)] if facts.symmetric else [equal(1), equal(1, -1.0)]
-    if not facts.symmetric:
-        return None
-    if facts.log_concave and norm.p <= 1:
-        return [equal(1)]
-    if facts.unimodal and math.isinf(norm.p):
-        return [equal(dim)]
-    return None
-
-
 def candidates(noise: IID, norm: Norm, dim: int) -> list[Spectrum]:
     """Every direction worth one evaluation, unscaled; the two classical ones first."""
-    known = settled(noise, norm, dim)
+    known = worst(noise, norm, dim)
     if known is not None:
-        return known
+        return list(known)
+    if dim == 1:
+        return [equal(1)] if noise.facts.symmetric else [equal(1), equal(1, -1.0)]
     counts = geometric(dim)
     found = [equal(1), equal(dim), *(equal(k) for k in counts[1:-1])]
     if not math.isinf(norm.p):
@@ -122,7 +111,8 @@ def search(
 
     def root(spectrum: Spectrum, spread: float, near: float) -> float:
         start = start_margin(p_a, p_b)
-        return first_root(value_along(spectrum, spread), start, near, monotone=monotone)
+        value = value_along(spectrum, spread)
+        return first_root(value, start, near, monotone=monotone, endless=p_a == 1.0)
 
     best_radius, best = math.inf, None
     seen: set[Spectrum] = set()
@@ -145,7 +135,7 @@ def search(
     for spectrum in candidates(noise, norm, dim):
         consider(spectrum)
     assert best is not None
-    if settled(noise, norm, dim) is None and math.isfinite(best_radius):
+    if worst(noise, norm, dim) is None and math.isfinite(best_radius):
         step = 0.3
         for _ in range(24):
             better = [consider(near) for near in list(neighbours(best, norm, dim, step))]

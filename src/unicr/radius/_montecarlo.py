@@ -24,8 +24,8 @@ from unicr.radius._boundary import start_margin
 from unicr.radius._confidence import METHODS, Method, confident_radius
 from unicr.radius._logratio import LogRatios, typical_size
 from unicr.radius._progress import Meter
-from unicr.radius._proofs import start_guess
 from unicr.radius._swarm import starting_directions, swarm, unit_rows
+from unicr.radius.theorems import start_guess
 from unicr.values import Array
 
 if TYPE_CHECKING:

@@ -13,18 +13,10 @@ from unicr.noise.internal import plainest
 from unicr.norms import Norm, parse_norm
 from unicr.radius._direction import search
 from unicr.radius._montecarlo import Found, MonteCarlo, monte_carlo
-from unicr.radius._proofs import (
-    Proof,
-    anisotropic_proof,
-    best_proof,
-    exact_proof,
-    from_l2,
-    quadrature_is_sound,
-    spherical_radius,
-    start_guess,
-)
 from unicr.radius._result import Radius, guarantee_of
-from unicr.radius._spectrum import Spectrum, equal, spectrum_of
+from unicr.radius._spectrum import Spectrum, spectrum_of
+from unicr.radius.theorems import Proof, exact, prove, start_guess
+from unicr.radius.theorems.spherical import THEOREM as spherical
 
 Engine = Literal["auto", "exact", "numeric", "montecarlo"]
 ENGINES = ("auto", "exact", "numeric", "montecarlo")
@@ -73,8 +65,8 @@ def certified_radius(
     (default 1 − p_a, the binary case). `searched` is the smallest ‖λδ‖_p found on the robustness
     boundary, the paper's approximate radius; `proved` holds for every direction by a theorem.
     `radius` is `proved`, with `searched=True` it is `searched`. p_A ≤ p_B: radius 0,
-    guarantee "abstain". p_A = 1: infinite where the noise reaches everywhere,
-    finite where it is bounded.
+    guarantee "abstain". p_A = 1: infinite where the density is positive
+    everywhere, finite where it has an end or a hole.
 
     `engine`: "exact" uses theorems only (an error where none is exact), "numeric" skips the closed
     forms and composes, "montecarlo" is the paper's own algorithm for any density (settings:
@@ -88,8 +80,8 @@ def certified_radius(
         raise RadiusError(f"engine={engine!r} is not one of {', '.join(ENGINES)}")
     if p_a <= p_b:
         found = _Found(0.0, 0.0, "none", "none", None)
-    elif p_a == 1.0 and not noise.facts.bounded:
-        found = _Found(math.inf, math.inf, "p_A = 1, unbounded noise", "closed form", None)
+    elif p_a == 1.0 and noise.facts.positive:
+        found = _Found(math.inf, math.inf, "p_A = 1, positive density", "closed form", None)
     else:
         found = _solve(noise, norm, dim, p_a, p_b, engine, montecarlo or MonteCarlo())
     sampled = found.sampled
@@ -146,20 +138,22 @@ def _solve(
     if isinstance(noise, Anisotropic) and np.ptp(noise.scales) == 0:
         noise = noise.base * float(noise.scales[0])
     noise = plainest(noise) if engine == "auto" else noise
-    exact = exact_proof(noise, norm, dim, p_a, p_b) if engine != "numeric" else None
-    if exact is not None:
-        direction = exact.direction.unit(norm) if exact.direction is not None else None
-        return _Found(exact.radius, exact.radius, exact.theorem, exact.engine, direction)
+    known = exact(noise, norm, dim)
+    if known is not None and engine != "numeric":
+        proof = prove(noise, norm, dim, p_a, p_b)
+        worst = known.directions(noise, norm, dim) or (None, None)
+        direction = worst[0].unit(norm) if worst[0] is not None and len(worst) == 1 else None
+        return _Found(proof.radius, proof.radius, proof.theorem, proof.engine, direction)
     if engine == "exact":
         raise RadiusError(
             f"no exact theorem covers {noise.text} against {norm} in dimension {dim}: "
             "engine='auto' gives a bracket"
         )
     if isinstance(noise, SphericalNoise):
-        radius = spherical_radius(noise, p_a, p_b) * from_l2(norm, dim)
-        direction = (equal(1) if norm.p <= 2 else equal(dim)).unit(norm)
-        if quadrature_is_sound(noise):
-            return _Found(radius, radius, "(i) spherical, to quadrature", "spherical", direction)
+        radius = spherical.radius(noise, norm, dim, p_a, p_b)
+        direction = spherical.directions(noise, norm, dim)[0].unit(norm)
+        if known is not None:
+            return _Found(radius, radius, known.name, known.engine, direction)
         return _Found(0.0, radius, "none, the quadrature is an estimate", "spherical", direction)
     if not isinstance(noise, IID):
         if engine == "numeric":
@@ -167,19 +161,27 @@ def _solve(
                 f"no numeric engine covers {noise.text} against {norm}: its coordinates are not "
                 "independent and alike; engine='montecarlo' does"
             )
-        proof = Proof(0.0, "none")
-        if isinstance(noise, Anisotropic):
-            proof = anisotropic_proof(noise, norm, p_a, p_b)
+        proof = prove(noise, norm, dim, p_a, p_b)
         return _sample(noise, norm, dim, p_a, p_b, settings, proof)
     guess = noise.scale * start_guess(p_a, p_b)
     closed = engine != "numeric"
     searched, direction = search(noise, norm, dim, p_a, p_b, guess, closed=closed)
-    proof = best_proof(noise, norm, dim, p_a, p_b)
-    proved = proof.radius
-    if proved > searched:  # the search stops up to 1e-4 short of its own boundary, never above
-        agree = proved <= searched * (1 + NUMERIC_ERROR)
-        searched, proved = (proved, proved) if agree else (searched, searched)
-    return _Found(proved, searched, proof.theorem, "composition", direction)
+    proof = prove(noise, norm, dim, p_a, p_b)
+    searched = above(proof, searched, "composition along the worst direction found", NUMERIC_ERROR)
+    return _Found(proof.radius, searched, proof.theorem, "composition", direction)
+
+
+def above(proof: Proof, searched: float, engine: str, tolerance: float) -> float:
+    """The searched radius, raised to a proved one that it misses by rounding.
+
+    A proof above what was found on the boundary means that one of the two is wrong: an error.
+    """
+    if proof.radius > searched * (1 + tolerance):
+        raise RadiusError(
+            f"theorem {proof.theorem} gives {proof.radius!r}, {engine} only {searched!r}: one of "
+            "the two is wrong, and none is believed; please report this noise"
+        )
+    return max(searched, proof.radius)
 
 
 def _sample(
@@ -191,11 +193,15 @@ def _sample(
     settings: MonteCarlo,
     proof: Proof,
 ) -> _Found:
-    """The Monte Carlo radius beside the best theorem, if there is one."""
+    """The Monte Carlo radius beside the best theorem, if there is one.
+
+    A radius that rests on a p_A quantile of n samples has a relative error of about
+    1/√(n(1 − p_A)) where it grows as fast as 1/(1 − p_A), and less elsewhere: six times that, plus
+    what the swarm leaves, is noise, and the theorem stands. Beyond, one of the two is wrong.
+    """
     found = monte_carlo(noise, norm, dim, p_a, p_b, settings)
-    searched, proved = found.radius, proof.radius
-    if proved > searched:
-        agree = proved <= searched * (1 + SAMPLING_ERROR)
-        searched, proved = (proved, proved) if agree else (searched, searched)
+    rest = max(settings.samples * (1.0 - p_a), 1e-9)
+    tolerance = SAMPLING_ERROR + 6 / math.sqrt(rest)
+    searched = above(proof, found.radius, "Monte Carlo", tolerance)
     direction = spectrum_of(found.direction)
-    return _Found(proved, searched, proof.theorem, "montecarlo", direction, found)
+    return _Found(proof.radius, searched, proof.theorem, "montecarlo", direction, found)

@@ -1,12 +1,12 @@
 """What other parts of unicr use of this package and users should not: it may change."""
 
 from unicr.radius._binomial import lower_bound, upper_bound
-from unicr.radius._curve import from_below
 from unicr.radius._direction import search
 from unicr.radius._progress import Meter
-from unicr.radius._proofs import start_guess
 from unicr.radius._radius import check_dimension
 from unicr.radius._result import guarantee_of
+from unicr.radius._worst import from_below
+from unicr.radius.theorems import start_guess
 
 __all__ = [
     "Meter",

@@ -1,0 +1,165 @@
+"""Theorems as values: one list that everything reads, and radii against independent engines."""
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import optimize
+
+from unicr import noise
+from unicr.errors import RadiusError
+from unicr.norms import Norm, l1, l2, linf
+from unicr.radius import RadiusCurve, certified_radius
+from unicr.radius._boundary import first_root, margin
+from unicr.radius._radius import above
+from unicr.radius.theorems import Proof, exact, prove, theorems
+from unicr.tradeoff import shifted
+
+DOCS = Path(__file__).parents[2] / "docs" / "certificates.md"
+
+
+def test_every_theorem_stands_in_the_table_of_the_docs() -> None:
+    text = DOCS.read_text(encoding="utf-8")
+    for one in theorems():
+        if one.letter != "h":  # said in words below the table
+            assert f"| {one.name} |" in text
+    assert "+ (h) inclusion" in text
+    assert "smallest scale" in text
+
+
+@pytest.mark.parametrize(
+    ("spec", "norm", "dim", "letter"),
+    [
+        ("gaussian(sigma=1)", Norm(3.0), 784, "d"),
+        ("laplace(sigma=1)", l1, 784, "b"),
+        ("laplace(sigma=1)", l2, 1, "b"),
+        ("cauchy(scale=1)", linf, 784, "c"),
+        ("cauchy(scale=1)", l2, 1, "c"),
+        ("uniform(scale=1)", linf, 784, "k"),
+        ("uniform(scale=1)", Norm(1.3), 784, "k"),
+        ("laplace(sigma=1)", l2, 784, None),
+        ("cauchy(scale=1)", l1, 784, None),
+    ],
+)
+def test_what_is_exact_is_asked_of_one_list(
+    spec: str, norm: Norm, dim: int, letter: str | None
+) -> None:
+    found = exact(noise.parse(spec), norm, dim)
+    assert (None if found is None else found.letter) == letter
+
+
+@pytest.mark.parametrize("p", [0.5, 1.0, 1.05, 1.2, 1.5, 1.9, 2.0, 3.0, 8.0, math.inf])
+@pytest.mark.parametrize("dim", [1, 2, 5, 784])
+@pytest.mark.parametrize(("p_a", "p_b"), [(0.55, 0.45), (0.9, 0.1), (0.999, 0.001), (0.7, 0.1)])
+def test_uniform_noise_is_exact_in_every_norm(p: float, dim: int, p_a: float, p_b: float) -> None:
+    """No direction reaches the boundary earlier, and a numerical minimiser finds one just there.
+
+    K ≥ 0 iff Π(1 − |δ_i|/2λ) ≥ 1 − (p_A − p_B)/2, here for λ = 1/2 and random directions.
+    """
+    one, norm = noise.uniform(scale=0.5), Norm(p)
+    radius = certified_radius(one, norm, dim, p_a=p_a, p_b=p_b).proved
+    goal = math.log1p(-0.5 * (p_a - p_b))
+    rng = np.random.default_rng(3)
+    reached = math.inf
+
+    def boundary(direction: np.ndarray) -> float:
+        unit = np.abs(direction) / norm(np.abs(direction))
+        top = (1 - 1e-15) / unit.max()
+        value = lambda r: float(np.sum(np.log1p(-np.minimum(r * unit, 1 - 1e-16)))) - goal  # noqa: E731
+        return float(optimize.brentq(value, 0.0, top, xtol=1e-15, rtol=1e-13))
+
+    for trial in range(40):
+        direction = rng.standard_gamma(rng.choice([0.1, 1, 10]), dim) + 1e-9
+        if trial < 2:
+            direction = np.eye(dim)[0] + 1e-12 if trial else np.ones(dim)
+        elif trial < 25:
+            direction = np.ones(dim)
+            direction[0] = 10 ** rng.uniform(0, 4)
+        found = boundary(direction)
+        assert found >= radius * (1 - 1e-9)
+        reached = min(reached, found)
+    assert reached <= radius * 1.02
+
+
+@pytest.mark.parametrize(("spec", "p"), [("uniform(scale=1)", 2.0), ("uniform(scale=1)", math.inf)])
+def test_uniform_noise_against_composition(spec: str, p: float) -> None:
+    one = noise.parse(spec)
+    closed = certified_radius(one, p, 60, p_a=0.8, p_b=0.1).proved
+    composed = certified_radius(one, p, 60, p_a=0.8, p_b=0.1, engine="numeric")
+    assert composed.searched == pytest.approx(closed, rel=2e-4)
+
+
+def test_certainty_is_infinite_only_where_the_density_is_positive_everywhere() -> None:
+    half_line = noise.from_density(lambda x: -x, support=(0, math.inf))
+    found = certified_radius(half_line, 1, 1, p_a=1.0)
+    assert found.proved == pytest.approx(math.log(2), rel=1e-3)
+    assert found.proved <= math.log(2) * (1 + 1e-9)
+    hole = noise.from_density(
+        lambda x: np.where(np.abs(x) < 1, -np.inf, -np.abs(x)), points=(-1.0, 1.0)
+    )
+    assert certified_radius(hole, 1, 1, p_a=1.0).proved < 2
+    assert math.isfinite(float(RadiusCurve(half_line, "inf", 3)(1.0)))
+    assert certified_radius(noise.sech(sigma=1), 1, 3, p_a=1.0).proved == math.inf
+
+
+def test_one_dimension_takes_the_worse_sign() -> None:
+    """Gumbel at p_A = 0.9: quantile minus median on one side, median minus quantile on the other."""
+    from scipy import stats
+
+    law = stats.gumbel_r()
+    found = certified_radius(noise.from_scipy(law), 2, 1, p_a=0.9)
+    truth = min(law.ppf(0.9) - law.median(), law.median() - law.ppf(0.1))
+    assert found.theorem.startswith("(a) one dimension")
+    assert found.proved == pytest.approx(truth, rel=1e-4)
+    assert found.proved <= truth * (1 + 1e-9)
+
+
+def test_a_curve_in_one_dimension_proves_no_more_than_the_radius() -> None:
+    """Two humps: symmetric, not unimodal, K not monotone; nothing names the worst shift."""
+    humps = noise.from_density(lambda x: np.logaddexp(-((x - 3) ** 2) * 8, -((x + 3) ** 2) * 8))
+    assert not humps.facts.unimodal
+    direct = certified_radius(humps, 2, 1, p_a=0.9)
+    assert direct.proved <= direct.searched
+    assert float(RadiusCurve(humps, 2, 1)(0.9)) <= direct.proved * (1 + 1e-9)
+
+
+def test_a_proof_above_the_search_is_an_error_that_names_both() -> None:
+    assert above(Proof(1.00002, "(x) test"), 1.0, "search", 1e-4) == 1.00002
+    assert above(Proof(0.5, "(x) test"), 1.0, "search", 1e-4) == 1.0
+    with pytest.raises(RadiusError, match=r"\(x\) test gives 1\.5, search only 1\.0"):
+        above(Proof(1.5, "(x) test"), 1.0, "search", 1e-4)
+
+
+def test_p_b_of_all_theorems_agrees_with_the_binary_case() -> None:
+    for spec, norm in (("laplace(sigma=1)", l1), ("uniform(sigma=1)", Norm(1.4))):
+        one = noise.parse(spec)
+        binary = prove(one, norm, 20, 0.8, 0.2).radius
+        assert prove(one, norm, 20, 0.8, 0.2 - 1e-12).radius == pytest.approx(binary, rel=1e-9)
+        assert prove(one, norm, 20, 0.8, 0.1).radius > binary
+
+
+def test_first_root_of_a_straight_line_and_of_a_dip() -> None:
+    root = first_root(lambda r: 1 - r, 1.0, 0.3, monotone=True)
+    assert 1 - 2e-5 <= root <= 1
+    for guess in (1e-3, 40.0):
+        root = first_root(lambda r: 1 - r, 1.0, guess, monotone=True)
+        assert 1 - 2e-5 <= root <= 1
+    dip = first_root(lambda r: math.cos(r) + 0.5, 1.5, 1.0, monotone=False)
+    assert 2 * math.pi / 3 * (1 - 2e-5) <= dip <= 2 * math.pi / 3
+    steps = first_root(lambda r: 1.0 if r < 0.7 else -math.inf, 1.0, 1.0, monotone=True)
+    assert 0.7 * (1 - 2e-5) <= steps < 0.7
+
+
+@pytest.mark.parametrize("monotone", [True, False])
+def test_a_root_that_never_comes_is_an_error_unless_infinity_is_true(monotone: bool) -> None:
+    with pytest.raises(RadiusError, match="no perturbation up to"):
+        first_root(lambda r: 1.0, 1.0, 1.0, monotone=monotone)
+    assert first_root(lambda r: 1.0, 1.0, 1.0, monotone=monotone, endless=True) == math.inf
+
+
+def test_a_root_of_a_real_boundary() -> None:
+    one = noise.laplace(scale=1)
+    value = lambda r: margin(shifted(one, [(r, 1)]), 0.9, 0.1)  # noqa: E731
+    root = first_root(value, 1.2815515655446008, 1.0, monotone=True)
+    assert root == pytest.approx(-math.log(0.2), rel=2e-5)
