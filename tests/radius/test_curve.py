@@ -11,7 +11,7 @@ from scipy import special
 from unicr import noise
 from unicr.errors import RadiusError
 from unicr.norms import linf
-from unicr.radius import theorems, RadiusCurve, _cache, _curve, certified_radius
+from unicr.radius import RadiusCurve, _cache, _curve, certified_radius, theorems
 
 PROBABILITIES = np.array(
     [0.52, 0.57, 0.631, 0.7, 0.813, 0.9, 0.968, 0.99, 0.9992, 1 - 2e-5, 1 - 1e-6]
@@ -41,14 +41,14 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ],
 )
 def test_read_from_below_and_close(spec: str, p: float, dim: int) -> None:
-    """Never above the radius itself (a root stops up to 1e-5 short of it), at most 0.1 % below."""
+    """Never above the radius itself (a root stops up to 1e-5 short of it), at most 0.2 % below."""
     one = noise.parse(spec)
     curve = RadiusCurve(one, p, dim)
     for p_a in PROBABILITIES:
         truth = certified_radius(one, p, dim, p_a=float(p_a)).searched
         read = float(curve(p_a, searched=True))
         assert read <= truth * (1 + 3e-5)
-        assert read >= truth * (1 - 1e-3)
+        assert read >= truth * (1 - 2e-3)
 
 
 def test_exact_between_nodes_for_closed_forms() -> None:
@@ -144,16 +144,30 @@ def test_disk_cache_is_read_back_and_rebuilt_when_damaged(
     (file,) = own_cache.rglob("*.npz")
     _curve._shape.cache_clear()
     with monkeypatch.context() as patch:
-        patch.setattr(_curve, "_nodes", lambda *_: pytest.fail("not read from the cache"))
+        patch.setattr(_curve, "proved_steps", lambda *_: pytest.fail("not read from the cache"))
         np.testing.assert_array_equal(RadiusCurve(one, math.inf, 784)(PROBABILITIES), first)
     whole = file.read_bytes()
     flipped = bytearray(whole)
     flipped[len(whole) // 2] ^= 0xFF
+    key = _curve._shape(one.unit, linf, 784).key
     for damaged in (b"", whole[:100], b"not a zip", bytes(flipped)):
         file.write_bytes(damaged)
-        _curve._shape.cache_clear()
-        np.testing.assert_array_equal(RadiusCurve(one, math.inf, 784)(PROBABILITIES), first)
-        assert _cache._read(file, _curve._shape(one.unit, linf, 784).key) is not None
+        assert _cache._read(file, key) is None
+    _curve._shape.cache_clear()
+    np.testing.assert_array_equal(RadiusCurve(one, math.inf, 784)(PROBABILITIES), first)
+    assert _cache._read(file, key) is not None
+
+
+def test_other_sources_have_a_cache_of_their_own(
+    own_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _cache.cached("kind", "key", lambda: {"x": np.ones(1)})
+    assert next(own_cache.rglob("*.npz")).parent.name == _cache.fingerprint()
+    monkeypatch.setattr(_cache, "fingerprint", lambda: "other")
+    made = _cache.cached("kind", "key", lambda: {"x": np.zeros(1)})
+    assert made["x"] == 0
+    package = Path(_cache.__file__).parents[1]
+    assert all(any((package / room).rglob("*.py")) for room in _cache.NUMERICS)
 
 
 def test_a_file_of_another_key_is_not_believed(own_cache: Path) -> None:

@@ -8,32 +8,45 @@ import os
 import tempfile
 import zipfile
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 
 from unicr.values import Array
 
-VERSION = 1
+NUMERICS = ("noise", "tradeoff", "radius")
 VARIABLE = "UNICR_CACHE_DIR"
 
 
+@cache
+def fingerprint() -> str:
+    """A digest of the sources that numbers come from: another one has a cache of its own."""
+    package = Path(__file__).parents[1]
+    digest = hashlib.sha256(np.__version__.encode())
+    for room in NUMERICS:
+        for file in sorted((package / room).rglob("*.py")):
+            digest.update(file.relative_to(package).as_posix().encode() + b"\0")
+            digest.update(file.read_bytes() + b"\0")
+    return digest.hexdigest()[:16]
+
+
 def folder() -> Path:
-    """The cache folder: $UNICR_CACHE_DIR, or the platform's own place for caches."""
+    """The cache folder: in $UNICR_CACHE_DIR, or in the platform's own place for caches."""
     given = os.environ.get(VARIABLE)
     if given:
-        return Path(given) / f"v{VERSION}"
+        return Path(given) / fingerprint()
     from platformdirs import user_cache_path
 
-    return user_cache_path("unicr", appauthor=False) / f"v{VERSION}"
+    return user_cache_path("unicr", appauthor=False) / fingerprint()
 
 
 def cached(kind: str, key: str, make: Callable[[], dict[str, Array]]) -> dict[str, Array]:
     """The arrays stored under (`kind`, `key`), or those of `make`, which are then stored.
 
     Safe with several writers (each writes its own file and renames it). Whatever cannot be read,
-    or was written for another key or version, is made again; a folder that cannot be written to
-    costs only the storing.
+    or was written for another key or by other sources, is made again; a folder that cannot be
+    written to costs only the storing.
     """
     path = folder() / f"{kind}-{hashlib.sha256(key.encode()).hexdigest()[:32]}.npz"
     stored = _read(path, key)

@@ -17,18 +17,18 @@ from scipy import special
 from unicr.tradeoff import TradeOff
 from unicr.values import Array
 
-FINENESS = 5e-4  # between steps, as a share of the radius
+FINENESS = 4e-4  # between steps, as a share of the radius
 SHORTEST = 11  # halvings of the first radius down to the shortest walk
-LOSS = 1e-3
+LOSS = 5e-4
 MOST = 240
 
 
 def proved_steps(
     tradeoff: Callable[[float], TradeOff], first: float, last: float
 ) -> tuple[Array, Array]:
-    """(1 − p, r) with r proved at p, rising: 0.05 % apart from `first` to `last`.
+    """(1 − p, r) with r proved at p, rising: 0.04 % apart from `first` to `last`.
 
-    Where a walk from one radius to the next loses more than 0.1 %, `tradeoff` is asked halfway,
+    Where a walk from one radius to the next loses more than 0.05 %, `tradeoff` is asked halfway,
     MOST times at most: what is read is then lower, not less proved.
     """
     known = _Known(tradeoff)

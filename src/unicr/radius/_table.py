@@ -48,6 +48,8 @@ class Table:
         start = r[np.searchsorted(x, edges[1:], side="left") - 1] - slope * edges[1:]
         np.minimum.at(start, cell, r[:-1] - slope[cell] * np.minimum(x[1:], edges[cell + 1]))
         self._slope, self._start = slope, start - SHAVE * (np.abs(start) + slope * edges[1:])
+        ends = np.maximum(self._start + slope * edges[1:], 0.0)  # what held before holds after
+        self._floor = np.concatenate([[0.0], np.maximum.accumulate(ends)[:-1]])
         self._last = float(r[-1])
         self._at_one = self._last if at_one is None else at_one
 
@@ -64,7 +66,7 @@ class Table:
             with np.errstate(divide="ignore"):
                 x = np.minimum(-np.log(2.0 - 2.0 * part), REACH)
             cell = np.clip(x * (CELLS / REACH), 0, CELLS - 1).astype(np.int32)
-            values = self._start[cell] + self._slope[cell] * x
+            values = np.maximum(self._start[cell] + self._slope[cell] * x, self._floor[cell])
             result[first : first + BLOCK] = np.where(x > 0, np.minimum(values, self._last), 0.0)
         np.maximum(result, 0.0, out=result)
         if flat.size and np.max(flat) == 1:

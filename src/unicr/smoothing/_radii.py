@@ -48,7 +48,8 @@ class Radii:
         if p_a <= p_b:
             return NormRadius(norm.text, 0.0, 0.0, 0.0, "abstain")
         if p_b >= 1.0 - p_a:
-            searched, proved = float(curve(p_a, searched=True)), float(curve(p_a))
+            proved = float(curve(p_a))
+            searched = max(float(curve(p_a, searched=True)), proved)
         else:
             searched, proved = _surface(self.noise, norm, self.dim, p_a, p_b)
         radius = searched if self.searched else proved
