@@ -41,14 +41,14 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ],
 )
 def test_read_from_below_and_close(spec: str, p: float, dim: int) -> None:
-    """Never above the radius itself (a root stops up to 1e-5 short of it), at most 0.2 % below."""
+    """Never above the radius itself (a root stops up to 1e-5 short of it), at most 0.5 % below."""
     one = noise.parse(spec)
     curve = RadiusCurve(one, p, dim)
     for p_a in PROBABILITIES:
         truth = certified_radius(one, p, dim, p_a=float(p_a)).searched
         read = float(curve(p_a, searched=True))
         assert read <= truth * (1 + 3e-5)
-        assert read >= truth * (1 - 2e-3)
+        assert read >= truth * (1 - 5e-3)
 
 
 def test_exact_between_nodes_for_closed_forms() -> None:
@@ -127,7 +127,7 @@ def test_no_reading_is_above_the_direct_proof(spec: str, p: float, dim: int) -> 
     rng = np.random.default_rng(17)
     known = theorems.exact(one, curve.norm, dim)
     closed = known is not None and known.closed(one, curve.norm, dim) is not None
-    most = 1e-3 if closed else 2e-3 if dim > 1 and known else 1.0  # walks and nodes lose more
+    most = 1e-3 if closed else 5e-3 if dim > 1 and known else 1.0  # walks and nodes lose more
     for p_a in (0.501, *(1 - 0.499 * 10 ** -rng.uniform(0, 10.5, 9))):
         proof = certified_radius(one, p, dim, p_a=float(p_a)).proved
         read = float(curve(p_a))
