@@ -1,0 +1,190 @@
+"""What one shifted coordinate adds to a hockey-stick function, as a kernel on the lattice.
+
+(A_u − 1)W(ℓ) = ∫ K_u(w) g(ℓ − w) dw, where g is the density of W's log-ratio under Q and
+K_u(w) = H_{e^w}(T_u) − (1 − e^w)₊ ≥ 0. Here W = G_s ⊗ Ψ with Ψ on the lattice, so g is a mixture of
+normal densities of width s, and a point w between two lattice points is bounded by those two:
+with v the distance from the nearer to zero, θ = v/h,
+
+    φ_s(y − v) ≤ (1 − θ) e^(−v²/2s²) φ_s(y) + θ e^((h² − v²)/2s²) φ_s(y − h),
+
+because e^(yv/s²) is convex in v. The relative loss is θ(1 − θ)h²/2s², whatever the size of u. A
+normal density at a lattice point is in turn at most `tent` times the same density smeared over the
+tent of that point, so that the whole inequality can be read off at lattice points.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import fft, optimize
+
+from unicr.noise import IID
+from unicr.radius.bellman._lattice import Lattice
+from unicr.tradeoff import RatioLaw, ratio_law
+from unicr.values import Array
+
+Complex = NDArray[np.complex128]
+PARTS = 4  # each lattice cell is cut into so many
+SPREAD = 3e-4
+NARROW = 8  # a kernel of at most so many points on each side is applied directly
+NEGLIGIBLE = 1e-15
+
+
+@dataclass(frozen=True, eq=False)
+class Kernel:
+    """Weights on −reach … reach, the transform where it is wide, and the infinite mass of L."""
+
+    weights: Array
+    reach: int
+    spectrum: Complex | None
+    infinite: float
+    beyond: float
+
+    @property
+    def total(self) -> float:
+        return float(np.sum(self.weights))
+
+
+def _tails(values: Array) -> Array:
+    return np.concatenate([np.cumsum(values[::-1])[::-1], [0.0]])
+
+
+class Profile:
+    """K_u on a grid of |w|: exact integrals of K and of wK over every part of a lattice cell."""
+
+    def __init__(self, law: RatioLaw, step: float, cells: int) -> None:
+        w = step / PARTS * np.arange(cells * PARTS + 1, dtype=np.float64)
+        mass = law.mass * np.exp(-law.loss)
+        missing = max(0.0, 1.0 - float(np.sum(mass)))
+        self.width = step / PARTS
+        upper, lower = law.loss > 0, law.loss < 0
+        self.up = self._side(w, law.loss[upper], law.mass[upper], mass[upper], 1.0, 0.0)
+        self.down = self._side(
+            w, -law.loss[lower][::-1], law.mass[lower][::-1], mass[lower][::-1], -1.0, missing
+        )
+
+    def _side(
+        self, w: Array, x: Array, q: Array, p: Array, sign: float, missing: float
+    ) -> tuple[Array, Array, Array]:
+        """(∫K, ∫(|w| − left end)K) over each part, and K at the grid points, one side of zero."""
+        i = np.searchsorted(x, w, side="right")
+        q0, q1, q2 = _tails(q)[i], _tails(q * x)[i], _tails(q * x * x)[i]
+        p0 = _tails(p)[i] * np.exp(sign * w)
+        first, second = q1 - w * q0, 0.5 * (q2 - 2 * w * q1 + w * w * q0)
+        rest = missing * np.exp(-w) if missing > 0 else np.zeros_like(w)
+        if sign > 0:
+            value, once, twice = q0 - p0, first - q0 + p0, second - first + q0 - p0
+        else:
+            value, once, twice = p0 - q0, p0 - q0 - first, p0 - q0 - first - second
+        value, once, twice = (np.maximum(v + rest, 0.0) for v in (value, once, twice))
+        whole = np.maximum(once[:-1] - once[1:], 0.0)
+        moment = np.clip(twice[:-1] - twice[1:] - self.width * once[1:], 0.0, whole * self.width)
+        return whole, moment, value
+
+
+def gap(profile: Profile, chord: float) -> tuple[Array, Array]:
+    """∫ min(chord, K_u(w)) dw over each part, above and below zero (K falls away from zero)."""
+    up, down = (
+        np.minimum(side[2][:-1], chord) * profile.width for side in (profile.up, profile.down)
+    )
+    return up, down
+
+
+def tent(step: float, smooth: float) -> float:
+    """b with φ_s ≤ b·(φ_s smeared over the tent of a lattice point, straight in γ)."""
+    y = np.linspace(-step, step, 2001)
+    left = (np.exp(y) - math.exp(-step)) / -math.expm1(-step)
+    right = (math.exp(step) - np.exp(y)) / math.expm1(step)
+    height = np.where(y <= 0, left, right)
+
+    def smeared(tilt: float) -> float:
+        return float(np.trapezoid(height * np.exp(tilt * y - y * y / (2 * smooth**2)), y))
+
+    least = optimize.minimize_scalar(smeared, bounds=(-5.0, 5.0), method="bounded")
+    return (1.0 + 1e-6) / smeared(float(least.x))
+
+
+def weigh(parts: list[tuple[Array, Array]], step: float, smooth: float, cells: int) -> Array:
+    """Lattice weights (0 … cells) of the masses and moments on one side, summed over `parts`."""
+    v = step / PARTS * (np.arange(cells * PARTS) % PARTS)
+    cell = np.arange(cells * PARTS) // PARTS
+    near = np.zeros(cells + 1)
+    for whole, moment in parts:
+        share = (v * whole + moment) / step
+        close = (whole - share) * np.exp(-v * v / (2 * smooth**2))
+        far = share * np.exp((step**2 - v * v) / (2 * smooth**2))
+        near[:-1] += np.bincount(cell, close, cells)
+        near[1:] += np.bincount(cell, far, cells)
+    return near
+
+
+class Kernels:
+    """The kernels of a grid of shifts u_0 < u_1 < …, each with the gap of its two cells of u.
+
+    Between two shifts, K_u ≤ chord of the two + min(χ(u_{k+1} − u_k), K_{u_{k+1}}): χ bounds how
+    far any event's probability can lie above its chord, and K grows with u for unimodal noise.
+    """
+
+    def __init__(
+        self, noise: IID, shifts: Array, chords: Array, lattice: Lattice, smooth: float
+    ) -> None:
+        scale = tent(lattice.step, smooth)
+        cells = lattice.count
+        laws = [laws_of(noise, float(u)) for u in shifts]
+        profiles = [[Profile(law, lattice.step, cells) for law in pair] for pair in laws]
+        gaps = [
+            [gap(profile, float(chord)) for profile in pair]
+            for pair, chord in zip(profiles[1:], chords, strict=True)
+        ]
+        half = 0.5 * lattice.step / PARTS
+        self.kernels: list[Kernel] = []
+        for k, pair in enumerate(profiles):
+            sides = []
+            for sign, profile in enumerate(pair):
+                around = [gaps[i][sign] for i in (k - 1, k) if 0 <= i < len(gaps)]
+                extra_up = np.max([g[0] for g in around], axis=0)
+                extra_down = np.max([g[1] for g in around], axis=0)
+                up = weigh(
+                    [profile.up[:2], (extra_up, half * extra_up)], lattice.step, smooth, cells
+                )
+                down = weigh(
+                    [profile.down[:2], (extra_down, half * extra_down)], lattice.step, smooth, cells
+                )
+                weights = np.concatenate([down[:0:-1], up])
+                weights[cells] += down[0]
+                sides.append(weights)
+            weights = scale * np.max(sides, axis=0)
+            infinite = max(law.infinite for law in laws[k])
+            infinite += max(
+                min(float(chords[i]), max(law.infinite for law in laws[i + 1]))
+                for i in (k - 1, k)
+                if 0 <= i < len(chords)
+            )
+            self.kernels.append(_kernel(weights, lattice, infinite))
+
+    def __len__(self) -> int:
+        return len(self.kernels)
+
+
+def laws_of(noise: IID, u: float) -> list[RatioLaw]:
+    signs = (1.0,) if noise.facts.symmetric else (1.0, -1.0)
+    return [ratio_law(noise, sign * u, SPREAD) for sign in signs]
+
+
+def _kernel(weights: Array, lattice: Lattice, infinite: float) -> Kernel:
+    middle, total = lattice.count, float(np.sum(weights))
+    used = np.flatnonzero(weights > NEGLIGIBLE * total)
+    ends = (int(used[0]), int(used[-1])) if used.size else (middle, middle)
+    reach = min(max(middle - ends[0], ends[1] - middle, 1), lattice.reach)
+    inside = weights[middle - reach : middle + reach + 1]
+    beyond = max(0.0, total - float(np.sum(inside)))
+    spectrum = None
+    if reach > NARROW:
+        line = np.zeros(lattice.size)
+        line[: reach + 1] = inside[reach:]
+        line[-reach:] = inside[:reach]
+        spectrum = fft.rfft(line)
+    return Kernel(inside, reach, spectrum, infinite, beyond)

@@ -1,0 +1,57 @@
+"""Hockey-stick functions on a lattice of ℓ = log γ: values at its points, straight in γ between.
+
+Such a function is Ψ(ℓ) = never + Σ mass_j·(1 − e^(ℓ − jh))₊: the pair of laws whose log-ratio takes
+the lattice values jh with those Q-masses, and is infinite with mass `never`.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy import fft
+
+from unicr.tradeoff import RatioLaw
+from unicr.values import Array
+
+
+class Lattice:
+    """Points jh between `low` and `high`; `reach` points of room on both sides for convolutions."""
+
+    def __init__(self, step: float, low: float, high: float) -> None:
+        self.step = step
+        self.first, self.last = math.floor(low / step), math.ceil(high / step)
+        self.points: Array = step * np.arange(self.first, self.last + 1, dtype=np.float64)
+        self.gamma: Array = np.exp(self.points)
+        self.count = len(self.points)
+        self.reach = int(0.65 * self.count)
+        self.size = fft.next_fast_len(self.count + 2 * self.reach, real=True)
+
+    def values(self, mass: Array) -> Array:
+        """Ψ at the points, for rows of masses (never = 0)."""
+        above = np.cumsum(mass[..., ::-1], axis=-1)[..., ::-1]
+        weighted = np.cumsum((mass / self.gamma)[..., ::-1], axis=-1)[..., ::-1]
+        return above - self.gamma * weighted
+
+    def masses(self, values: Array, total: float) -> Array:
+        """The (signed) masses of a function with these values that is `total` at γ = 0."""
+        slope = np.diff(values, axis=-1) / np.diff(self.gamma)
+        start = (values[..., :1] - total) / self.gamma[0]
+        slopes = np.concatenate([start, slope, np.zeros_like(start)], axis=-1)
+        return np.diff(slopes, axis=-1) * self.gamma
+
+    def spread(self, law: RatioLaw) -> tuple[Array, float]:
+        """Masses of a lattice law that is easier to tell apart (Lemma 4), and its infinite mass.
+
+        Log-ratios below the lattice move up to its first point: P loses mass there, which can only
+        raise Ψ. Those above it count as infinite.
+        """
+        place = np.maximum(law.loss / self.step, self.first)
+        lost = place > self.last
+        cell = np.clip(np.floor(place).astype(np.int64), self.first, self.last - 1)
+        share = np.expm1(self.step * (cell + 1 - place)) / math.expm1(self.step)
+        share = np.clip(share, 0.0, 1.0)
+        mass = np.where(lost, 0.0, law.mass)
+        result: Array = np.bincount(cell - self.first, mass * share, self.count).astype(np.float64)
+        result += np.bincount(cell + 1 - self.first, mass * (1 - share), self.count)
+        return result, law.infinite + float(np.sum(law.mass[lost]))

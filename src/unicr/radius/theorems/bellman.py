@@ -1,0 +1,30 @@
+"""(j) Every finite p, unimodal i.i.d. noise: a supersolution of the adversary's game, checked."""
+
+from __future__ import annotations
+
+from unicr.noise import IID, Noise
+from unicr.norms import Norm
+from unicr.radius.bellman import bellman_curve, bellman_radius, covers
+from unicr.radius.theorems._base import Theorem
+from unicr.values import Array
+
+
+class Bellman(Theorem):
+    """H_γ(T_δ) ≤ Φ for every δ, where Φ grows fast enough for any next coordinate."""
+
+    letter, words = "j", "Bellman bound"
+    needs = "finite p, dimension of at least 2; unimodal i.i.d. noise, symmetric or not"
+
+    def applies(self, noise: Noise, norm: Norm, dim: int) -> bool:
+        return isinstance(noise, IID) and covers(noise, norm, dim)
+
+    def radius(self, noise: Noise, norm: Norm, dim: int, p_a: float, p_b: float) -> float:
+        assert isinstance(noise, IID)
+        return bellman_radius(noise.unit, norm, dim, p_a, p_b) * noise.scale
+
+    def curve(self, unit: Noise, norm: Norm, dim: int) -> tuple[Array, Array]:
+        assert isinstance(unit, IID)
+        return bellman_curve(unit, norm, dim)
+
+
+THEOREM = Bellman()

@@ -1,0 +1,160 @@
+"""Theorem (j): its ingredients against direct integration, its radii against exact ones."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+
+import numpy as np
+import pytest
+from scipy import special
+
+from unicr import noise
+from unicr.noise import IID
+from unicr.norms import Norm
+from unicr.radius.bellman import bellman_radius
+from unicr.radius.bellman._chord import chord
+from unicr.radius.bellman._construct import Generators, construct, nodes_of
+from unicr.radius.bellman._kernel import Kernels, laws_of
+from unicr.radius.bellman._lattice import Lattice
+from unicr.radius.bellman._verify import Flow, missing, slack
+from unicr.tradeoff import shifted
+from unicr.values import Array
+
+KAPPA = 0.05**2
+SHAPES = {
+    "laplace": noise.laplace(scale=1),
+    "gennorm .75": noise.gennorm(beta=0.75, scale=1),
+    "gennorm 3": noise.gennorm(beta=3, scale=1),
+    "cauchy": noise.cauchy(scale=1),
+    "gumbel": noise.from_density(lambda x: -x - np.exp(-x)),
+}
+
+
+@pytest.mark.parametrize("name", SHAPES)
+@pytest.mark.parametrize("width", [0.003, 0.05, 0.7])
+def test_no_event_lies_above_its_chord_by_more_than_chi(name: str, width: float) -> None:
+    """∫(p(z − λΔ) − chord)₊ over a fine grid, the worst event of all, for several λ."""
+    law = SHAPES[name].unit
+    z = np.linspace(-30, 60, 900_001)
+    dz = z[1] - z[0]
+    lam = np.array([0.1, 0.25, 0.5, 0.8])
+    left, right = law.pdf(z), law.pdf(z - width)
+    worst = [
+        float(np.sum(np.maximum(law.pdf(z - a * width) - (1 - a) * left - a * right, 0)) * dz)
+        for a in lam
+    ]
+    assert max(worst) <= chord(law, width) + 1e-9
+    assert chord(law, width) <= 4 * max(worst) + 1e-7
+
+
+def _gaussian(s: float, x: Array) -> Array:
+    return special.ndtr(s / 2 - x / s) - np.exp(x) * special.ndtr(-s / 2 - x / s)
+
+
+@pytest.mark.parametrize("name", ["laplace", "gennorm 3", "cauchy", "gumbel"])
+def test_a_kernel_is_above_what_a_coordinate_adds(name: str) -> None:
+    """(A_u − 1)(G_s ⊗ Ψ) ≤ G_s ⊗ N_u at random ℓ, for every u in a cell of the grid, both signs."""
+    law = SHAPES[name].unit
+    s = 0.1
+    lattice = Lattice(s / 5, -4.0, 6.0)
+    shifts = np.array([0.02, 0.021, 0.3, 0.32])
+    gaps = np.array([chord(law, float(w)) for w in np.diff(shifts)])
+    kernels = Kernels(law, shifts, gaps, lattice, s).kernels
+    rng = np.random.default_rng(5)
+    mass = rng.random(lattice.count) * np.exp(-0.5 * (lattice.points - 0.4) ** 2)
+    mass[rng.random(lattice.count) < 0.9] = 0.0
+    mass /= mass.sum()
+    at = rng.uniform(-2.0, 3.0, 40)
+    fine = np.linspace(-6 * s, 6 * s, 2001)
+    density = np.exp(-((fine - s * s / 2) ** 2) / (2 * s * s)) / (s * math.sqrt(2 * math.pi))
+    for low, high in ((0, 1), (2, 3)):
+        ends = []
+        for k in (low, high):
+            kernel = kernels[k]
+            added = np.convolve(mass, kernel.weights)[kernel.reach :][: lattice.count]
+            between = np.interp(np.exp(at[:, None] - fine), lattice.gamma, added)
+            ends.append(np.trapezoid(between * density, fine, axis=1))
+        for lam in (0.0, 0.3, 1.0):
+            u = float((1 - lam) * shifts[low] + lam * shifts[high])
+            for ratio in laws_of(law, u):
+                for x, bound in zip(
+                    at, np.atleast_1d((1 - lam) * ends[0] + lam * ends[1]), strict=True
+                ):
+                    grid = x - lattice.points[:, None] - ratio.loss[None, :]
+                    after = mass @ (_gaussian(s, grid) @ ratio.mass)
+                    before = mass @ _gaussian(s, x - lattice.points)
+                    assert after - before <= bound * (1 + 1e-5) + 1e-12
+
+
+@lru_cache(maxsize=1)
+def _example() -> tuple[Flow, list[object], Array, Array, Lattice, float]:
+    law = noise.laplace(scale=1).unit
+    r, s = 1.2, 0.06
+    lattice = Lattice(s / 5, -5.0, 8.0)
+    shifts = np.geomspace(0.05, 0.4, 24)
+    costs = shifts**2 + KAPPA
+    costs[0] = KAPPA
+    gaps = np.array([chord(law, float(w)) for w in np.diff(shifts)])
+    kernels = Kernels(law, shifts, gaps, lattice, s).kernels
+    start = np.exp(-0.5 * ((lattice.points - 0.002) / 0.06) ** 2)
+    nodes = nodes_of(r, 1.2 * r, 0.004, 24)
+    flow = construct(Generators(kernels, costs, lattice), start / start.sum(), nodes, 23)
+    shares = np.full(23, 0.012)
+    return flow, list(kernels), costs, shares, lattice, r
+
+
+def test_the_verifier_sees_a_flow_that_grows_too_slowly() -> None:
+    flow, kernels, costs, shares, lattice, limit = _example()
+    good = missing(flow, kernels, costs, shares, lattice, limit)  # type: ignore[arg-type]
+    least = float(np.max(slack(flow, costs, shares, good)))
+    assert least < 0.12
+    slower = Flow(flow.nodes * 1.1, flow.masses, flow.bends)  # the same growth for more budget
+    bad = missing(slower, kernels, costs, shares, lattice, limit)  # type: ignore[arg-type]
+    assert float(np.max(slack(slower, costs, shares, bad))) > least + 0.005
+    frozen = Flow(flow.nodes, np.repeat(flow.masses[:1], len(flow.nodes), 0), 0 * flow.bends)
+    still = missing(frozen, kernels, costs, shares, lattice, limit)  # type: ignore[arg-type]
+    assert float(np.max(still)) > 0.5
+
+
+def test_the_verifier_refuses_what_is_not_convex() -> None:
+    flow, kernels, costs, shares, lattice, limit = _example()
+    masses = flow.masses.copy()
+    masses[3, np.argmax(masses[3])] *= -1
+    with pytest.raises(ValueError, match="masses"):
+        missing(Flow(flow.nodes, masses, flow.bends), kernels, costs, shares, lattice, limit)  # type: ignore[arg-type]
+
+
+def test_a_composition_stays_below_its_flow() -> None:
+    """Hockey-sticks of real perturbations, composed by another engine, lie below Φ + Ξ."""
+    flow, kernels, costs, shares, lattice, limit = _example()
+    law = noise.laplace(scale=1).unit
+    extra = slack(flow, costs, shares, missing(flow, kernels, costs, shares, lattice, limit))  # type: ignore[arg-type]
+    s = 0.06
+    for shift, count in ((0.4, 4), (0.2, 20), (0.07, 120)):
+        budget = count * (shift**2 + KAPPA)
+        e = int(np.searchsorted(flow.nodes, budget))
+        assert budget <= limit
+        for alpha in (0.3, 0.1, 0.02):
+            truth = float(shifted(law, [(shift, count)], spread=1e-6).beta(alpha))
+            x = lattice.points
+            phi = _gaussian(s, x[:, None] - x[None, :]) @ flow.masses[e] + extra[e]
+            assert float(np.max(1 - np.exp(x) * alpha - phi)) <= truth + 1e-5
+
+
+CASES = [
+    # noise, p, dim, p_A, p_B, exact radius or None, least share of it or of the search
+    (noise.gennorm(beta=2, sigma=1), 2.0, 3072, 0.9, 0.1, float(special.ndtri(0.9)), 0.98),
+    (noise.laplace(scale=1), 1.0, 50, 0.99, 0.01, -math.log(0.02), 0.97),
+    (noise.laplace(scale=1), 2.0, 3072, 0.9, 0.02, 1.67600, 0.965),
+    (noise.pareto(beta=3, scale=1), 1.0, 3072, 0.9, 0.1, 0.60232, 0.97),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda c: f"{c[0].text} l{c[1]:g} d{c[2]} {c[3]}")
+def test_radii_are_below_the_truth_and_close(
+    case: tuple[IID, float, int, float, float, float, float],
+) -> None:
+    law, p, dim, p_a, p_b, truth, share = case
+    found = bellman_radius(law.unit, Norm(p), dim, p_a, p_b) * law.scale
+    assert share * truth <= found <= truth * (1 + 1e-5)
