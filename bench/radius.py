@@ -1,4 +1,4 @@
-"""Radii: time in units of dp-accounting's own composition, and how tight the proofs are.
+"""Radii: time in units of dp-accounting's own composition.
 
 u = one self-composition of a Gaussian at d = 150,528, interval 1e-4, by dp-accounting in this run.
 """
@@ -17,7 +17,7 @@ from scipy import special
 
 from unicr import noise
 from unicr.norms import linf
-from unicr.radius import RadiusCurve, _cache, certified_radius
+from unicr.radius import RadiusCurve, _cache
 from unicr.radius.theorems.all_equal import THEOREM as all_equal
 from unicr.tradeoff import ratio_law
 
@@ -35,7 +35,6 @@ FAMILIES = (
     "uniform(sigma=1)",
 )
 LARGE = 150_528
-PROBABILITIES = (0.6, 0.7, 0.8, 0.9, 0.99, 0.999)
 
 
 def seconds(job: Callable[[], object], repeat: int = 1) -> float:
@@ -126,7 +125,6 @@ def main() -> None:
         print(f"  error of the Gaussian one: {value / truth - 1:.1e}")
         curves(u)
         against_monte_carlo()
-        tightness()
 
 
 def curves(u: float) -> None:
@@ -162,16 +160,3 @@ def against_monte_carlo() -> None:
     print(f"  composition          {spent:8.2f} s   error {100 * (numeric / reference - 1):+.3f} %")
     print(f"  Monte Carlo + swarm  {slow:8.2f} s   error {100 * (value / reference - 1):+.1f} %")
     print(f"  ratio {slow / spent:.0f} x (bar: 50)")
-
-
-def tightness() -> None:
-    """proved / searched for every family and ℓ1, ℓ2, ℓ3, ℓ∞, d = 3072."""
-    print("\nproved / searched, d = 3072, at p_A =", *PROBABILITIES)
-    for spec in FAMILIES:
-        one = noise.parse(spec)
-        for p in (1.0, 2.0, 3.0, math.inf):
-            ratios = []
-            for p_a in PROBABILITIES:
-                result = certified_radius(one, p, 3072, p_a=p_a)
-                ratios.append(f"{math.floor(1000 * result.proved / result.searched) / 1000:.3f}")
-            print(f"  {spec:<30} l{p:<5g} {' '.join(ratios)}", flush=True)

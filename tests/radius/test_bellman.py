@@ -142,12 +142,14 @@ def test_a_composition_stays_below_its_flow() -> None:
             assert float(np.max(1 - np.exp(x) * alpha - phi)) <= truth + 1e-5
 
 
+TWO_HUMPS = noise.from_density(lambda x: np.logaddexp(-((x - 1.2) ** 2) / 2, -((x + 1.2) ** 2) / 2))
 CASES = [
     # noise, p, dim, p_A, p_B, exact radius or None, least share of it or of the search
     (noise.gennorm(beta=2, sigma=1), 2.0, 3072, 0.9, 0.1, float(special.ndtri(0.9)), 0.98),
     (noise.laplace(scale=1), 1.0, 50, 0.99, 0.01, -math.log(0.02), 0.97),
     (noise.laplace(scale=1), 2.0, 3072, 0.9, 0.02, 1.67600, 0.965),
     (noise.pareto(beta=3, scale=1), 1.0, 3072, 0.9, 0.1, 0.60232, 0.97),
+    (TWO_HUMPS, 2.0, 10, 0.9, 0.1, 1.79487, 0.95),
 ]
 
 

@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from unicr.values import Array
 
@@ -41,13 +42,34 @@ def folder() -> Path:
     return user_cache_path("unicr", appauthor=False) / fingerprint()
 
 
+def name_of(kind: str, key: str) -> str:
+    """The name of a shipped curve."""
+    return f"{kind}-{hashlib.sha256(key.encode()).hexdigest()[:24]}"
+
+
+@cache
+def shipped() -> dict[str, NDArray[np.float32]]:
+    """Curves of standard shapes that come with the package: rows 1 − p and radius, rounded down.
+
+    Made by `tools/make_curves.py`; a test makes a sample of them again.
+    """
+    path = Path(__file__).parent / "shipped.npz"
+    if not path.is_file():
+        return {}
+    with np.load(path, allow_pickle=False) as file:
+        return {name: file[name] for name in file.files}
+
+
 def cached(kind: str, key: str, make: Callable[[], dict[str, Array]]) -> dict[str, Array]:
-    """The arrays stored under (`kind`, `key`), or those of `make`, which are then stored.
+    """The arrays shipped or stored under (`kind`, `key`), or those of `make`, then stored.
 
     Safe with several writers (each writes its own file and renames it). Whatever cannot be read,
     or was written for another key or by other sources, is made again; a folder that cannot be
     written to costs only the storing.
     """
+    given = shipped().get(name_of(kind, key))
+    if given is not None:
+        return {"alpha": given[0].astype(np.float64), "radius": given[1].astype(np.float64)}
     path = folder() / f"{kind}-{hashlib.sha256(key.encode()).hexdigest()[:32]}.npz"
     stored = _read(path, key)
     if stored is not None:

@@ -62,6 +62,11 @@ class RadiusCurve:
         return 1.0 - alpha, radius * self._scale
 
 
+def shape_of(curve: RadiusCurve) -> _Shape:
+    """What a curve reads, at unit scale."""
+    return curve._shape
+
+
 @lru_cache(maxsize=128)
 def _shape(unit: IID | SphericalNoise, norm: Norm, dim: int) -> _Shape:
     return _Shape(unit, norm, dim)
@@ -73,6 +78,12 @@ class _Shape:
     def __init__(self, unit: IID | SphericalNoise, norm: Norm, dim: int) -> None:
         self.unit, self.norm, self.dim = unit, norm, dim
         self.key = f"{unit.cache_key}|{norm.text}|{dim}"
+
+    def instant(self, kind: str) -> bool:
+        """Whether nothing is stored for this curve: it has a closed form, or is the other one."""
+        if self._known is None:
+            return isinstance(self.unit, SphericalNoise) and kind == "proved"
+        return kind == "searched" or self._known.closed(self.unit, self.norm, self.dim) is not None
 
     @cached_property
     def proved(self) -> Steps:

@@ -1,6 +1,7 @@
 """What other parts of unicr use of this package and users should not: it may change."""
 
 from unicr.radius._binomial import lower_bound, upper_bound
+from unicr.radius._curve import shape_of
 from unicr.radius._direction import search
 from unicr.radius._progress import Meter
 from unicr.radius._radius import check_dimension
@@ -15,6 +16,7 @@ __all__ = [
     "guarantee_of",
     "lower_bound",
     "search",
+    "shape_of",
     "start_guess",
     "upper_bound",
 ]

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from scipy import fft, optimize
 
 from unicr.noise import IID
+from unicr.radius.bellman._chord import chord
 from unicr.radius.bellman._lattice import Lattice
 from unicr.tradeoff import RatioLaw, ratio_law
 from unicr.values import Array
@@ -35,7 +36,10 @@ NEGLIGIBLE = 1e-15
 
 @dataclass(frozen=True, eq=False)
 class Kernel:
-    """Weights on −reach … reach, the transform where it is wide, and the infinite mass of L."""
+    """Weights on −reach … reach, the transform where it is wide, and the infinite mass of L.
+
+    `beyond` is what else the shift may add at any ℓ, per unit of mass.
+    """
 
     weights: Array
     reach: int
@@ -126,6 +130,7 @@ class Kernels:
 
     Between two shifts, K_u ≤ chord of the two + min(χ(u_{k+1} − u_k), K_{u_{k+1}}): χ bounds how
     far any event's probability can lie above its chord, and K grows with u for unimodal noise.
+    For other noise χ is charged as it is, and to the first kernel also χ(u_0) for all that is below.
     """
 
     def __init__(
@@ -133,11 +138,12 @@ class Kernels:
     ) -> None:
         scale = tent(lattice.step, smooth)
         cells = lattice.count
+        grows = noise.facts.unimodal
         laws = [laws_of(noise, float(u)) for u in shifts]
         profiles = [[Profile(law, lattice.step, cells) for law in pair] for pair in laws]
         gaps = [
-            [gap(profile, float(chord)) for profile in pair]
-            for pair, chord in zip(profiles[1:], chords, strict=True)
+            [gap(profile, float(width) if grows else 0.0) for profile in pair]
+            for pair, width in zip(profiles[1:], chords, strict=True)
         ]
         half = 0.5 * lattice.step / PARTS
         self.kernels: list[Kernel] = []
@@ -158,12 +164,17 @@ class Kernels:
                 sides.append(weights)
             weights = scale * np.max(sides, axis=0)
             infinite = max(law.infinite for law in laws[k])
-            infinite += max(
-                min(float(chords[i]), max(law.infinite for law in laws[i + 1]))
-                for i in (k - 1, k)
-                if 0 <= i < len(chords)
-            )
-            self.kernels.append(_kernel(weights, lattice, infinite))
+            beside = [i for i in (k - 1, k) if 0 <= i < len(chords)]
+            uneven = 0.0
+            if grows:
+                above = [max(law.infinite for law in laws[i + 1]) for i in beside]
+                infinite += max(
+                    min(float(chords[i]), a) for i, a in zip(beside, above, strict=True)
+                )
+            else:
+                uneven = max(float(chords[i]) for i in beside)
+                uneven = max(uneven, chord(noise, float(shifts[0]))) if k == 0 else uneven
+            self.kernels.append(_kernel(weights, lattice, infinite, uneven))
 
     def __len__(self) -> int:
         return len(self.kernels)
@@ -174,13 +185,13 @@ def laws_of(noise: IID, u: float) -> list[RatioLaw]:
     return [ratio_law(noise, sign * u, SPREAD) for sign in signs]
 
 
-def _kernel(weights: Array, lattice: Lattice, infinite: float) -> Kernel:
+def _kernel(weights: Array, lattice: Lattice, infinite: float, uneven: float) -> Kernel:
     middle, total = lattice.count, float(np.sum(weights))
     used = np.flatnonzero(weights > NEGLIGIBLE * total)
     ends = (int(used[0]), int(used[-1])) if used.size else (middle, middle)
     reach = min(max(middle - ends[0], ends[1] - middle, 1), lattice.reach)
     inside = weights[middle - reach : middle + reach + 1]
-    beyond = max(0.0, total - float(np.sum(inside)))
+    beyond = uneven + max(0.0, total - float(np.sum(inside)))
     spectrum = None
     if reach > NARROW:
         line = np.zeros(lattice.size)

@@ -1,4 +1,4 @@
-"""Radii and curves by theorem (j), for i.i.d. unimodal noise, finite p > 0 and dimension ≥ 2."""
+"""Radii and curves by theorem (j), for i.i.d. noise, finite p > 0 and dimension ≥ 2."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ LOW = 300  # dimensions in which both κ are tried
 
 def covers(noise: IID, norm: Norm, dim: int) -> bool:
     """Whether the theorem is built for this noise, norm and dimension."""
-    return noise.facts.unimodal and math.isfinite(norm.p) and dim >= 2
+    return math.isfinite(norm.p) and dim >= 2
 
 
 def bellman_radius(unit: IID, norm: Norm, dim: int, p_a: float, p_b: float) -> float:
@@ -111,7 +111,7 @@ def _upper(unit: IID, norm: Norm, dim: int, p_a: float, p_b: float) -> Upper:
             continue
         guess = best if math.isfinite(best) else max(float(special.ndtri(p_a)), 1e-3)
         start = start_margin(p_a, p_b)
-        root = first_root(value, start, guess, monotone=True, tolerance=1e-3)
+        root = first_root(value, start, guess, monotone=unit.facts.unimodal, tolerance=1e-3)
         best, worst = (root, k) if root < best else (best, worst)
     return Upper(best, worst)
 

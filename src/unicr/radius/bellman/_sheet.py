@@ -30,6 +30,7 @@ BLURRED = 0.05  # the same inside Ψ_0
 PER_SMOOTH = 5.0
 RATIO = 0.08  # log of the ratio of neighbouring shifts
 DUST = 1e-3  # share of the budget that coordinates too small to matter may claim
+UNEVEN = 0.07  # how much smaller the smallest shift is where K need not grow with u
 NODES = 24
 OFFSETS = (0, 1, 2, 3, 4, 5, 6, 8, 10, 12, 14, 16, 18, 21, 25)
 FINEST = 1.5e-3  # of r^p: how finely u₁ is cut when the criterion is read
@@ -71,7 +72,7 @@ class Sheet:
         middle = shift**2 / 2
         high = max(middle + RIGHT * shift, min(_reach(unit, r), middle + FARTHEST * shift))
         self.lattice = lattice = Lattice(smooth / PER_SMOOTH, middle - LEFT * shift, high)
-        least = (DUST / dim) ** (1 / p) * r
+        least = (DUST / dim) ** (1 / p) * r * (1.0 if unit.facts.unimodal else UNEVEN)
         ratio = RATIO / math.sqrt(max(1.0, p * (p - 1) / 2))
         count = max(2, math.ceil(math.log(r / least) / ratio))
         u = np.geomspace(least, r, count + 1)

@@ -1,4 +1,4 @@
-"""(j) Every finite p, unimodal i.i.d. noise: a supersolution of the adversary's game, checked."""
+"""(j) Every finite p, any i.i.d. noise: a supersolution of the adversary's game, checked."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Bellman(Theorem):
     """H_γ(T_δ) ≤ Φ for every δ, where Φ grows fast enough for any next coordinate."""
 
     letter, words = "j", "Bellman bound"
-    needs = "finite p, dimension of at least 2; unimodal i.i.d. noise, symmetric or not"
+    needs = "finite p, dimension of at least 2; any i.i.d. noise"
 
     def applies(self, noise: Noise, norm: Norm, dim: int) -> bool:
         return isinstance(noise, IID) and covers(noise, norm, dim)

@@ -1,0 +1,43 @@
+"""How tight the proofs are: proved / searched, rounded down, where no theorem is exact.
+
+By default in dimension 3072 at four p_A; with UNICR_BENCH=full the whole grid (hours of one core).
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+
+from bench.radius import FAMILIES
+from unicr import noise
+from unicr.norms import Norm
+from unicr.radius import certified_radius
+from unicr.radius.theorems import exact
+
+NORMS = (0.5, 1.0, 1.3, 1.5, 1.7, 2.0, 2.5, 3.0, 8.0, math.inf)
+FULL = os.environ.get("UNICR_BENCH") == "full"
+PROBABILITIES = (
+    (0.55, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 0.999, 0.9999) if FULL else (0.55, 0.9, 0.99, 0.9999)
+)
+DIMENSIONS = (784, 3072, 150_528, 2, 3, 10, 100) if FULL else (3072,)
+
+
+def main() -> None:
+    """One line for every family, norm and dimension; `exact` where a theorem says so."""
+    print("\nproved / searched at p_A =", *PROBABILITIES, "(bars: .98 log-concave, .95 others)")
+    for dim in DIMENSIONS:
+        for spec in FAMILIES:
+            one = noise.parse(spec)
+            for p in NORMS:
+                start = time.process_time()
+                cells = "exact"
+                if exact(one, Norm(p), dim) is None:
+                    cells = " ".join(_ratio(one, p, dim, p_a) for p_a in PROBABILITIES)
+                spent = time.process_time() - start
+                print(f"  d={dim:<7} {spec:<30} l{p:<4g} {cells}   {spent:.0f} s", flush=True)
+
+
+def _ratio(one: noise.Noise, p: float, dim: int, p_a: float) -> str:
+    result = certified_radius(one, p, dim, p_a=p_a)
+    return f"{math.floor(1000 * result.proved / result.searched) / 1000:.3f}"
