@@ -130,7 +130,7 @@ class Kernels:
 
     Between two shifts, K_u ≤ chord of the two + min(χ(u_{k+1} − u_k), K_{u_{k+1}}): χ bounds how
     far any event's probability can lie above its chord, and K grows with u for unimodal noise.
-    For other noise χ is charged as it is, and to the first kernel also χ(u_0) for all that is below.
+    For other noise χ is charged as it is, and to the first kernel also χ(u_0) for what is below.
     """
 
     def __init__(
