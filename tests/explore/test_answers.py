@@ -61,13 +61,14 @@ def test_radii_are_those_of_certified_radius(words: dict[str, str], spec: str) -
     assert parse(found["noise"]) == parse(spec)
 
 
-def test_a_bracket_that_is_not_exact_holds_the_true_radius() -> None:
+def test_uniform_noise_on_a_square_is_exact() -> None:
     """Uniform on a square: p_A falls by the area lost, least for equal shifts; 0.9 lasts to 0.4."""
     words = {"family": "uniform", "scale": "1", "norm": "2", "dim": "2", "pa": "0.9"}
     found = answer("radius", words)
     truth = 2 * np.sqrt(2) * (1 - np.sqrt(0.6))
-    assert found["guarantee"] == "approximate"
-    assert 0 < found["proved"] < truth
+    assert found["guarantee"] == "exact"
+    assert found["proved"] <= truth * (1 + 1e-12)
+    assert found["proved"] == pytest.approx(truth, rel=1e-6)
     assert found["searched"] == pytest.approx(truth, rel=1e-3)
     assert float(found["proved_text"]) <= found["proved"]
     assert float(found["searched_text"]) <= found["searched"]

@@ -210,7 +210,7 @@ def test_target_radius_stops_early_with_the_same_decision() -> None:
     plan = Plan(n=n, rule=Target(target))
     radii = Radii(law, norms_of(2), 3072)
     needed = radii.needed(target)
-    assert needed == pytest.approx(stats.norm.cdf(1.0), abs=1e-6)
+    assert stats.norm.cdf(1.0) <= needed <= stats.norm.cdf(1.0) + 1e-4
     used, agree = 0, 0
     for one in p:
         votes = Votes(0, None, 0)
@@ -267,11 +267,11 @@ def test_models_that_fail_say_why() -> None:
         {"n": 0},
         {"alpha": 0.0},
         {"alpha": 1.5},
-        {"bound": "some"},
-        {"mode": "target"},
-        {"mode": "target", "target": -1.0},
-        {"mode": "tolerance"},
-        {"mode": "tolerance", "tolerance": 0.1, "bound": "both"},
+        {"rule": Target(-1.0)},
+        {"rule": Target(math.inf)},
+        {"rule": Tolerance()},
+        {"rule": Tolerance(radius=0.1, share=0.1)},
+        {"rule": Tolerance(radius=-0.1)},
     ],
 )
 def test_bad_plans(settings: dict[str, object]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
@@ -50,7 +51,7 @@ def _log_row(line: dict[str, str | None], path: Path, number: int) -> LogRow:
         printed = Decimal(line["radius"] or "")
         exponent = printed.as_tuple().exponent
         half = Decimal((0, (5,), exponent - 1)) if isinstance(exponent, int) else Decimal(0)
-        if not printed.is_finite() or printed < 0:
+        if not math.isfinite(float(printed)) or printed < 0:
             raise ValueError("a radius is a finite number, not negative")
         if None in line or None in (line["correct"], line["predict"], line["label"]):
             raise ValueError("a row has as many fields as the head")
