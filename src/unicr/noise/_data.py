@@ -128,6 +128,7 @@ def _read_written(body: Data, depth: int) -> Noise:
     _only(body, "written", "times", "noise")
     reference = body["written"]
     good = isinstance(reference, str) and len(reference) <= LONGEST_NAME
+    good = good and reference.isprintable() and "|" not in reference
     require(good and _REFERENCE.fullmatch(reference) is not None, "a file is written file.py:name")
     noise = _read(body["noise"], depth).loaded_from(reference)
     factor = read_number(body["times"])
@@ -159,6 +160,7 @@ def _read_density(body: Data, depth: int) -> Noise:
     _only(body, "density", "scale", "facts", "table")
     name, scale, facts = body["density"], read_number(body["scale"]), body["facts"]
     require(isinstance(name, str) and 0 < len(name) <= LONGEST_NAME, "a density has a name")
+    require(name.isprintable() and "|" not in name, "a name is printable, without |")
     require(0.0 < scale < np.inf, "a scale is a finite number above 0")
     names = [field.name for field in fields(Facts)]
     require(isinstance(facts, Mapping) and set(facts) == set(names), "facts are complete")

@@ -20,6 +20,7 @@ from typing import Any, ClassVar, Self
 from unicr.errors import RunError, UnicrError
 
 SEALED = "sealed"  # the table with the seal, which the seal does not cover
+LONGEST_VALUE = 100_000_000  # bytes of one value
 
 
 class Database:
@@ -28,7 +29,7 @@ class Database:
     None is a database in memory. Anything that goes wrong is a RunError that names the file.
     """
 
-    schema: ClassVar[str]
+    schema: ClassVar[str] = ""  # "": any of our files, to be sealed
     tables: ClassVar[frozenset[str]]
     synchronous: ClassVar[str] = "NORMAL"
 
@@ -40,6 +41,8 @@ class Database:
                 self._db = self._connect(opening, create)
                 self._db.row_factory = sqlite3.Row
                 self._db.execute("PRAGMA trusted_schema=OFF")  # the file may be a stranger's
+                self._db.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST_VALUE)
+                self._check_schema()
                 if create:
                     self._begin()
                 else:
@@ -51,6 +54,8 @@ class Database:
     def _connect(self, opening: ExitStack, create: bool) -> sqlite3.Connection:
         if self.path is None or create:
             if self.path is not None:
+                if self.path.is_symlink():
+                    raise RunError(f"{self.path} is a link: nothing is written through it")
                 self.path.parent.mkdir(parents=True, exist_ok=True)
             name, uri = str(self.path or ":memory:"), False
         else:
@@ -103,6 +108,29 @@ class Database:
                 self._db.execute(statement)
             self._db.execute(f"CREATE TABLE IF NOT EXISTS {SEALED} (seal TEXT NOT NULL)")
 
+    def _check_schema(self) -> None:
+        """Only our own tables, with their keys and plain columns: nothing computed, no triggers.
+
+        A column may be missing (an older version); none may be there that we do not know.
+        """
+        with closing(sqlite3.connect(":memory:")) as ours:
+            ours.executescript(f"{self.schema}; CREATE TABLE {SEALED} (seal TEXT NOT NULL)")
+            known = _objects(ours)
+            for kind, name, sql in _objects(self._db):
+                own = [(k, s) for k, n, s in known if n == name]
+                if kind == "table" and own and not sql.upper().startswith("CREATE VIRTUAL"):
+                    theirs, columns = _columns(self._db, name), _columns(ours, name)
+                    keys = [[c for c, pk in of.items() if pk] for of in (theirs, columns)]
+                    if keys[0] == keys[1] and set(theirs) <= set(columns):
+                        continue
+                if (kind, sql) in own:
+                    continue
+                if kind == "table" and not self.schema:
+                    columns = _columns(self._db, name) if name.isidentifier() else {"": 0}
+                    if all(column.isidentifier() for column in columns):
+                        continue
+                raise RunError(f"{self.path} holds a {kind} {name!r} that unicr did not make")
+
     def _check_tables(self) -> None:
         tables = "SELECT name FROM sqlite_master WHERE type = 'table'"
         there = {name for (name,) in self._db.execute(tables)}
@@ -124,7 +152,7 @@ class Database:
         """SQLite's errors, and values that are not what they should be, as one line."""
         try:
             yield
-        except (sqlite3.Error, ValueError, TypeError, KeyError) as error:
+        except (sqlite3.Error, ValueError, TypeError, KeyError, RecursionError) as error:
             if isinstance(error, UnicrError):
                 raise
             raise RunError(f"cannot {verb} {self.path}: {error}") from None
@@ -175,7 +203,7 @@ class Database:
         ):
             name = '"' + table.replace('"', '""') + '"'
             keys = [c["name"] for c in self.read(f"PRAGMA table_info({name})") if c["pk"]]
-            order = ", ".join(f'"{key}"' for key in keys) or "rowid"
+            order = ", ".join('"' + key.replace('"', '""') + '"' for key in keys) or "rowid"
             digest.update(canonical({"table": table}))
             with self._named("read"):
                 for row in self._db.execute(f"SELECT * FROM {name} ORDER BY {order}"):
@@ -203,6 +231,22 @@ class Database:
             return None
         found = self.read(f"SELECT seal FROM {SEALED}")
         return str(found[0][0]) if len(found) == 1 else None
+
+
+def _objects(db: sqlite3.Connection) -> list[tuple[str, str, str]]:
+    """Kind, name and text of everything in a schema, but for what SQLite itself adds."""
+    found = db.execute("SELECT type, name, coalesce(sql, '') FROM sqlite_master").fetchall()
+    return [
+        (str(kind), str(name), str(sql))
+        for kind, name, sql in found
+        if not (str(name).startswith("sqlite_") and not sql)
+    ]
+
+
+def _columns(db: sqlite3.Connection, table: str) -> dict[str, int]:
+    """The columns of one of our tables with their place in the key; a computed one is refused."""
+    rows = db.execute(f'PRAGMA table_xinfo("{table}")').fetchall()
+    return {str(row[1]) if not row[6] else f"computed {row[1]}": int(row[5]) for row in rows}
 
 
 def canonical(values: Mapping[str, Any]) -> bytes:

@@ -7,7 +7,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
-from itertools import islice
 from typing import Any
 
 from unicr.errors import RunError, UnicrError
@@ -15,6 +14,7 @@ from unicr.norms import Norm, parse_norm
 from unicr.runs._settings import changes, in_todays_words
 from unicr.smoothing import Plan
 
+MOST_INPUTS = 100_000_000
 EVERY_INPUT = "every input"  # scope of a run with one noise: one g, certified at many points
 THIS_INPUT = "this input's noise"  # scope of a run with a noise per input
 PLACE = frozenset({"batch", "workers", "device", "unicr", "versions", "date", "loading"})
@@ -113,7 +113,10 @@ class Manifest:
         if size is None:
             return None
         every = range(0, size, self.skip)
-        return list(every if self.max is None else islice(every, self.max))
+        every = every if self.max is None else every[: self.max]
+        if len(every) > MOST_INPUTS:
+            raise RunError(f"the run says that it has {len(every)} inputs: it is damaged")
+        return list(every)
 
 
 def _whole(least: int) -> Callable[[Any], int]:

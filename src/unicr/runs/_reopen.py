@@ -25,6 +25,11 @@ LOADING = {
     "num_classes": int,
 }
 READING = {"labels": str, "split": str, "label_column": str}
+OPTIONS = {"labels": "--labels", "label_column": "--label-column"}
+WORDS = frozenset(
+    OPTIONS
+)  # how the run says that data is labelled: never believed of your own data
+PROGRAMS = frozenset({".pt", ".pth", ".pt2", ".ts", ".jit", ".torchscript"})
 
 
 @dataclass(frozen=True)
@@ -59,9 +64,14 @@ class Own:
         """What `load_classifier` takes: yours, then the run's."""
         if self.model is None:
             self._refuse_code("model", manifest.model, ", or give your own copy with --model")
+            if Path(manifest.model).suffix.lower() in PROGRAMS and not self.trusts(manifest.model):
+                raise RunError(
+                    f"the run's model {manifest.model} is a program of torch's, which may write "
+                    "files: give your own copy with --model, or name it with --trust FILE"
+                )
         spec = self.model or manifest.model
         given = {k: v for k, v in self.loading.items() if v is not None}
-        kept = _given(manifest.loading, LOADING)
+        kept = _given(manifest.loading, LOADING) if self.model is None else {}
         return {**kept, **given, "spec": spec, "trust": self.trusts(spec)}
 
     def open_model(self, manifest: Manifest) -> Classifier:
@@ -82,6 +92,11 @@ class Own:
             self._refuse_code("data", manifest.data, ", or give your own copy with --data")
         given = {k: v for k, v in self.reading.items() if v is not None}
         kept = _given(manifest.reading, READING)
+        if self.data is not None and (words := sorted(WORDS & set(kept) - set(given))):
+            raise RunError(
+                f"the run says itself how your data is labelled ({', '.join(words)}): give "
+                f"{' and '.join(OPTIONS[word] for word in words)} of your own"
+            )
         found = load_dataset(self.data or manifest.data, **{**kept, **given})
         classes = manifest.classes if model is None else model.classes
         if classes is not None:

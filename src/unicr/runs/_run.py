@@ -157,7 +157,7 @@ class Run(Database):
         for record in self.records():
             try:
                 yield self.row(record)
-            except (ValueError, TypeError, KeyError) as error:
+            except (ValueError, TypeError, KeyError, RecursionError) as error:
                 raise RunError(f"cannot read {self.path}: input {record['idx']}: {error}") from None
 
     def readable(self) -> list[Row]:
@@ -234,7 +234,7 @@ def _certificate(r: dict[str, Any], kind: type[Certificate]) -> Certificate:
             noise=r.get("noise"),
             **more,
         )
-    except (KeyError, TypeError, AttributeError, UnicrError) as error:
+    except (KeyError, TypeError, AttributeError, RecursionError, UnicrError) as error:
         raise ValueError(f"its certificate cannot be read: {error!r}") from None
 
 

@@ -156,6 +156,8 @@ def _gaps(manifest: Manifest, seen: list[int], data: Dataset | None) -> Iterator
     if wanted is None:  # an older run does not say how many inputs its data has
         last = max(seen, default=-1) + 1
         wanted = manifest.indices(last) or []
+    if len(seen) != len(set(seen)):
+        yield f"{len(seen) - len(set(seen))} results are of inputs that have one already"
     if missing := sorted(set(wanted) - set(seen)):
         yield f"{len(missing)} of {len(wanted)} inputs have no result ({_some(missing)})"
     if surplus := sorted(set(seen) - set(wanted)):
