@@ -7,7 +7,7 @@ from functools import lru_cache
 
 import numpy as np
 import pytest
-from scipy import special
+from scipy import integrate, special
 
 from unicr import noise
 from unicr.noise import IID
@@ -74,7 +74,7 @@ def test_a_kernel_is_above_what_a_coordinate_adds(name: str) -> None:
             kernel = kernels[k]
             added = np.convolve(mass, kernel.weights)[kernel.reach :][: lattice.count]
             between = np.interp(np.exp(at[:, None] - fine), lattice.gamma, added)
-            ends.append(np.trapezoid(between * density, fine, axis=1))
+            ends.append(integrate.trapezoid(between * density, fine, axis=1))
         for lam in (0.0, 0.3, 1.0):
             u = float((1 - lam) * shifts[low] + lam * shifts[high])
             for ratio in laws_of(law, u):

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import fft, optimize
+from scipy import fft, integrate, optimize
 
 from unicr.noise import IID
 from unicr.radius.bellman._chord import chord
@@ -105,7 +105,7 @@ def tent(step: float, smooth: float) -> float:
     height = np.where(y <= 0, left, right)
 
     def smeared(tilt: float) -> float:
-        return float(np.trapezoid(height * np.exp(tilt * y - y * y / (2 * smooth**2)), y))
+        return float(integrate.trapezoid(height * np.exp(tilt * y - y * y / (2 * smooth**2)), y))
 
     least = optimize.minimize_scalar(smeared, bounds=(-5.0, 5.0), method="bounded")
     return (1.0 + 1e-6) / smeared(float(least.x))
