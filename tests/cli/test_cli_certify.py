@@ -131,7 +131,10 @@ def test_a_run_is_opened_again_as_it_was_read(
     assert run("verify", "run", "--replay", "5") == 0
     assert "5 of 5 inputs sampled again, 0 differ" in capsys.readouterr().out
     assert run("guard", "run", "--data", "split.npz", "--max", "2") == 0
-    assert run("verify", "run", "--replay", "2", "--model", model) == 0
+    with pytest.raises(UnicrError, match="preprocessing is another"):  # yours is taken as you say
+        run("verify", "run", "--replay", "2", "--model", model)
+    mine = ("--model", model, "--mean", *mean, "--std", *std)
+    assert run("verify", "run", "--replay", "2", *mine) == 0
     assert run("verify", "run", "--data", "split.npz", "--split", "test") == 1
     with pytest.raises(UnicrError, match="preprocessing is another"):
         run("verify", "run", "--replay", "2", "--mean", "0", "--std", *std)
