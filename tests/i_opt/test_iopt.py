@@ -309,7 +309,6 @@ def test_a_run_of_an_older_version_still_opens(tmp_path: Path) -> None:
         assert list(verify(store)) == []
 
 
-@pytest.mark.important
 @pytest.mark.slow
 @pytest.mark.parametrize("sigma", ["0.25", "0.5", "1.0"])
 def test_i_opt_beats_the_fixed_noise_on_mnist(tmp_path: Path, sigma: str) -> None:

@@ -183,7 +183,6 @@ def test_defence_holds_at_the_radius_and_not_at_three_times_it(tmp_path: Path) -
     assert {row["inputs"] for row in rows} == {"8"}
 
 
-@pytest.mark.important
 @pytest.mark.slow
 def test_i_opt(tmp_path: Path) -> None:
     folder = made("i-opt", tmp_path)

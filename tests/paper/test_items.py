@@ -92,7 +92,6 @@ def test_cut_noises_have_unit_sigma() -> None:
     )
 
 
-@pytest.mark.important
 @pytest.mark.slow
 def test_formulas(tmp_path: Path) -> None:
     folder = made("formulas", tmp_path)
