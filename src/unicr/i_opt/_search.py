@@ -39,6 +39,7 @@ Method = Literal["compass", "hill"]
 CAUTION = 0.25  # a candidate's p_A is taken at this quantile: less is won by luck
 FIRST_STRIDE = 4
 HURDLE = 0.01  # what a compass step must promise to win: many looks find small gains by chance
+MOST_NOISES = 100_000
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,8 @@ class IOpt:
     @cached_property
     def noises(self) -> frozenset[str]:
         """The texts of all noises that it may choose."""
+        if self.lattice.size > MOST_NOISES:
+            raise CertifyError(f"a lattice of {self.lattice.size} noises: at most {MOST_NOISES}")
         nodes = product(*self.lattice.ranges)
         return frozenset(self.lattice.noise(node).text for node in nodes)
 
