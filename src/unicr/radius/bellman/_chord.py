@@ -37,8 +37,7 @@ def _table(unit: IID) -> tuple[Array, Array]:
     """
     even = np.linspace(0, 1, EVEN + 1)[1:-1]
     deep = special.ndtr(np.linspace(special.ndtri(TAIL), 0, EVEN // 5))
-    mesh = np.concatenate([unit.ppf(even), unit.ppf(deep), unit.isf(deep)])
-    mesh = np.concatenate([mesh, *([unit.mesh] if hasattr(unit, "mesh") else [])])
+    mesh = np.concatenate([unit.ppf(even), unit.ppf(deep), unit.isf(deep), unit.mesh])
     corners = np.asarray([b for b in (*unit.breakpoints, *unit.support) if math.isfinite(b)])
     widths = SMALLEST * 2.0 ** (np.arange(PER_OCTAVE * OCTAVES) / PER_OCTAVE)
     excess = np.empty_like(widths)

@@ -35,7 +35,7 @@ def nodes_of(limit: float, last: float, start: float, count: int) -> Array:
 
 
 class Generators:
-    """What the lattice does to masses: spectra of log A_u per unit of cost, and of pure dust."""
+    """What shifts do to masses: the spectrum of every A_u, its rate per cost, and pure dust."""
 
     def __init__(self, kernels: list[Kernel], costs: Array, lattice: Lattice) -> None:
         self.kernels, self.costs, self.lattice = kernels, costs, lattice

@@ -176,9 +176,6 @@ class Kernels:
                 uneven = max(uneven, chord(noise, float(shifts[0]))) if k == 0 else uneven
             self.kernels.append(_kernel(weights, lattice, infinite, uneven))
 
-    def __len__(self) -> int:
-        return len(self.kernels)
-
 
 def laws_of(noise: IID, u: float) -> list[RatioLaw]:
     signs = (1.0,) if noise.facts.symmetric else (1.0, -1.0)
