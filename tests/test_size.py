@@ -12,20 +12,41 @@ LINES = {
     for path in ROOT.rglob("*.py")
 }
 LONGEST = 350
-# Lower these when a change makes them smaller; a change that needs more deletes something else.
-TOTAL = 30_130
+# Lines of each package ("." holds the single modules). Lower a figure when a change makes its package
+# smaller; a change that needs more deletes something else, or brings a new capability and says so.
+CEILING: dict[str, int] = {
+    ".": 401,
+    "attack": 1641,
+    "c_opt": 520,
+    "classifier": 1836,
+    "cli": 2333,
+    "data": 1093,
+    "explore": 695,
+    "guard": 814,
+    "i_opt": 472,
+    "noise": 5623,
+    "optimality": 358,
+    "paper": 2298,
+    "radius": 4939,
+    "report": 1444,
+    "runs": 2595,
+    "smoothing": 1141,
+    "tradeoff": 1314,
+    "train": 589,
+}
 TOO_LONG: dict[str, int] = {
-    "noise/_base.py": 372,
-    "noise/_quadrature/_table.py": 351,
-    "noise/_sampling.py": 649,
     "radius/_montecarlo.py": 389,
     "radius/formulas.py": 468,
     "tradeoff/_spherical.py": 493,
 }
 
 
-def test_the_whole_is_no_longer_than_it_was() -> None:
-    assert sum(LINES.values()) <= TOTAL
+def test_no_package_is_longer_than_it_was() -> None:
+    size: dict[str, int] = {}
+    for name, lines in LINES.items():
+        package = name.split("/")[0] if "/" in name else "."
+        size[package] = size.get(package, 0) + lines
+    assert {name: lines for name, lines in size.items() if lines > CEILING.get(name, 0)} == {}
 
 
 def test_no_module_is_too_long() -> None:
