@@ -26,7 +26,7 @@ CEILING: dict[str, int] = {
     "i_opt": 472,
     "noise": 5623,
     "optimality": 358,
-    "paper": 2298,
+    "paper": 2192,
     "radius": 4939,
     "report": 1444,
     "runs": 2595,

@@ -64,7 +64,7 @@ def numbers(rows: Sequence[dict[str, str]], column: str, **wanted: str) -> list[
 
 def test_printed_scores_have_the_improvements_that_the_papers_text_prints() -> None:
     def gains(printed: dict[str, Printed]) -> list[float]:
-        pairs = [one.scores for one in printed.values() if one.scores is not None]
+        pairs = [one.scores for one in printed.values() if one.scores]
         return [100 * (ours / base - 1) for base, ours in pairs]
 
     assert gains(cifar10.PRINTED) == pytest.approx([25.34, 32.44, 38.78], abs=0.011)

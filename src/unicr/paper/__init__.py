@@ -14,7 +14,7 @@ from unicr.paper._item import (
     Mode,
     Output,
     Table,
-    modes,
+    item,
     panels,
 )
 from unicr.paper._run import Ended, Request, check_options, choose, run_items, state_of
@@ -23,7 +23,7 @@ _MODULES = (
     *("formulas", "noises", "c_opt", "i_opt", "cifar10", "imagenet", "confidence"),
     *("score_example", "defence", "runtime", "any_p", "gallery", "standard", "visual"),
 )
-_EVERY: list[Item] = [import_module(f"unicr.paper.{name}").ITEM for name in _MODULES]
+_EVERY: list[Item] = [import_module(f"unicr.paper.{name}").run for name in _MODULES]
 ITEMS = {item.name: item for item in _EVERY}
 
 __all__ = [
@@ -40,7 +40,7 @@ __all__ = [
     "Table",
     "check_options",
     "choose",
-    "modes",
+    "item",
     "panels",
     "run_items",
     "state_of",

@@ -6,8 +6,10 @@ the fixed noise and is certified with fresh samples: its certificate speaks of t
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import resources
 from typing import Any
 
 import numpy as np
@@ -27,6 +29,8 @@ NORMS = (l1.text, l2.text, linf.text)
 ALPHA = 0.001
 SIDES = ("fixed", "I-OPT")
 COLUMNS = ("fixed", "i_opt", "paper_fixed", "paper_i_opt")
+# What the paper prints, by table; numbers under a name that ends in _255 are in 1/255.
+TABLES = json.loads(resources.files("unicr.paper").joinpath("printed.json").read_text())
 
 
 @dataclass(frozen=True)
@@ -59,19 +63,30 @@ def searching(
     norms: tuple[str, ...] = NORMS,
 ) -> dict[str, Any]:
     """The sizes of a comparison: σ is low, high and step as factors, β low, high and step."""
-    return {
-        "inputs": inputs, "n0": n0, "n": n, "norms": norms, "sigma": sigma, "beta": beta
-    }  # fmt: skip
+    sizes: dict[str, Any] = {"inputs": inputs, "n0": n0, "n": n}
+    return {**sizes, "norms": norms, "sigma": sigma, "beta": beta}
 
 
 @dataclass(frozen=True)
 class Printed:
     """A norm's rows of a table in the paper: percent at radii, and robustness scores if printed."""
 
-    radii: tuple[float, ...]
-    fixed: tuple[float, ...]
-    chosen: tuple[float, ...]
-    scores: tuple[float, float] | None = None
+    fixed: Sequence[float]
+    chosen: Sequence[float]
+    radii: Sequence[float] = ()
+    scores: Sequence[float] = ()
+
+
+def printed(table: str) -> dict[str, Printed]:
+    """A table of the paper by norm."""
+
+    def numbers(name: str, values: list[float]) -> list[float]:
+        return [value / 255 for value in values] if name.endswith("_255") else values
+
+    return {
+        norm: Printed(**{k.removesuffix("_255"): numbers(k, v) for k, v in rows.items()})
+        for norm, rows in TABLES[table].items()
+    }
 
 
 @dataclass(frozen=True)
@@ -152,7 +167,7 @@ def compared(sides: Sides, printed: Mapping[str, Printed], source: str) -> Outpu
     if all(printed[norm].scores for norm in sides):
         # with one σ the robustness score is the average radius, wrong inputs counted as 0
         rows = [
-            (norm, *(robustness_score([side]) for side in both), *(printed[norm].scores or ()))
+            (norm, *(robustness_score([side]) for side in both), *printed[norm].scores)
             for norm, both in sides.items()
         ]
         tables["scores"] = Table(("norm", *COLUMNS), rows)

@@ -2,6 +2,15 @@
 
 To add one, write a file `unicr/paper/my_item.py` and name it in `unicr/paper/__init__.py`:
 
+    @item(
+        "my-item",
+        "what it shows",
+        "Table 4",
+        {"inputs": 5, "n": 100},
+        {"inputs": 20, "n": 1000},
+        {"inputs": 500, "n": 4000},
+        needs=("cifar10_test.npz",),
+    )
     def run(context: Context) -> Output:
         setup = Setup("builtin:mnist-mlp-0.5", "builtin:mnist")
         rows = certified(context, setup, Gaussian(sigma=0.5), ("1", "2"), "fixed")  # resumable
@@ -12,15 +21,6 @@ To add one, write a file `unicr/paper/my_item.py` and name it in `unicr/paper/__
             comparison=["l2 at 0.25: ours 68 %, the paper 70 % (Table 4)"],
             remarks=["20 images of 10,000"],
         )
-
-    ITEM = Item(
-        name="my-item",
-        title="what it shows",
-        source="Table 4",
-        run=run,
-        sizes=modes({"inputs": 5, "n": 100}, {"inputs": 20, "n": 1000}, {"inputs": 500, "n": 4000}),
-        needs=("cifar10_test.npz",),
-    )
 
 `run` computes and returns; it writes nothing except below `context.work`, where what an interrupted
 item left (a run, a model) is found again by the next one with the same settings. Everything that
@@ -147,6 +147,9 @@ class Item:
     options: Mapping[str, str] = field(default_factory=dict)
 
 
-def modes(quick: Sizes, default: Sizes, full: Sizes) -> dict[Mode, Sizes]:
-    """The sizes of the three modes."""
-    return {"quick": quick, "default": default, "full": full}
+def item(
+    name: str, title: str, source: str, quick: Sizes, default: Sizes, full: Sizes, **others: Any
+) -> Callable[[Callable[[Context], Output]], Item]:
+    """Make an item of the function below: what it is, and its sizes in the three modes."""
+    sizes: Mapping[Mode, Sizes] = {"quick": quick, "default": default, "full": full}
+    return lambda run: Item(name, title, source, run, sizes, **others)

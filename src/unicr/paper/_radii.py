@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 from unicr.noise import IID, parse
 from unicr.norms import Norm, l1, l2, linf, parse_norm
-from unicr.paper._item import Axes, Mode, Sizes, modes
+from unicr.paper._item import Axes, Context, Figure
 from unicr.radius import MonteCarlo, RadiusCurve, certified_radius
 from unicr.radius.internal import search, start_guess
 
@@ -19,9 +20,7 @@ FEW = (0.6, 0.9, 0.99)
 SOME = (0.55, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 0.999)
 MANY = (0.505, *(round(0.51 + 0.01 * i, 2) for i in range(49)), 0.995, 0.999)
 COLUMNS = ("noise", "norm", "dim", "p_a", "searched", "proved")
-CURVES: dict[Mode, Sizes] = modes(
-    {"p_a": FEW, "proved": False}, {"p_a": SOME, "proved": False}, {"p_a": None, "proved": True}
-)
+CURVES = tuple({"p_a": p_a, "proved": p_a is None} for p_a in (FEW, SOME, None))
 # the paper's algorithm with a small and with a usual swarm
 SMALL = {"samples": 1000, "particles": 4, "iterations": 2, "search_samples": 256}
 LARGE = {"samples": 1000, "particles": 24, "iterations": 20, "search_samples": None}
@@ -86,7 +85,34 @@ def label(norm: Norm) -> str:
     return r"$\ell_\infty$" if math.isinf(norm.p) else rf"$\ell_{{{norm.text}}}$"
 
 
-def draw_lines(axes: Axes, lines: Sequence[Line], names: Sequence[str], title: str) -> None:
+Known = dict[tuple[str, str], Line]
+
+
+def curves(
+    context: Context, groups: Mapping[str, Mapping[str, str]], name: str = "{}"
+) -> tuple[Known, Figure]:
+    """The lines of every noise (by its text and the norm), and a panel for each group and norm.
+
+    A group gives noises by what stands for them in the legend, where `name` is put around it.
+    """
+    known: Known = {}
+    parts = list(product(groups.items(), NORMS))
+    for (title, members), norm in parts:
+        context.log(f"{title} against {norm}")
+        for text in members.values():
+            if (text, norm.text) not in known:
+                known[text, norm.text] = line(text, norm, context.sizes)
+
+    def draw(axes: list[Axes]) -> None:
+        for one, ((title, members), norm) in zip(axes, parts, strict=True):
+            lines = [known[text, norm.text] for text in members.values()]
+            _draw(one, lines, [name.format(word) for word in members])
+            one.set_title(f"{title} against {label(norm)}")
+
+    return known, Figure(draw, len(groups), len(NORMS), width=14, height=1 + 3.6 * len(groups))
+
+
+def _draw(axes: Axes, lines: Sequence[Line], names: Sequence[str]) -> None:
     """Searched radii as lines; where theorems were asked, a band from the proved ones."""
     style = "-" if len(lines[0].p_a) == len(MANY) else "o-"
     factor = 255.0 if math.isinf(lines[0].norm.p) else 1.0
@@ -96,6 +122,6 @@ def draw_lines(axes: Axes, lines: Sequence[Line], names: Sequence[str], title: s
         if one.proved is not None:
             proved = [factor * r for r in one.proved]
             axes.fill_between(one.p_a, proved, searched, color=f"C{i}", alpha=0.15, linewidth=0)
-    axes.set(title=title, xlabel="$p_A$", xlim=(0.5, 1.0), ylim=(0, None))
+    axes.set(xlabel="$p_A$", xlim=(0.5, 1.0), ylim=(0, None))
     axes.set_ylabel("radius × 255" if factor > 1 else "radius")
     axes.legend(loc="upper left")

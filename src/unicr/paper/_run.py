@@ -99,16 +99,21 @@ def state_of(item: Item, request: Request) -> str:
     return "failed" if (request.out / item.name / ERROR).is_file() else "not yet"
 
 
-def _same(record: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
-    return all(record.get(key) == wanted[key] for key in COMPARED)
+def _same(record: Mapping[str, Any], wanted: Mapping[str, Any], but: str = "") -> bool:
+    return all(record.get(key) == wanted[key] for key in COMPARED if key != but)
 
 
-def _larger(record: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
-    """Is what is there of a larger mode than what is asked for, all else alike?"""
-    if record.get("mode") not in MODES:
-        return False
-    alike = all(record.get(key) == wanted[key] for key in COMPARED if key != "sizes")
-    return alike and MODES.index(record["mode"]) > MODES.index(wanted["mode"])
+def _kept(record: Mapping[str, Any] | None, wanted: Mapping[str, Any]) -> str | None:
+    """Why a result that is there stays: it is this one, or a larger one, all else alike."""
+    if record is None:
+        return None
+    if _same(record, wanted):
+        return "done already (--again makes it again)"
+    order = {mode: i for i, mode in enumerate(MODES)}
+    larger = order.get(record.get("mode", ""), -1) > order[wanted["mode"]]
+    if larger and _same(record, wanted, but="sizes"):
+        return f"has {record['mode']} results already (--again replaces them)"
+    return None
 
 
 def run_items(
@@ -122,13 +127,8 @@ def run_items(
 def _run_one(item: Item, request: Request, log: Callable[[str], None]) -> Ended:
     folder = request.out / item.name
     wanted = request.of(item)
-    record = read_record(folder)
-    if record is not None and not request.again:
-        if _same(record, wanted):
-            return Ended(item.name, "kept", "done already (--again makes it again)")
-        if _larger(record, wanted):
-            text = f"has {record['mode']} results already (--again replaces them)"
-            return Ended(item.name, "kept", text)
+    if not request.again and (text := _kept(read_record(folder), wanted)):
+        return Ended(item.name, "kept", text)
     digest = hashlib.sha256(json.dumps(wanted, sort_keys=True).encode()).hexdigest()[:12]
     work = folder / "work" / digest
     if request.again:

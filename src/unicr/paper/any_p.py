@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from unicr.noise import parse
 from unicr.norms import Norm, linf
-from unicr.paper._item import Axes, Context, Item, Output, Table, modes, panels
+from unicr.paper._item import Axes, Context, Output, Table, item, panels
 from unicr.paper._radii import DIM
 from unicr.paper.noises import NOISES as EVERY
 from unicr.radius import certified_radius
@@ -36,6 +36,14 @@ class Row(NamedTuple):
     direction: str
 
 
+@item(
+    "any-p",
+    "radius against p, for p in (0, 10]",
+    "Figure 12",
+    {"p": (0.5, 2.0, 4.0)},
+    {"p": (0.25, 0.5, 1.0, 1.25, 1.5, 1.75, 2.0, 2.5, 3.0, 4.0, 6.0, 10.0)},
+    {"p": (0.1, *(0.25 * i for i in range(1, 41)))},
+)
 def run(context: Context) -> Output:
     rows = []
     for name, text in NOISES.items():
@@ -80,16 +88,3 @@ def _flat(text: str, rows: list[Row]) -> str:
         f"{text}: {words}; searched {round_down(at_two.searched, 4)} at p = 2, "
         f"one coordinate alone {round_down(at_two.one_hot, 4)}"
     )
-
-
-ITEM = Item(
-    name="any-p",
-    title="radius against p, for p in (0, 10]",
-    source="Figure 12",
-    run=run,
-    sizes=modes(
-        {"p": (0.5, 2.0, 4.0)},
-        {"p": (0.25, 0.5, 1.0, 1.25, 1.5, 1.75, 2.0, 2.5, 3.0, 4.0, 6.0, 10.0)},
-        {"p": (0.1, *(0.25 * i for i in range(1, 41)))},
-    ),
-)

@@ -18,34 +18,28 @@ from unicr.metrics import Scores
 from unicr.noise import Gaussian, Laplace
 from unicr.norms import l2, parse_norm
 from unicr.paper import _certify
-from unicr.paper._certify import NORMS, Printed, Setup, percents, searching
-from unicr.paper._item import Context, Item, Output, Table, modes
+from unicr.paper._certify import NORMS, Setup, percents, printed, searching
+from unicr.paper._item import Context, Output, Table, item
 from unicr.runs import read_log, recertify, scores_of
 from unicr.values import round_down
 
 TABLE = "Table 4"
-RADII = (0.5, 1.0, 1.5, 2.0, 2.5)
-# Table 4 of the paper: Laplace (l1) or Gaussian noise (l2, linf), then General Normal with I-OPT
-PRINTED = {
-    "1": Printed(
-        RADII, (39.2, 17.2, 10.0, 6.0, 2.8), (45.8, 22.4, 14.8, 8.2, 3.6), (0.5606, 0.7027)
-    ),
-    "2": Printed(
-        RADII, (38.6, 17.4, 8.6, 3.4, 1.6), (48.4, 26.8, 16.6, 6.8, 2.0), (0.5392, 0.7141)
-    ),
-    "inf": Printed(
-        (2 / 255, 4 / 255, 6 / 255, 8 / 255, 10 / 255),
-        (43.6, 21.8, 10.8, 5.6, 2.6),
-        (53.4, 30.4, 21.2, 13.2, 5.6),
-        (0.0098, 0.0136),
-    ),
-}
+PRINTED = printed(TABLE)  # Laplace (l1) or Gaussian noise (l2, linf), then General Normal, I-OPT
 IMAGES = "cifar10_test.npz"
 WEIGHTS = "cifar10_resnet20_ft_noise0.25.pt"
 LOG = "logs/cifar10_resnet110_sigma_0.50.tsv"
 SIGMA, LOG_SIGMA, DIM = 0.25, 0.5, 3072
 
 
+@item(
+    "cifar10",
+    "certified accuracy and robustness score on CIFAR-10",
+    TABLE,
+    searching(5, 50, 200, (0.5, 2, 2), (2, 2, 0.25)),
+    searching(30, 100, 1000, (0.5, 2, 2**0.5), (1.5, 2.5, 0.5)),
+    searching(500, 400, 4000, (0.25, 4, 2**0.25), (1, 3, 0.25)),
+    needs=(IMAGES, WEIGHTS, LOG),
+)
 def run(context: Context) -> Output:
     setup = Setup(network(context), str(context.file(IMAGES)), SIGMA)
     sides = {norm: pair.scores() for norm, pair in _certify.compare(context, setup).items()}
@@ -110,7 +104,6 @@ def _log_table(logged: list[Scores]) -> Table:
 
 def _log_line(side: Scores) -> str:
     paper = PRINTED[side.norm]
-    assert paper.scores is not None
     return (
         f"l{side.norm}, published ResNet-110 log at σ = 0.5 alone: {percents(side, paper.radii)} "
         f"%, average radius {round_down(side.average_radius, 4)}; the paper prints for the fixed "
@@ -123,20 +116,6 @@ def _laplace_line(context: Context, setup: Setup) -> str:
     rows = _certify.certified(context, setup, Laplace(sigma=SIGMA), ("1",), "laplace")
     side = scores_of(rows, "1", "Laplace", _certify.ALPHA)
     return (
-        f"l1 with fixed Laplace noise, σ = 0.25: {percents(side, RADII)} %, average radius "
-        f"{round_down(side.average_radius, 4)}"
+        f"l1 with fixed Laplace noise, σ = 0.25: {percents(side, PRINTED['1'].radii)} %, "
+        f"average radius {round_down(side.average_radius, 4)}"
     )
-
-
-ITEM = Item(
-    name="cifar10",
-    title="certified accuracy and robustness score on CIFAR-10",
-    source=TABLE,
-    run=run,
-    sizes=modes(
-        searching(5, 50, 200, (0.5, 2, 2), (2, 2, 0.25)),
-        searching(30, 100, 1000, (0.5, 2, 2**0.5), (1.5, 2.5, 0.5)),
-        searching(500, 400, 4000, (0.25, 4, 2**0.25), (1, 3, 0.25)),
-    ),
-    needs=(IMAGES, WEIGHTS, LOG),
-)

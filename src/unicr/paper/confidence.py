@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-from unicr.paper._item import Axes, Context, Item, Output, Table, modes, panels
+from unicr.paper._item import Axes, Context, Output, Table, item, panels
 from unicr.values import Array
 
 DELTA, ALPHA, P_A = 0.1, 1e-3, 0.9
@@ -44,6 +44,14 @@ def clopper_pearson_confidence(samples: ArrayLike) -> Array:
     return np.maximum(1 - first - second, 0.0)
 
 
+@item(
+    "confidence",
+    "confidence against the number of Monte Carlo samples",
+    "Figure 9",
+    {"most": 1000},
+    {"most": 1000},
+    {"most": 1000},
+)
 def run(context: Context) -> Output:
     n = np.arange(10, context.sizes["most"] + 1, 10)
     lines = (paper_confidence(n), dkw_confidence(n), clopper_pearson_confidence(n))
@@ -71,12 +79,3 @@ def run(context: Context) -> Output:
             f"those of a perturbation that clears both tests by Δ, at p_A = {P_A}"
         ],
     )
-
-
-ITEM = Item(
-    name="confidence",
-    title="confidence against the number of Monte Carlo samples",
-    source="Figure 9",
-    run=run,
-    sizes=modes({"most": 1000}, {"most": 1000}, {"most": 1000}),
-)

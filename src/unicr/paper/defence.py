@@ -13,16 +13,7 @@ from unicr.data import load_dataset
 from unicr.errors import MissingExtraError
 from unicr.noise import Gaussian
 from unicr.paper._certify import ALPHA, NORMS, Setup, certified
-from unicr.paper._item import (
-    Axes,
-    Context,
-    Item,
-    MissingDataError,
-    Output,
-    Table,
-    modes,
-    panels,
-)
+from unicr.paper._item import Axes, Context, MissingDataError, Output, Table, item, panels
 
 TABLE = "Table 6"
 PRINTED = 100.0  # in Table 6 of the paper: every attack, every norm, at the radius
@@ -32,8 +23,24 @@ COLUMNS = (
     *("attack", "norm", "factor", "inputs", "held", "accuracy", "low", "high"),
     *("kept", "undecided", "changed"),
 )
+USUAL = {"norms": NORMS, "factors": (1, 1.5, 3), "attacks": ATTACKS, "effort": 1, "votes": 1000}
+FEW = {
+    "norms": ("2",),
+    "factors": (1, 3),
+    "attacks": ("gaussian", "apgd"),
+    "effort": 1,
+    "votes": 500,
+}
 
 
+@item(
+    "defence",
+    "defence accuracy against attacks at the certified radius and beyond",
+    TABLE,
+    {"inputs": 8, "n": 1000, **FEW},
+    {"inputs": 110, "n": 10_000, **USUAL},
+    {"inputs": 1000, "n": 10_000, **USUAL},
+)
 def run(context: Context) -> Output:
     sizes = context.sizes
     try:
@@ -94,24 +101,3 @@ def _line(found: list[Defence], norm: str, factor: float) -> str:
         f"l{norm} at {factor:g} R: {shares} %, {changed} significant changes in "
         f"{sum(one.inputs for one in own)}{paper}"
     )
-
-
-USUAL = {"norms": NORMS, "factors": (1, 1.5, 3), "attacks": ATTACKS, "effort": 1, "votes": 1000}
-FEW = {
-    "norms": ("2",),
-    "factors": (1, 3),
-    "attacks": ("gaussian", "apgd"),
-    "effort": 1,
-    "votes": 500,
-}
-ITEM = Item(
-    name="defence",
-    title="defence accuracy against attacks at the certified radius and beyond",
-    source=TABLE,
-    run=run,
-    sizes=modes(
-        {"inputs": 8, "n": 1000, **FEW},
-        {"inputs": 110, "n": 10_000, **USUAL},
-        {"inputs": 1000, "n": 10_000, **USUAL},
-    ),
-)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from unicr.noise import parse
 from unicr.norms import Norm, l1, l2, linf
-from unicr.paper._item import Axes, Context, Item, Output, Table, modes, panels
+from unicr.paper._item import Axes, Context, Output, Table, item, panels
 from unicr.paper._radii import DIM, LARGE, SMALL, label, sampled
 from unicr.radius.formulas import FORMULAS
 from unicr.radius.tightness import Row, validate
@@ -47,6 +47,17 @@ class Found:
     sampled: list[tuple[float, float, float]]
 
 
+P_A = (0.51, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.93, 0.95, 0.97, 0.98, 0.99, 0.999)
+
+
+@item(
+    "formulas",
+    "p_A–R comparison with the known formulas",
+    "Figure 4",
+    {"p_a": (0.6, 0.9, 0.99), "monte_carlo_p_a": (0.9,), **SMALL},
+    {"p_a": P_A, "monte_carlo_p_a": (0.6, 0.9), **SMALL},
+    {"p_a": P_A, "monte_carlo_p_a": P_A[1:-1], **LARGE},
+)
 def run(context: Context) -> Output:
     sizes = context.sizes
     found = []
@@ -117,17 +128,3 @@ def _draw(axes: Axes, one: Found) -> None:
     at, radius = [point[0] for point in one.sampled], [point[1] for point in one.sampled]
     axes.plot(at, radius, "o", color="black", markersize=4, fillstyle="none", label="Monte Carlo")
     axes.set_title(f"{one.panel.title} against {label(one.panel.norm)}")
-
-
-P_A = (0.51, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.93, 0.95, 0.97, 0.98, 0.99, 0.999)
-ITEM = Item(
-    name="formulas",
-    title="p_A–R comparison with the known formulas",
-    source="Figure 4",
-    run=run,
-    sizes=modes(
-        {"p_a": (0.6, 0.9, 0.99), "monte_carlo_p_a": (0.9,), **SMALL},
-        {"p_a": P_A, "monte_carlo_p_a": (0.6, 0.9), **SMALL},
-        {"p_a": P_A, "monte_carlo_p_a": P_A[1:-1], **LARGE},
-    ),
-)

@@ -2,25 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from unicr.paper._certify import COLUMNS, SIDES, Pair, Setup, compare, searching, sizes_text
-from unicr.paper._item import Axes, Context, Item, Output, Table, modes, panels
+from unicr.paper._certify import (
+    COLUMNS,
+    SIDES,
+    Pair,
+    Setup,
+    compare,
+    printed,
+    searching,
+    sizes_text,
+)
+from unicr.paper._item import Axes, Context, Output, Table, item, panels
 from unicr.values import Array, round_down
 
 TABLE = "Table 3"
 SHARES = (20, 40, 60, 80, 100)
-# Table 3 of the paper (ImageNet, ResNet-50, σ = 1): the fixed Gaussian noise, then I-OPT
-PRINTED = {
-    "1": ((2.44, 2.10, 1.59, 1.19, 0.95), (2.36, 2.11, 1.64, 1.23, 0.98)),
-    "2": ((2.43, 2.10, 1.58, 1.19, 0.95), (2.36, 2.11, 1.64, 1.23, 0.98)),
-    "inf": (
-        (1.60 / 255, 1.38 / 255, 1.04 / 255, 0.78 / 255, 0.63 / 255),
-        (1.75 / 255, 1.54 / 255, 1.20 / 255, 0.90 / 255, 0.72 / 255),
-    ),
-}
+PRINTED = printed(TABLE)  # ImageNet, ResNet-50, σ = 1: the fixed Gaussian noise, then I-OPT
 
 
+@item(
+    "i-opt",
+    "average of the largest radii with input noise optimisation",
+    TABLE,
+    searching(10, 100, 500, (0.5, 2, 2**0.5), (1.75, 2.25, 0.25), ("1", "inf")),
+    searching(100, 500, 5000, (0.25, 4, 2**0.25), (1, 3, 0.25)),
+    searching(1000, 1000, 10_000, (0.25, 4, 2**0.25), (1, 3, 0.25)),
+)
 def run(context: Context) -> Output:
     setup = Setup("builtin:mnist-mlp-1.0", "builtin:mnist", 1.0, batch=1000)
     pairs = compare(context, setup)
@@ -28,12 +39,12 @@ def run(context: Context) -> Output:
     rows = [
         (norm, share, fixed, chosen, *theirs)
         for norm, (one, other) in means.items()
-        for share, fixed, chosen, *theirs in zip(SHARES, one, other, *PRINTED[norm], strict=True)
+        for share, fixed, chosen, *theirs in zip(SHARES, one, other, *_paper(norm), strict=True)
     ]
 
     def draw(axes: Axes, norm: str) -> None:
         for i, (name, ours) in enumerate(zip(SIDES, means[norm], strict=True)):
-            paper = PRINTED[norm][i]
+            paper = _paper(norm)[i]
             axes.plot(SHARES, ours, "o-", color=f"C{i}", label=f"{name}, MNIST here")
             axes.plot(SHARES, paper, "x:", color=f"C{i}", label=f"{name}, ImageNet, the paper")
 
@@ -54,6 +65,10 @@ def run(context: Context) -> Output:
             "counts as 0",
         ],
     )
+
+
+def _paper(norm: str) -> tuple[Sequence[float], Sequence[float]]:
+    return PRINTED[norm].fixed, PRINTED[norm].chosen
 
 
 def top_means(radii: Array) -> list[float]:
@@ -79,11 +94,11 @@ def _noises(pairs: dict[str, Pair]) -> Table:
 
 
 def _line(norm: str, fixed: list[float], chosen: list[float]) -> str:
-    def listed(values: list[float] | tuple[float, ...], unit: float) -> str:
+    def listed(values: Sequence[float], unit: float) -> str:
         return "/".join(round_down(value * unit, 3) for value in values)
 
     unit = 255 if norm == "inf" else 1
-    theirs = [100 * (b / a - 1) for a, b in zip(*PRINTED[norm], strict=True)]
+    theirs = [100 * (b / a - 1) for a, b in zip(*_paper(norm), strict=True)]
     gains = [100 * (b / a - 1) if a else 0.0 for a, b in zip(fixed, chosen, strict=True)]
     return (
         f"l{norm}{' × 255' if unit > 1 else ''}, top 20/40/60/80/100 %: fixed "
@@ -91,16 +106,3 @@ def _line(norm: str, fixed: list[float], chosen: list[float]) -> str:
         f"{'/'.join(f'{gain:+.1f}' for gain in gains)} %; the paper's gain "
         f"{'/'.join(f'{gain:+.1f}' for gain in theirs)} % ({TABLE})"
     )
-
-
-ITEM = Item(
-    name="i-opt",
-    title="average of the largest radii with input noise optimisation",
-    source=TABLE,
-    run=run,
-    sizes=modes(
-        searching(10, 100, 500, (0.5, 2, 2**0.5), (1.75, 2.25, 0.25), ("1", "inf")),
-        searching(100, 500, 5000, (0.25, 4, 2**0.25), (1, 3, 0.25)),
-        searching(1000, 1000, 10_000, (0.25, 4, 2**0.25), (1, 3, 0.25)),
-    ),
-)

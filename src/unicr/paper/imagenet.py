@@ -11,26 +11,11 @@ from dataclasses import replace
 from typing import Any
 
 from unicr.errors import SpecError
-from unicr.paper._certify import Printed, Setup, compare, compared, searching, sizes_text
-from unicr.paper._item import Context, Item, Output, modes
+from unicr.paper._certify import Setup, compare, compared, printed, searching, sizes_text
+from unicr.paper._item import Context, Output, item
 
 TABLE = "Table 5"
-RADII = (0.5, 1.0, 1.5, 2.0, 2.5)
-# Table 5 of the paper: Gaussian noise, then General Normal with I-OPT
-PRINTED = {
-    "1": Printed(
-        RADII, (58.8, 45.6, 34.6, 27.0, 0.0), (63.4, 49.6, 36.8, 29.6, 6.6), (1.0469, 1.1385)
-    ),
-    "2": Printed(
-        RADII, (58.8, 44.2, 34.0, 27.0, 0.0), (62.6, 49.0, 36.6, 28.6, 2.0), (1.0463, 1.0939)
-    ),
-    "inf": Printed(
-        (0.25 / 255, 0.5 / 255, 0.75 / 255, 1 / 255, 1.25 / 255),
-        (63.6, 52.4, 39.8, 34.2, 28.0),
-        (69.2, 57.4, 47.2, 38.2, 33.0),
-        (0.0027, 0.0031),
-    ),
-}
+PRINTED = printed(TABLE)  # Gaussian noise, then General Normal with I-OPT
 OPTIONS = {
     "folder": "images by class in sub-folders, or .npz",
     "model": "as unicr certify --model takes it",
@@ -41,6 +26,15 @@ OPTIONS = {
 }
 
 
+@item(
+    "imagenet",
+    "certified accuracy and robustness score on a folder in ImageNet format",
+    TABLE,
+    searching(3, 20, 50, (0.5, 2, 2), (2, 2, 0.25), ("2", "inf")),
+    searching(20, 100, 400, (0.25, 4, 2**0.5), (1.5, 2.5, 0.25)),
+    searching(500, 200, 1000, (0.25, 4, 2**0.25), (1, 3, 0.25)),
+    options=OPTIONS,
+)
 def run(context: Context) -> Output:
     given = context.options
     arguments: dict[str, Any] = {
@@ -74,17 +68,3 @@ def _numbers(name: str, text: str | None) -> Sequence[float] | None:
     if name == "sigma" and not (len(values) == 1 and values[0] > 0):
         raise SpecError(f"--set sigma={text}: one number above 0")
     return values
-
-
-ITEM = Item(
-    name="imagenet",
-    title="certified accuracy and robustness score on a folder in ImageNet format",
-    source=TABLE,
-    run=run,
-    sizes=modes(
-        searching(3, 20, 50, (0.5, 2, 2), (2, 2, 0.25), ("2", "inf")),
-        searching(20, 100, 400, (0.25, 4, 2**0.5), (1.5, 2.5, 0.25)),
-        searching(500, 200, 1000, (0.25, 4, 2**0.25), (1, 3, 0.25)),
-    ),
-    options=OPTIONS,
-)

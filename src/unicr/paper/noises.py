@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from unicr.noise import parse
 from unicr.norms import linf
-from unicr.paper._item import Axes, Context, Figure, Item, Output, Table
-from unicr.paper._radii import COLUMNS, CURVES, DIM, NORMS, Line, draw_lines, label, line
+from unicr.paper._item import Context, Output, Table, item
+from unicr.paper._radii import COLUMNS, CURVES, DIM, NORMS, Line, curves
 from unicr.values import round_down
 
 # Cauchy and Pareto(1) have no σ. Cut at ±5 (five σ) these scales give them σ = 1; beside each
@@ -26,23 +26,21 @@ NOISES = {
 LOW, HIGH = 0.6, 0.99
 
 
+@item(
+    "noises",
+    "p_A–R curves of all the noises",
+    "Figures 6–8, Table 7",
+    *CURVES,
+)
 def run(context: Context) -> Output:
-    lines: dict[str, list[Line]] = {}
-    for norm in NORMS:
-        for name, text in NOISES.items():
-            context.log(f"{name} against {norm}")
-            lines.setdefault(norm.text, []).append(line(text, norm, context.sizes))
-
-    def draw(axes: list[Axes]) -> None:
-        for one, norm in zip(axes, NORMS, strict=True):
-            draw_lines(one, lines[norm.text], list(NOISES), f"against {label(norm)}")
-
+    known, figure = curves(context, {"all noises": NOISES})
+    lines = {n.text: [known[text, n.text] for text in NOISES.values()] for n in NORMS}
     proved = "band: from proved to searched"
     kind = proved if context.sizes["proved"] else "searched radii only, --full adds proved ones"
     rows = [row for group in lines.values() for one in group for row in one.rows()]
     return Output(
         tables={"radii": Table(COLUMNS, rows)},
-        figures={"curves": Figure(draw, columns=3, width=15, height=4.8)},
+        figures={"curves": figure},
         comparison=[*(_winner(norm.text, lines[norm.text]) for norm in NORMS), _crash(lines)],
         remarks=[
             f"dimension {DIM} (the paper does not say which); {kind}",
@@ -72,12 +70,3 @@ def _crash(lines: dict[str, list[Line]]) -> str:
         f"Laplace against linf (× 255): {values}; the paper finds no radius where p_A is low "
         "(the log-ratio has atoms there, which need randomised tests)"
     )
-
-
-ITEM = Item(
-    name="noises",
-    title="p_A–R curves of all the noises",
-    source="Figures 6–8, Table 7",
-    run=run,
-    sizes=CURVES,
-)

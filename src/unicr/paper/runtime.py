@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from unicr.noise import parse
 from unicr.norms import parse_norm
 from unicr.paper._certify import NORMS
-from unicr.paper._item import Axes, Context, Item, Output, Table, modes, panels
+from unicr.paper._item import Axes, Context, Output, Table, item, panels
 from unicr.paper._radii import LARGE, SMALL, sampled
 from unicr.radius import RadiusCurve, certified_radius
 
@@ -33,6 +33,14 @@ class Row(NamedTuple):
     radius: float
 
 
+@item(
+    "runtime",
+    "run time of one radius against the input size",
+    "Figure 11",
+    {"norms": ("2",), "inputs": ("24×24", "3×32×32"), "curves": False, **SMALL},
+    {"norms": ("2",), "inputs": tuple(SIZES), "curves": False, **SMALL},
+    {"norms": NORMS, "inputs": tuple(SIZES), "curves": True, **LARGE},
+)
 def run(context: Context) -> Output:
     law = parse(NOISE)
     rows = []
@@ -120,16 +128,3 @@ def _compare(rows: list[Row]) -> list[str]:
     ]
     lines.append(f"Monte Carlo time / composition time: {', '.join(ratios)}")
     return lines
-
-
-ITEM = Item(
-    name="runtime",
-    title="run time of one radius against the input size",
-    source="Figure 11",
-    run=run,
-    sizes=modes(
-        {"norms": ("2",), "inputs": ("24×24", "3×32×32"), "curves": False, **SMALL},
-        {"norms": ("2",), "inputs": tuple(SIZES), "curves": False, **SMALL},
-        {"norms": NORMS, "inputs": tuple(SIZES), "curves": True, **LARGE},
-    ),
-)

@@ -10,7 +10,7 @@ from unicr.metrics import accuracy_curve, envelope, robustness_score
 from unicr.noise import Gaussian
 from unicr.norms import l2
 from unicr.paper._certify import ALPHA, Setup, certified
-from unicr.paper._item import Axes, Context, Item, Output, Table, modes, panels
+from unicr.paper._item import Axes, Context, Output, Table, item, panels
 from unicr.runs import scores_of
 from unicr.values import round_down
 
@@ -18,6 +18,14 @@ MODELS = {0.25: "0.25", 0.5: "0.5", 1.0: "1.0"}
 STEPS = 401
 
 
+@item(
+    "score-example",
+    "the robustness score, illustrated",
+    "Figure 10",
+    {"inputs": 20, "n": 1000},
+    {"inputs": 100, "n": 10_000},
+    {"inputs": 1000, "n": 100_000},
+)
 def run(context: Context) -> Output:
     runs = []
     for sigma, name in MODELS.items():
@@ -66,14 +74,3 @@ def run(context: Context) -> Output:
             f"n = {n}, alpha = 0.001"
         ],
     )
-
-
-ITEM = Item(
-    name="score-example",
-    title="the robustness score, illustrated",
-    source="Figure 10",
-    run=run,
-    sizes=modes(
-        {"inputs": 20, "n": 1000}, {"inputs": 100, "n": 10_000}, {"inputs": 1000, "n": 100_000}
-    ),
-)

@@ -14,34 +14,25 @@ from unicr.classifier import load_classifier
 from unicr.data import load_dataset
 from unicr.metrics import Scores
 from unicr.paper import _certify
-from unicr.paper._certify import Pair, Printed, Setup, percents, searching
-from unicr.paper._item import Context, Item, Output, modes
+from unicr.paper._certify import Pair, Setup, percents, printed, searching
+from unicr.paper._item import Context, Output, item
 
 TABLE = "Table 8"
-RADII = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
-# Table 8 of the paper: Gaussian noise with σ = 0.35, then I-OPT
-PRINTED = {
-    "1": Printed(
-        RADII,
-        (10.6, 10.4, 10.4, 9.8, 8.8, 8.2, 5.4, 2.2, 1.0),
-        (98.8, 47.0, 22.4, 17.8, 13.8, 10.2, 7.0, 3.8, 1.0),
-    ),
-    "2": Printed(
-        RADII,
-        (10.6, 10.4, 10.4, 9.6, 8.8, 8.2, 5.6, 2.2, 1.2),
-        (98.8, 46.0, 22.4, 17.6, 13.8, 9.8, 7.0, 3.8, 1.2),
-    ),
-    "inf": Printed(
-        tuple(radius / 255 for radius in RADII),
-        (10.6, 10.6, 10.6, 10.4, 10.4, 10.4, 10.4, 10.4, 10.4),
-        (98.6, 92.4, 69.4, 61.6, 53.6, 46.0, 37.8, 27.4, 24.4),
-    ),
-}
+PRINTED = printed(TABLE)  # Gaussian noise with σ = 0.35, then I-OPT
 IMAGES, WEIGHTS = "cifar10_test.npz", "resnet56-4bfd9763.th"
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 SIGMA = 0.35
 
 
+@item(
+    "standard",
+    "certified accuracy of a classifier trained without noise",
+    TABLE,
+    searching(4, 50, 200, (1 / 32, 2, 2), (2, 2, 0.25), ("2", "inf")),
+    searching(20, 100, 400, (1 / 64, 2, 2), (1.75, 2.25, 0.25)),
+    searching(500, 400, 4000, (1 / 128, 2, 2**0.5), (1, 3, 0.25)),
+    needs=(IMAGES, WEIGHTS),
+)
 def run(context: Context) -> Output:
     weights = str(context.file(WEIGHTS))
     arguments = {"spec": "builtin:resnet56", "weights": weights, "mean": MEAN, "std": STD}
@@ -81,17 +72,3 @@ def _agreeing(pair: Pair, answers: Mapping[int, int]) -> tuple[Scores, Scores]:
         same = [row.predict == answers[row.idx] for row in rows]
         sides.append(replace(side, correct=np.array(same, dtype=np.float64)))
     return sides[0], sides[1]
-
-
-ITEM = Item(
-    name="standard",
-    title="certified accuracy of a classifier trained without noise",
-    source=TABLE,
-    run=run,
-    sizes=modes(
-        searching(4, 50, 200, (1 / 32, 2, 2), (2, 2, 0.25), ("2", "inf")),
-        searching(20, 100, 400, (1 / 64, 2, 2), (1.75, 2.25, 0.25)),
-        searching(500, 400, 4000, (1 / 128, 2, 2**0.5), (1, 3, 0.25)),
-    ),
-    needs=(IMAGES, WEIGHTS),
-)

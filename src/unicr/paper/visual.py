@@ -11,7 +11,7 @@ from unicr.data import load_dataset
 from unicr.noise import IID, Gaussian, parse
 from unicr.paper import cifar10
 from unicr.paper._certify import Pair, Setup, compare, searching, sizes_text
-from unicr.paper._item import Axes, Context, Figure, Item, Output, Table, modes
+from unicr.paper._item import Axes, Context, Figure, Output, Table, item
 from unicr.values import round_down
 
 FIGURE = "Figure 14"
@@ -32,6 +32,21 @@ class Example:
     radii: tuple[float, float]
 
 
+QUICK = ((0.5, 2, 2), (2, 2, 0.25), ("1", "inf"))
+USUAL = ((0.25, 4, 2**0.5), (1.5, 2.5, 0.25))
+
+
+@item(
+    "visual",
+    "images, noise and densities before and after I-OPT",
+    FIGURE,
+    {"MNIST": searching(4, 50, 200, *QUICK), "CIFAR-10": searching(2, 50, 200, *QUICK)},
+    {"MNIST": searching(50, 500, 5000, *USUAL), "CIFAR-10": searching(5, 100, 1000, *USUAL)},
+    {
+        "MNIST": searching(500, 1000, 10_000, *USUAL),
+        "CIFAR-10": searching(100, 400, 4000, *USUAL),
+    },
+)
 def run(context: Context) -> Output:
     digits = Setup("builtin:mnist-mlp-0.5", "builtin:mnist", 0.5, batch=1000)
     examples = _examples(context, "MNIST", digits)
@@ -123,21 +138,3 @@ def _draw(axes: list[Axes], example: Example, seed: int) -> None:
         axes[3].plot(x, noise.pdf(x), label=f"{text}: {noise.text}")
     axes[3].set_xlabel("noise of one pixel")
     axes[3].legend(fontsize=6)
-
-
-QUICK = ((0.5, 2, 2), (2, 2, 0.25), ("1", "inf"))
-USUAL = ((0.25, 4, 2**0.5), (1.5, 2.5, 0.25))
-ITEM = Item(
-    name="visual",
-    title="images, noise and densities before and after I-OPT",
-    source=FIGURE,
-    run=run,
-    sizes=modes(
-        {"MNIST": searching(4, 50, 200, *QUICK), "CIFAR-10": searching(2, 50, 200, *QUICK)},
-        {"MNIST": searching(50, 500, 5000, *USUAL), "CIFAR-10": searching(5, 100, 1000, *USUAL)},
-        {
-            "MNIST": searching(500, 1000, 10_000, *USUAL),
-            "CIFAR-10": searching(100, 400, 4000, *USUAL),
-        },
-    ),
-)
