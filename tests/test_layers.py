@@ -14,6 +14,7 @@ ROOT = Path(unicr.__file__).parent
 LAYERS = (
     {"errors"},
     {"files", "extras", "values"},
+    {"tables"},
     {"noise"},
     {"norms"},
     {"metrics"},
@@ -22,7 +23,7 @@ LAYERS = (
     {"data"},
     {"classifier"},
     {"smoothing"},
-    {"runs"},
+    {"runs", "sklearn"},
     {"train", "i_opt", "optimality", "attack"},
     {"c_opt"},
     {"guard"},

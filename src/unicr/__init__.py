@@ -25,6 +25,7 @@ _SUBMODULES = (
     "optimality",
     "radius",
     "runs",
+    "sklearn",
     "smoothing",
     "tradeoff",
     "train",
@@ -34,6 +35,7 @@ _NAMES = {
     "Normalised": "classifier",
     "SmoothedClassifier": "smoothing",
     "certified_radius": "radius",
+    "load_run": "runs",
 }
 
 __all__ = ["__version__", *_NAMES, *_SUBMODULES]

@@ -12,9 +12,9 @@ from torch import nn
 
 from tests.attack.planted import Linear, Probit, weights
 from unicr import noise
-from unicr.attack import SmoothedModel
 from unicr.classifier import Classifier, Denoised, Normalised, load_classifier
 from unicr.errors import ModelError
+from unicr.smoothing import SmoothedModel, SmoothedModule
 
 SIGMA = 0.7
 
@@ -157,3 +157,21 @@ def test_a_module_that_gives_labels_has_no_gradient() -> None:
     model = SmoothedModel(load_classifier(Labels()), law, [0], (4,), num_classes=2)
     with pytest.raises(ModelError, match="labels, which have no gradient"):
         model(torch.zeros(1, 4))
+
+
+def test_the_public_module_is_the_model_for_any_batch() -> None:
+    """Its gradient is that of Φ, as for the model with streams; a fresh one changes its noise."""
+    torch.manual_seed(0)
+    base = torch.nn.Linear(4, 3)
+    law = noise.gaussian(sigma=0.5)
+    g = SmoothedModule(base, law, samples=200)
+    for n in (3, 2):
+        x = torch.randn(n, 4, requires_grad=True)
+        streams = SmoothedModel(load_classifier(base), [law] * n, range(n), (4,), samples=200)
+        assert torch.equal(g(x), streams(x))
+        (slope,) = torch.autograd.grad(g(x)[:, 0].sum(), x)
+        assert slope.abs().sum() > 0
+    x = torch.zeros(1, 4)
+    assert torch.equal(g(x), g(x))
+    fresh = SmoothedModule(base, law, samples=50, fresh=True)
+    assert not torch.equal(fresh(x), fresh(x))

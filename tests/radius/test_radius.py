@@ -258,7 +258,7 @@ def test_bad_dimensions_and_engines() -> None:
     with pytest.raises(RadiusError, match="lives in dimension 50"):
         certified_radius(noise.ball(scale=1, dim=50), 2, 51, p_a=0.9)
     with pytest.raises(RadiusError, match="engine="):
-        certified_radius(one, 2, 784, p_a=0.9, engine="magic")  # type: ignore[arg-type]
+        certified_radius(one, 2, 784, p_a=0.9, engine="magic")  # type: ignore[call-overload]
     with pytest.raises(RadiusError, match="no exact theorem"):
         certified_radius(one, 2, 784, p_a=0.9, engine="exact")
 
@@ -368,3 +368,20 @@ def test_no_random_direction_breaks_a_proved_radius(spec: str, p: float) -> None
             for t in slopes
         ]
         assert max(lower) >= 0.5 - 6 * 0.5 / math.sqrt(n)
+
+
+def test_an_array_of_probabilities_is_each_of_them() -> None:
+    p_a = np.array([[0.3, 0.5, 0.6], [0.9, 0.99, 1.0]])
+    many = certified_radius(noise.gaussian(sigma=0.5), 2, 784, p_a=p_a)
+    assert many.radius.shape == p_a.shape
+    for p, radius in zip(p_a.flat, many.radius.flat, strict=True):
+        assert radius == certified_radius(noise.gaussian(sigma=0.5), 2, 784, p_a=float(p)).radius
+    two = certified_radius(noise.gaussian(sigma=0.5), 2, 784, p_a=[0.9, 0.8], p_b=[0.05, 0.1])
+    single = certified_radius(noise.gaussian(sigma=0.5), 2, 784, p_a=0.8, p_b=0.1)
+    assert two.to_dict()["radius"][1] == single.radius
+    curve = certified_radius(noise.laplace(sigma=1), "inf", 784, p_a=[0.6, 0.7, 0.8, 0.9, 0.99])
+    for p, proved in zip((0.6, 0.7, 0.8, 0.9, 0.99), curve.proved, strict=True):
+        alone = certified_radius(noise.laplace(sigma=1), "inf", 784, p_a=p).proved
+        assert 0.998 * alone <= proved <= alone
+    with pytest.raises(RadiusError, match="probabilities"):
+        certified_radius(noise.gaussian(sigma=1), 2, 784, p_a=[0.5, 1.5])

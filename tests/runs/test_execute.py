@@ -170,7 +170,7 @@ def test_a_procedure_may_ask_for_nothing_for_the_input_itself_or_raise() -> None
 
 def test_inputs_that_cannot_be_read_are_failures(tmp_path: Path) -> None:
     class Torn(Dataset):
-        def __getitem__(self, index: int) -> tuple[torch.Tensor, int]:
+        def __getitem__(self, index: int) -> tuple[torch.Tensor, int]:  # type: ignore[override]
             if index == 1:
                 raise OSError("the disk is gone")
             return super().__getitem__(index)

@@ -20,10 +20,10 @@ from unicr.attack._defence import (
     starts_of,
     tasks_of,
 )
-from unicr.attack._smoothed import SmoothedModel
 from unicr.attack._store import AttackStore, Outcome, check_outcomes
 from unicr.attack._study import Aim, Settings, Study, Task
 from unicr.attack._verdict import agrees, interval, verdict
+from unicr.smoothing import SmoothedModel
 
 
 def found() -> dict[str, type[Attack]]:

@@ -22,10 +22,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from unicr.attack._smoothed import SmoothedModel
 from unicr.errors import UnicrError
 from unicr.extras import require
 from unicr.norms import Norm
+from unicr.smoothing import SmoothedModel
 
 Bounds = NDArray[np.float64]
 Memory = dict[Hashable, torch.Tensor]

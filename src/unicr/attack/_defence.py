@@ -17,7 +17,6 @@ from typing import Any
 import torch
 
 from unicr.attack._base import Attack, AttackError
-from unicr.attack._smoothed import SmoothedModel
 from unicr.attack._store import AttackStore, Outcome
 from unicr.attack._study import Aim, Settings, Study, Task
 from unicr.attack._verdict import interval
@@ -26,7 +25,7 @@ from unicr.data import Dataset
 from unicr.errors import RunError
 from unicr.norms import parse_norm
 from unicr.runs import NOTHING, Manifest, Own, Row, Run, execute
-from unicr.smoothing import Certificate
+from unicr.smoothing import Certificate, SmoothedModel
 
 FACTORS = (1.0, 1.5, 3.0)
 GROUP = 32  # inputs attacked together

@@ -12,13 +12,12 @@ import numpy as np
 import torch
 
 from unicr.attack._base import Attack, AttackError, Memory, Targets, mixed
-from unicr.attack._smoothed import SmoothedModel
 from unicr.attack._store import Outcome
 from unicr.attack._verdict import verdict
 from unicr.classifier import Classifier, load_classifier
 from unicr.noise import Noise
 from unicr.norms import parse_norm
-from unicr.smoothing import SmoothedClassifier
+from unicr.smoothing import SmoothedClassifier, SmoothedModel
 
 
 @dataclass(frozen=True)

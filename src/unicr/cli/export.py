@@ -1,4 +1,4 @@
-"""`unicr export`: a run as TSV, JSON lines or Parquet."""
+"""`unicr export`: a run as TSV, CSV, LaTeX, JSON lines or Parquet."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ def export(
     run
         The folder of the run.
     output
-        A file that ends in .tsv (one norm, the field's format), .jsonl or .parquet.
+        A file that ends in .tsv (one norm, the format of published logs), .csv, .tex, .jsonl or
+        .parquet.
     norm
         Which norm, for .tsv.
     """

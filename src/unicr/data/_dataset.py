@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,9 +46,15 @@ class Dataset:
     def __len__(self) -> int:
         return self.size
 
-    def __getitem__(self, index: int) -> tuple[torch.Tensor, int]:
+    @overload
+    def __getitem__(self, index: int) -> tuple[torch.Tensor, int]: ...
+    @overload
+    def __getitem__(self, index: slice) -> Dataset: ...
+    def __getitem__(self, index: int | slice) -> tuple[torch.Tensor, int] | Dataset:
         import torch
 
+        if isinstance(index, slice):
+            return self._part(range(self.size)[index])
         values, label = self._item(index)
         return torch.from_numpy(values), label
 
@@ -63,6 +69,11 @@ class Dataset:
                 f"{self.shape}: all inputs need one shape"
             )
         return values, label
+
+    def _part(self, places: range) -> Dataset:
+        """The inputs at these places, as a dataset of their own, numbered from 0."""
+        original = self.read
+        return replace(self, size=len(places), read=lambda index: original(places[index]))
 
     def readable(self) -> Iterator[torch.Tensor]:
         """The inputs that can be read and are finite, in order."""

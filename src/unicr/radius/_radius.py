@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 
 import numpy as np
 
@@ -17,6 +17,10 @@ from unicr.radius._result import Radius, guarantee_of
 from unicr.radius._spectrum import Spectrum, spectrum_of
 from unicr.radius.theorems import Proof, exact, prove, start_guess
 from unicr.radius.theorems.spherical import THEOREM as spherical
+from unicr.values import Array
+
+if TYPE_CHECKING:
+    from unicr.radius._many import ManyRadii
 
 Engine = Literal["auto", "exact", "numeric", "montecarlo"]
 ENGINES = ("auto", "exact", "numeric", "montecarlo")
@@ -48,6 +52,7 @@ def check_dimension(noise: Noise, dim: int | None) -> int:
     return int(dim)
 
 
+@overload
 def certified_radius(
     noise: Noise,
     norm: Norm | float | str,
@@ -58,7 +63,30 @@ def certified_radius(
     searched: bool = False,
     engine: Engine = "auto",
     montecarlo: MonteCarlo | None = None,
-) -> Radius:
+) -> Radius: ...
+@overload
+def certified_radius(
+    noise: Noise,
+    norm: Norm | float | str,
+    dim: int | None = None,
+    *,
+    p_a: Array | list[float],
+    p_b: float | Array | list[float] | None = None,
+    searched: bool = False,
+    engine: Engine = "auto",
+    montecarlo: MonteCarlo | None = None,
+) -> ManyRadii: ...
+def certified_radius(
+    noise: Noise,
+    norm: Norm | float | str,
+    dim: int | None = None,
+    *,
+    p_a: Any,
+    p_b: Any = None,
+    searched: bool = False,
+    engine: Engine = "auto",
+    montecarlo: MonteCarlo | None = None,
+) -> Radius | ManyRadii:
     """The certified ℓp radius of a classifier smoothed with `noise`, as a bracket.
 
     `p_a` is a lower bound of the top class's probability, `p_b` an upper bound of every other's
@@ -72,9 +100,22 @@ def certified_radius(
     forms and composes, "montecarlo" is the paper's own algorithm for any density (settings:
     `montecarlo`), which proves nothing: `proved` is 0 and `radius_with_confidence` speaks of the
     direction found. "auto" takes what is best, and samples only where nothing else applies.
+
+    `p_a` may be an array (of any length, `p_b` with it): the answer then holds arrays, and is a
+    table.
     """
     norm = parse_norm(norm)
     dim = check_dimension(noise, dim)
+    if np.ndim(p_a) > 0:
+        from unicr.radius._many import many_radii
+
+        options: dict[str, Any] = {"searched": searched, "engine": engine, "montecarlo": montecarlo}
+        return many_radii(
+            lambda a, b: certified_radius(noise, norm, dim, p_a=a, p_b=b, **options),
+            *(noise, norm, dim, p_a, p_b),
+            searched=searched,
+            plain=engine == "auto",
+        )
     p_a, p_b = check_probabilities(p_a, p_b)
     if engine not in ENGINES:
         raise RadiusError(f"engine={engine!r} is not one of {', '.join(ENGINES)}")

@@ -8,7 +8,7 @@ from unicr.runs._job import Job
 from unicr.runs._logs import LogRow, check_gaussian, read_log, recertify
 from unicr.runs._manifest import EVERY_INPUT, THIS_INPUT, Manifest
 from unicr.runs._reopen import NOTHING, Own
-from unicr.runs._run import Row, Run
+from unicr.runs._run import Row, Run, load_run
 from unicr.runs._scores import load_scores, scores_of
 from unicr.runs._settings import changes, in_todays_words
 from unicr.runs._sign import seals, sign, signed_by
@@ -42,6 +42,7 @@ __all__ = [
     "export",
     "floor_decimal",
     "in_todays_words",
+    "load_run",
     "load_scores",
     "read_log",
     "recertify",

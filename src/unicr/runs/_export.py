@@ -1,4 +1,4 @@
-"""A run as a table: the field's TSV, JSON lines or Parquet. Radii are rounded down, never up."""
+"""A run as a table: the field's TSV, CSV, LaTeX, JSON lines or Parquet. Radii are rounded down."""
 
 from __future__ import annotations
 
@@ -29,12 +29,29 @@ def floor_decimal(value: float, digits: int = DIGITS) -> str:
 
 
 def tsv_lines(rows: Iterable[Row], norm: str) -> Iterator[str]:
-    """`idx label predict radius correct time`, abstain −1, as published logs have it."""
-    yield "idx\tlabel\tpredict\tradius\tcorrect\ttime"
+    """`idx label predict radius correct time`, abstain −1, as published logs have it, and at the
+    end how much of the radius is proved.
+    """
+    yield "idx\tlabel\tpredict\tradius\tcorrect\ttime\tproved"
     for row in rows:
-        radius = floor_decimal(row.radius(norm))
-        values = (row.idx, row.label, row.predict, radius, int(row.correct), f"{row.seconds:.3f}")
+        radius, proved = floor_decimal(row.radius(norm)), floor_decimal(row.proved(norm))
+        time = f"{row.seconds:.3f}"
+        values = (row.idx, row.label, row.predict, radius, int(row.correct), time, proved)
         yield "\t".join(map(str, values))
+
+
+def flat(row: Row, manifest: Manifest) -> dict[str, Any]:
+    """One row of plain values for people and spreadsheets; class names where the model has them."""
+    names = manifest.classes or []
+    found: dict[str, Any] = {"idx": row.idx, "label": row.label, "predict": row.predict}
+    if names:
+        for column, place in (("label_name", row.label), ("class", row.predict)):
+            found[column] = str(names[place]) if 0 <= place < len(names) else None
+    found |= {"status": row.status, "correct": row.correct}
+    if row.certificate is not None:
+        found |= row.certificate.to_dict()
+        found["noise"] = row.certificate.noise or manifest.noise
+    return found | {"seconds": row.seconds, "reason": row.reason}
 
 
 def table(run: Run) -> list[dict[str, Any]]:
@@ -70,19 +87,26 @@ def _record(row: Row, manifest: Manifest) -> dict[str, Any]:
 
 
 def export(run: Run, path: Path, norm: str | None = None) -> None:
-    """Write the run to `path`: .tsv (of one norm), .jsonl or .parquet (the extra unicr[table])."""
+    """Write the run to `path`: .tsv (of one norm, the field's own columns), .csv, .tex, .jsonl, or
+    .parquet (the extra unicr[table]).
+    """
     try:
         match path.suffix.lower():
             case ".tsv":
                 lines = tsv_lines(run.rows(), run.manifest.one_norm(norm))
                 path.write_text("".join(line + "\n" for line in lines))
+            case ".csv":
+                path.write_text(run.to_csv())
+            case ".tex":
+                path.write_text(run.to_latex())
             case ".jsonl":
                 path.write_text("".join(json.dumps(one) + "\n" for one in table(run)))
             case ".parquet":
                 _parquet(table(run), path)
             case _:
                 raise RunError(
-                    f"cannot export to {path.name}: the ending must be .tsv, .jsonl or .parquet"
+                    f"cannot export to {path.name}: the ending must be .tsv, .csv, .tex, .jsonl "
+                    "or .parquet"
                 )
     except OSError as error:
         raise RunError(f"cannot write {path}: {error.strerror or error}") from None

@@ -16,6 +16,7 @@ from unicr.errors import RunError, UnicrError
 from unicr.runs._database import Database
 from unicr.runs._manifest import Manifest
 from unicr.smoothing import Certificate, NormRadius
+from unicr.tables import Tabular
 
 if TYPE_CHECKING:
     from unicr.metrics import Scores
@@ -80,9 +81,17 @@ class Row:
         """The certified radius in one norm, 0 where there is none."""
         return 0.0 if self.certificate is None else self.certificate.radius(norm)
 
+    def proved(self, norm: str) -> float:
+        """How much of that radius is proved."""
+        radii = () if self.certificate is None else self.certificate.radii
+        return next((min(one.radius, one.proved) for one in radii if one.norm == norm), 0.0)
 
-class Run(Database):
-    """The run in `folder`. One writer (`create`); readers may look at any time."""
+
+class Run(Database, Tabular):
+    """The run in `folder`. One writer (`create`); readers may look at any time.
+
+    A table too: `to_frame()`, `to_csv()`, `to_latex()`, or shown by a notebook.
+    """
 
     schema = _SCHEMA
     tables = frozenset({"manifest", "results"})
@@ -180,6 +189,16 @@ class Run(Database):
 
         return table(self)
 
+    def plain_rows(self) -> list[dict[str, Any]]:
+        """One row of plain values for each input, with columns for each norm and class names."""
+        from unicr.runs._export import flat
+
+        return [flat(row, self.manifest) for row in self.rows()]
+
+    def __repr__(self) -> str:
+        about = f"{self.manifest.model}, {self.manifest.data}" if self.started else "not started"
+        return f"Run({str(self.folder)!r}: {about})"
+
     def replay(self, count: int, own: Own, search: Search | None = None) -> list[Problem]:
         """Do `count` inputs again with the model and data that `own` leads to: what differs."""
         from unicr.runs._verify import Problem, replay
@@ -188,6 +207,11 @@ class Run(Database):
         data = own.open_data(self.manifest, model)
         again = replay(self, model, data, count, own=own, search=search)
         return [Problem(idx, text) for idx, text in again if text is not None]
+
+
+def load_run(folder: str | Path) -> Run:
+    """The run in a folder, to be read: its settings, rows, scores, and a table of all of it."""
+    return Run(Path(folder).expanduser())
 
 
 def read_row(r: dict[str, Any], kind: type[Certificate] = Certificate) -> Row:

@@ -4,7 +4,9 @@ from unicr.radius.internal import lower_bound, upper_bound
 from unicr.smoothing._anytime import anytime_lower_bound, log_wealth
 from unicr.smoothing._certificate import ABSTAIN, Certificate, NormRadius
 from unicr.smoothing._certify import Ask, Procedure, certification, converse
+from unicr.smoothing._many import Certificates
 from unicr.smoothing._measure import Counts, Measure, add
+from unicr.smoothing._module import SmoothedModel, SmoothedModule
 from unicr.smoothing._plan import Plan
 from unicr.smoothing._radii import Radii
 from unicr.smoothing._rule import Rule, Votes
@@ -14,6 +16,7 @@ __all__ = [
     "ABSTAIN",
     "Ask",
     "Certificate",
+    "Certificates",
     "Counts",
     "Measure",
     "NormRadius",
@@ -22,6 +25,8 @@ __all__ = [
     "Radii",
     "Rule",
     "SmoothedClassifier",
+    "SmoothedModel",
+    "SmoothedModule",
     "Votes",
     "add",
     "anytime_lower_bound",

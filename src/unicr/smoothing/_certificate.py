@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import html
 import math
 from dataclasses import dataclass
 from typing import Any
 
 from unicr.errors import CertifyError
+from unicr.tables import to_html
 from unicr.values import round_down
 
 ABSTAIN = -1
@@ -80,6 +82,21 @@ class Certificate:
             f"class {self.predict} for every change δ with {radii}, "
             f"except with probability {self.alpha:g} over the samples"
         )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values in one row; each norm has its columns radius_l2, proved_l2, …"""
+        values: dict[str, Any] = {"predict": self.predict}
+        for one in self.radii:
+            for name in ("radius", "proved", "searched", "guarantee"):
+                values[f"{name}_l{one.norm}"] = getattr(one, name)
+        for name in ("p_a", "p_b", "n0", "n", "alpha"):
+            values[name] = getattr(self, name)
+        if self.noise is not None:
+            values["noise"] = self.noise
+        return values
+
+    def _repr_html_(self) -> str:
+        return f"<p>{html.escape(self.promise)}</p>{to_html([self.to_dict()])}"
 
     def radius(self, norm: str | float | None = None) -> float:
         """The certified radius in one of its norms (the only one, if there is just one)."""

@@ -15,11 +15,13 @@ import torch
 from scipy import special
 
 from unicr.classifier import Classifier, load_classifier
+from unicr.data import Dataset
 from unicr.errors import CertifyError
 from unicr.noise import IID, Noise, SphericalNoise
 from unicr.norms import Norm, parse_norm
 from unicr.smoothing._certificate import ABSTAIN, Certificate
 from unicr.smoothing._certify import CLASSES, Ask, certification, converse
+from unicr.smoothing._many import Certificates, inputs_of
 from unicr.smoothing._measure import Counts, Measure, add
 from unicr.smoothing._plan import Plan
 from unicr.smoothing._radii import Radii
@@ -77,6 +79,7 @@ class SmoothedClassifier:
         num_classes: int | None = None,
         batch: int = 1000,
         seed: int = 0,
+        input_shape: tuple[int, ...] | None = None,
     ) -> None:
         self.classifier = model if isinstance(model, Classifier) else load_classifier(model)
         self.noise = noise
@@ -84,6 +87,24 @@ class SmoothedClassifier:
         if batch < 1:
             raise CertifyError(f"batch={batch}: at least one sample at a time")
         self.batch, self.seed = batch, seed
+        self.input_shape = None if input_shape is None else tuple(input_shape)
+        self._stacks: dict[tuple[int, ...], bool] = {}
+
+    def __repr__(self) -> str:
+        return f"SmoothedClassifier({self.classifier.name!r}, {self.noise.text})"
+
+    def _inputs(self, x: Any) -> Iterator[torch.Tensor] | None:
+        """The inputs of a stack or a dataset; None where x is one input."""
+        if self.input_shape is None or isinstance(x, Dataset):
+            return inputs_of(x, self.classifier, self._stacks)
+        x = torch.as_tensor(x)
+        if tuple(x.shape) == self.input_shape:
+            return None
+        if tuple(x.shape[1:]) == self.input_shape:
+            return iter(x)
+        raise CertifyError(
+            f"inputs have shape {self.input_shape}, so {tuple(x.shape)} is neither one nor several"
+        )
 
     def votes(
         self,
@@ -170,12 +191,17 @@ class SmoothedClassifier:
             raise CertifyError("the input is not finite (NaN or infinity): nothing is certified")
         return x.to(self.classifier.device, torch.float32)
 
-    def predict(
-        self, x: torch.Tensor, *, n: int = 1000, alpha: float = 0.001, input_index: int = 0
-    ) -> int:
+    def predict(self, x: Any, *, n: int = 1000, alpha: float = 0.001, input_index: int = 0) -> Any:
         """The class of g at x, or −1: wrong with probability at most α (a two-sided binomial test
-        between the two classes with most votes).
+        between the two classes with most votes). For a stack of inputs or a dataset, an array.
         """
+        several = self._inputs(x)
+        if several is None:
+            return self._predict(x, n, alpha, input_index)
+        found = [self._predict(one, n, alpha, input_index + i) for i, one in enumerate(several)]
+        return np.array(found, dtype=np.int64)
+
+    def _predict(self, x: torch.Tensor, n: int, alpha: float, input_index: int) -> int:
         counts = self.votes(x, n, start=0, input_index=input_index)
         order = np.argsort(-counts, kind="stable")
         first = int(counts[order[0]])
@@ -186,7 +212,7 @@ class SmoothedClassifier:
 
     def certify(
         self,
-        x: torch.Tensor,
+        x: Any,
         norm: Norm | float | str | Iterable[Norm | float | str] = 2,
         *,
         n0: int = 100,
@@ -195,16 +221,26 @@ class SmoothedClassifier:
         plan: Plan | None = None,
         searched: bool = False,
         input_index: int = 0,
-    ) -> Certificate:
+    ) -> Any:
         """Certify g at x in one or several norms, from the same votes.
+
+        x is one input (the answer is a `Certificate`), or a stack of inputs or a dataset (the
+        answer is `Certificates`, a table of them; input i has the noise of number
+        `input_index` + i, and α is for each input by itself).
 
         n0 samples choose the class, n fresh ones bound its probability from below at confidence
         1 − α; the radius follows by the bracket of `unicr.radius`: the proved one, or with
         `searched` the paper's approximate one. `plan` says more: both bounds, or early stopping.
         """
         plan = plan or Plan(n0=n0, n=n, alpha=alpha)
-        radii = Radii(self.noise, norms_of(norm), int(np.prod(x.shape)), searched=searched)
-        return self.certify_with(x, plan, radii, input_index)
+        several = self._inputs(x)
+        shape = x.shape if several is None or isinstance(x, Dataset) else x.shape[1:]
+        radii = Radii(self.noise, norms_of(norm), int(np.prod(shape)), searched=searched)
+        if several is None:
+            return self.certify_with(torch.as_tensor(x), plan, radii, input_index)
+        numbered = enumerate(several, input_index)
+        found = [self.certify_with(one, plan, radii, index) for index, one in numbered]
+        return Certificates(found, self.classifier.classes)
 
     def certify_with(
         self, x: torch.Tensor, plan: Plan, radii: Radii, input_index: int

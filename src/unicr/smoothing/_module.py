@@ -1,4 +1,4 @@
-"""The smoothed classifier as attacks see it: a probability for every class, or a majority vote.
+"""The smoothed classifier as a torch module: a probability for every class, with gradients.
 
 p(x) = E softmax f(x + ε) is averaged over m samples of the noise of each input, and gradients go
 through the base network (expectation over noise). A model that cannot be differentiated answers
@@ -10,13 +10,20 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 from torch import nn
 from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
-from unicr.classifier import Classifier, Denoised, ModuleClassifier, Normalised
+from unicr.classifier import (
+    Classifier,
+    Denoised,
+    ModuleClassifier,
+    Normalised,
+    load_classifier,
+)
 from unicr.classifier.internal import evaluating, labels_of
 from unicr.errors import ModelError
 from unicr.noise import Noise
@@ -56,6 +63,11 @@ class SmoothedModel(nn.Module):
         self._noise: torch.Tensor | None = None
         self._logits = logits_of(classifier)
         self.num_classes = num_classes or self._count_classes()
+
+    @property
+    def size(self) -> tuple[int, ...]:
+        """The shape of a batch of all inputs."""
+        return (len(self._streams), *self._shape)
 
     @property
     def differentiable(self) -> bool:
@@ -110,6 +122,61 @@ class SmoothedModel(nn.Module):
         if self._classifier.num_classes is None:
             raise ModelError(f"{self.name} gives labels only: say how many classes there are")
         return self._classifier.num_classes
+
+
+class SmoothedModule(nn.Module):
+    """The smoothed classifier for batches of any size: log-probabilities (n, classes).
+
+    An estimate over `samples` noisy copies of each input, without a guarantee: for attacks,
+    saliency, or a network around it. Gradients reach the input, not the weights. `fresh` draws new
+    noise at every call; without it a call with the same input gives the same answer.
+
+    >>> import torch, unicr
+    >>> from unicr.smoothing import SmoothedModule
+    >>> g = SmoothedModule(torch.nn.Linear(4, 3), unicr.noise.laplace(sigma=0.5), samples=64)
+    >>> x = torch.zeros(2, 4, requires_grad=True)
+    >>> g(x)[:, 0].sum().backward()
+    >>> tuple(x.grad.shape)
+    (2, 4)
+    """
+
+    def __init__(
+        self,
+        model: Classifier | nn.Module,
+        noise: Noise,
+        *,
+        samples: int = 32,
+        num_classes: int | None = None,
+        seed: int = 0,
+        batch: int = 1024,
+        fresh: bool = False,
+    ) -> None:
+        super().__init__()
+        self.classifier = load_classifier(model, num_classes=num_classes)
+        self.noise, self.samples, self.fresh = noise, samples, fresh
+        self._options: dict[str, Any] = {
+            "num_classes": num_classes,
+            "seed": seed,
+            "batch": batch,
+            "fresh": fresh,
+        }
+        self._inner: SmoothedModel | None = None
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """log p(x) for every input of a batch (n, …)."""
+        inner, size = self._inner, (len(x), *x.shape[1:])
+        if inner is None or inner.size != size:
+            inner = SmoothedModel(
+                self.classifier,
+                [self.noise] * len(x),
+                range(len(x)),
+                tuple(x.shape[1:]),
+                samples=self.samples,
+                fresh=self.fresh,
+                **self._options,
+            )
+            self._inner = inner
+        return inner(x)
 
 
 def logits_of(classifier: Classifier) -> Logits | None:

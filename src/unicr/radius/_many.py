@@ -1,0 +1,93 @@
+"""Radii for many p_A at once: read from curves, which cost one construction for all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from unicr.errors import RadiusError
+from unicr.noise import IID, Noise, SphericalNoise
+from unicr.noise.internal import plainest
+from unicr.norms import Norm
+from unicr.radius._curve import RadiusCurve, shape_of
+from unicr.radius._result import Radius, guarantee_of
+from unicr.tables import Tabular
+from unicr.values import Array
+
+FEW = 4  # up to here single radii cost less than curves
+
+
+@dataclass(frozen=True, eq=False)
+class ManyRadii(Tabular):
+    """The radii at several p_A: arrays of the shape that p_A had, and a table.
+
+    `radius` is `proved`, or `searched` where that was asked for.
+    """
+
+    radius: Array
+    proved: Array
+    searched: Array
+    p_a: Array
+    p_b: Array
+    noise: str
+    norm: Norm
+    dim: int
+
+    def plain_rows(self) -> list[dict[str, Any]]:
+        """One row for each p_A."""
+        columns = (self.p_a, self.p_b, self.radius, self.proved, self.searched)
+        rows = zip(*(values.ravel().tolist() for values in columns), strict=True)
+        return [
+            {"p_a": p_a, "p_b": p_b, "radius": radius, "proved": proved, "searched": searched}
+            | {"guarantee": "abstain" if p_a <= p_b else guarantee_of(proved, searched)}
+            for p_a, p_b, radius, proved, searched in rows
+        ]
+
+    def __len__(self) -> int:
+        return len(self.radius)
+
+
+def many_radii(
+    single: Callable[[float, float | None], Radius],
+    noise: Noise,
+    norm: Norm,
+    dim: int,
+    p_a: ArrayLike,
+    p_b: ArrayLike | None,
+    *,
+    searched: bool,
+    plain: bool,
+) -> ManyRadii:
+    """Radii at every p_A (and p_B) of an array.
+
+    From curves where p_B = 1 − p_A and nothing special was asked for (`plain`); a reading is at
+    most what a theorem gives at that p_A. Elsewhere each is `single` by itself.
+    """
+    tops = np.asarray(p_a, dtype=np.float64)
+    rests = 1.0 - tops if p_b is None else np.broadcast_to(np.asarray(p_b, float), tops.shape)
+    if not (np.all((tops >= 0) & (tops <= 1)) and np.all((rests >= 0) & (rests <= 1))):
+        raise RadiusError("p_a and p_b must be probabilities between 0 and 1")
+    rests = np.minimum(rests, 1.0 - tops)
+    curve = _curve(noise, norm, dim) if plain and p_b is None and tops.size > FEW else None
+    if curve is not None:
+        proved = curve(tops)
+        found = np.maximum(curve(tops, searched=True), proved)
+    else:
+        pairs = zip(tops.flat, rests.flat, strict=True)
+        each = [single(float(p), None if p_b is None else float(q)) for p, q in pairs]
+        proved = np.array([one.proved for one in each]).reshape(tops.shape)
+        found = np.array([one.searched for one in each]).reshape(tops.shape)
+    radius = found if searched else proved
+    return ManyRadii(radius, proved, found, tops, rests, noise.text, norm, dim)
+
+
+def _curve(noise: Noise, norm: Norm, dim: int) -> RadiusCurve | None:
+    """The curve of a noise whose single radii take long; None where they are closed forms."""
+    if not isinstance(plainest(noise), IID | SphericalNoise):
+        return None
+    curve = RadiusCurve(noise, norm, dim)
+    return None if shape_of(curve).instant("proved") else curve
