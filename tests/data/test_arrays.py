@@ -147,6 +147,16 @@ def test_npy_with_labels_beside_or_given(tmp_path: Path) -> None:
     assert load_dataset(tmp_path / "x.npy", labels=tmp_path / "names.txt")[0][1] == 10
 
 
+def test_plain_numbers_are_places_among_names() -> None:
+    """A folder of Hugging Face calls its classes LABEL_0 …; the data has 0, 1, 2."""
+    data = load_dataset(np.zeros((3, 4)), labels=[0, 2, 1])
+    named = data.aligned(("LABEL_0", "LABEL_1", "LABEL_2", "LABEL_3"))
+    assert [named[i][1] for i in range(3)] == [0, 2, 1]
+    assert named.classes is not None
+    with pytest.raises(DataError, match="has 2 classes"):
+        data.aligned(("cat", "dog"))
+
+
 def test_labels_follow_a_classifier_s_classes() -> None:
     words = load_dataset(np.zeros((3, 2)), labels=np.array(["b", "a", "c"]))
     assert [words[i][1] for i in range(3)] == [1, 0, 2]

@@ -290,3 +290,30 @@ def test_a_noise_without_a_text_cannot_be_saved() -> None:
     ):
         with pytest.raises(SpecError, match=r"put it into a Python file .* path/to/file\.py:name"):
             check_parses(one)
+
+
+def test_a_function_of_a_file_makes_a_noise_from_numbers(tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "from unicr import noise\n"
+        "def law(*, sigma):\n    return noise.laplace(sigma=sigma).truncated(9 * sigma)\n"
+        "def bad(*, sigma):\n    return sigma\n"
+        "one = noise.gaussian(sigma=1)\n"
+    )
+    made = noise.parse(f"{file}:law(sigma=0.25)")
+    assert made.text == f"{file}:law(sigma=0.25)"
+    assert noise.parse(made.text) == made
+    assert made.sigma == noise.laplace(sigma=0.25).truncated(2.25).sigma
+    assert noise.parse(f"{file}:law(sigma=0.25) * 2").sigma == pytest.approx(2 * made.sigma)
+    for text, message in (
+        (f"{file}:law", "sigma=…"),
+        (f"{file}:law(beta=1)", "beta"),
+        (f"{file}:bad(sigma=1)", "not a noise"),
+        (f"{file}:one(sigma=1)", "no function"),
+        (f"{file}:law(0.5)", "name the numbers"),
+    ):
+        with pytest.raises(SpecError, match=message):
+            noise.parse(text)
+    again = noise.from_data(noise.to_data(made))
+    assert again.text == made.text
+    assert again.sigma == pytest.approx(made.sigma)

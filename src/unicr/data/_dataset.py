@@ -114,7 +114,15 @@ class Dataset:
         """The same data with labels numbered as in `classes`, the labels a classifier knows.
 
         Labels that the classifier does not know are an error, unless the data has none at all.
+        Plain numbers in the data are places among names: label 3 is the fourth of cat, dog, …
         """
+        if self.classes is None and not any(_is_number(one) for one in classes):
+            if (self.num_classes or 0) > len(classes):
+                raise DataError(
+                    f"{self.name} has labels 0 … {(self.num_classes or 0) - 1} and the classifier "
+                    f"has {len(classes)} classes: {listed(list(map(str, classes)))}"
+                )
+            return replace(self, num_classes=len(classes), classes=tuple(classes))
         own = self.classes if self.classes is not None else range(self.num_classes or 0)
         numbers = {str(label): i for i, label in enumerate(classes)}
         translation: dict[int, int | None] = {NO_LABEL: NO_LABEL}
@@ -137,6 +145,10 @@ class Dataset:
 def listed(words: Sequence[str], most: int = 12) -> str:
     """The words in one line, the end left out where there are many."""
     return ", ".join(words[:most]) + (", …" if len(words) > most else "")
+
+
+def _is_number(label: str | int) -> bool:
+    return not isinstance(label, str) or _as_numbers(np.array([label])) is not None
 
 
 def as_floats(values: NDArray[Any]) -> Floats:

@@ -36,7 +36,7 @@ FORMAT = 1
 DEEPEST = 8
 MOST_COORDINATES = 20_000_000
 LONGEST_NAME = 1000
-_REFERENCE = re.compile(r"[^\n]+\.py:[^\W\d]\w*")
+_REFERENCE = re.compile(r"[^\n]+\.py:[^\W\d]\w*(\([\w=., +-]*\))?")
 
 Data = dict[str, Any]
 

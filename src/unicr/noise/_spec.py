@@ -1,22 +1,25 @@
 """The text form of a noise: `gennorm(beta=1.5, sigma=1)`, read without ever evaluating code.
 
 A name from the registry with keyword numbers, optionally `.truncated(5)` and `* 2`; or
-`scipy.NAME(...)`; or `path/to/file.py:name` for a noise (or a log-density) of the user's own.
+`scipy.NAME(...)`; or `path/to/file.py:name` for a noise (or a log-density) of the user's own,
+`path/to/file.py:name(sigma=0.25)` for a function that makes one.
 """
 
 from __future__ import annotations
 
 import ast
 import difflib
+import inspect
 import math
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
-from unicr.errors import NoiseError, SpecError
+from unicr.errors import NoiseError, SpecError, foreign
 from unicr.files import load_object
 from unicr.noise._base import IID, Noise
 from unicr.noise.families import FAMILIES
+from unicr.values import number
 
 FILE = "_file_"
 LONGEST = 5000
@@ -31,9 +34,9 @@ def parse(text: str) -> Noise:
         raise SpecError(f"a noise is written in at most {LONGEST} characters: {EXAMPLE}")
     if stripped.count(".truncated") > MOST_CUTS:
         raise SpecError(f"a noise is truncated at most {MOST_CUTS} times: the narrowest is enough")
-    file: Noise | None = None
+    file: _File | None = None
     if found := re.match(r"(\(*)(.+?\.py:[^\W\d]\w*)", stripped):
-        file = _from_file(found[2])
+        file = _File(found[2], load_object(found[2]))
         stripped = found[1] + FILE + stripped[found.end() :]
     try:
         tree = ast.parse(stripped, mode="eval").body
@@ -45,24 +48,57 @@ def parse(text: str) -> Noise:
         raise SpecError(f"cannot read the noise {text!r}: {error}") from None
 
 
-def _from_file(reference: str) -> Noise:
-    from unicr.noise._density import from_density
+class _File(NamedTuple):
+    """What `path/to/file.py:name` names: a noise, a log-density, or a function that makes one."""
 
-    value = load_object(reference)
-    if isinstance(value, Noise):
-        return value if _parses(value) else value.loaded_from(reference)
-    if callable(value) and not isinstance(value, type):
-        return from_density(value, name=reference)
-    raise SpecError(
-        f"{reference} is a {type(value).__name__}, not a noise or a log-density function"
-    )
+    reference: str
+    value: Any
+
+    def noise(self) -> Noise:
+        """The noise itself, where the text gives no numbers."""
+        from unicr.noise._density import from_density
+
+        if isinstance(self.value, Noise):
+            return self.value if _parses(self.value) else self.value.loaded_from(self.reference)
+        if callable(self.value) and not isinstance(self.value, type):
+            if needed := _parameters(self.value):
+                raise SpecError(
+                    f"{self.reference} makes a noise from {', '.join(needed)}: write "
+                    f"{self.reference}({', '.join(f'{name}=…' for name in needed)})"
+                )
+            return from_density(self.value, name=self.reference)
+        raise SpecError(
+            f"{self.reference} is a {type(self.value).__name__}, not a noise or a log-density "
+            "function"
+        )
+
+    def made(self, named: dict[str, float]) -> Noise:
+        """The noise that the function makes from these numbers, written with them."""
+        written = ", ".join(f"{name}={number(value)}" for name, value in named.items())
+        reference = f"{self.reference}({written})"
+        if not callable(self.value):
+            raise SpecError(f"{self.reference} takes no numbers: it is no function")
+        with foreign(SpecError, f"{reference} failed"):
+            made = self.value(**named)
+        if not isinstance(made, Noise):
+            raise SpecError(f"{reference} gave a {type(made).__name__}, not a noise")
+        return made.loaded_from(reference)
 
 
-def _noise(node: ast.expr, text: str, file: Noise | None) -> Noise:
+def _parameters(function: Any) -> list[str]:
+    """The names that a function must be given by keyword, if it has any: then it makes a noise."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return []
+    return [p.name for p in parameters if p.kind is p.KEYWORD_ONLY and p.default is p.empty]
+
+
+def _noise(node: ast.expr, text: str, file: _File | None) -> Noise:
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
         return _noise(node.left, text, file) * _number(node.right, text)
     if file is not None and isinstance(node, ast.Name) and node.id == FILE:
-        return file
+        return file.noise()
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
         if isinstance(node.func.value, ast.Name) and node.func.value.id == "scipy":
             return _scipy(node.func.attr, *_arguments(node, text))
@@ -76,6 +112,8 @@ def _noise(node: ast.expr, text: str, file: Noise | None) -> Noise:
         positional, named = _arguments(node, text)
         if positional:
             raise SpecError(f"name the numbers in {text!r}: {EXAMPLE}")
+        if file is not None and node.func.id == FILE:
+            return file.made(named)
         return _family(node.func.id, named, text)
     if isinstance(node, ast.Name):
         raise SpecError(f"the noise {text!r} needs its parameters: {EXAMPLE}")
