@@ -33,7 +33,7 @@ from unicr.train import (
     train_run,
 )
 from unicr.train._folder import CHECKPOINT, SETTINGS, WEIGHTS
-from unicr.train._trainer import one_cycle
+from unicr.train._schedule import one_cycle
 
 FACTORY = """
 from torch import nn
@@ -237,7 +237,7 @@ def test_training_draws_other_noise_than_certification(
 
     monkeypatch.setattr(Noise, "sample", watched)
     train_run(digits, short(epochs=1, seed=7), tmp_path)
-    assert len(used) == 2  # training and validation
+    assert len(used) == 3  # training, validation and the estimated radius
     assert all(isinstance(seed, int) and seed > 2**32 for seed in used)
 
 
@@ -306,7 +306,7 @@ def test_bad_architectures(digits: Examples, tmp_path: Path) -> None:
     (tmp_path / "net.py").write_text(FACTORY)
     file = tmp_path / "net.py"
     for arch, words in (
-        ("resnet21", "no architecture 'resnet21': there are mlp, resnet8"),
+        ("resnet21", "no architecture 'resnet21': there are mlp, lenet, resnet8"),
         (f"{file}:narrow", r"gave \(2, 3\) for 2 inputs of 10 classes"),
         (f"{file}:broken", "failed: OSError: no such layer"),
         (f"{file}:text", "gave str, not a torch module"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from itertools import product
 from typing import Any, Literal
 
@@ -96,7 +96,7 @@ class Search:
             "train": self.train_spec,
             "train_digest": self.train.digest,
             "test": self.test_spec or self.test.source,
-            "training": asdict(replace(self.training, noise=None)),
+            "training": {**self.training.to_dict(), "noise": None},
             "norms": [norm.text for norm in self.norms],
             "plan": self.plan.to_dict(),
             "seed": self.seed,

@@ -1,4 +1,4 @@
-"""`unicr recertify`: a published Gaussian l2 log, carried to any other norm."""
+"""`unicr recertify`: a published log of certificates, carried to any other norm."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from unicr.cli._options import Whole
+from unicr.cli._options import MaybeWhole, Whole
+from unicr.errors import UnicrError
 
 
 def recertify(
@@ -16,21 +17,33 @@ def recertify(
     noise: str,
     norm: str,
     dim: Whole,
+    origin: Annotated[str, Parameter(name="--from")] = "2",
+    n: MaybeWhole = None,
+    alpha: float | None = None,
     searched: Annotated[bool, Parameter(negative="")] = False,
     output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
 ) -> None:
-    """Radii in another norm from a log of Gaussian l2 certificates, without the model.
+    """Radii in another norm from a log of certificates, without the model.
+
+    A log does not carry its alpha: the new radii hold at the confidence it was made with.
 
     Parameters
     ----------
     log
-        A .tsv with the columns idx label predict radius correct time.
+        A table with the columns idx label predict radius correct time, with tabs between.
+        Where it has p_A_bar, its radii come from that.
     noise
-        The Gaussian noise it was made with, e.g. 'gaussian(sigma=0.5)'.
+        The noise it was made with, e.g. 'gaussian(sigma=0.5)' or 'laplace(sigma=0.5)'.
     norm
         The norm to carry it to.
     dim
         Number of input coordinates, e.g. 3072.
+    origin
+        The norm of its radii.
+    n
+        With alpha, for a log with the column raw_count: the votes behind each count.
+    alpha
+        The failure probability to give the bounds from raw_count.
     searched
         Searched radii, the paper's approximate ones, instead of proved ones.
     output
@@ -38,11 +51,20 @@ def recertify(
     """
     from unicr.noise import parse
     from unicr.norms import parse_norm
-    from unicr.runs import check_gaussian, floor_decimal, read_log
+    from unicr.runs import floor_decimal, read_log
     from unicr.runs import recertify as carry
 
+    if (n is None) != (alpha is None):
+        raise UnicrError("n and alpha belong together: give both, or neither")
     rows = carry(
-        read_log(log), check_gaussian(parse(noise)), parse_norm(norm), dim, searched=searched
+        read_log(log),
+        parse(noise),
+        parse_norm(norm),
+        dim,
+        origin=parse_norm(origin),
+        n=n,
+        alpha=alpha,
+        searched=searched,
     )
     lines = ["idx\tlabel\tpredict\tradius\tcorrect\ttime"]
     for row in rows:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
@@ -20,11 +21,14 @@ def train(
     noise: str,
     out: Path,
     arch: str = "mlp",
+    method: str = "augment",
+    norm: str | None = None,
     labels: Path | None = None,
     split: Literal["test", "train"] = "train",
     label_column: str | None = None,
     epochs: Whole = 10,
     lr: float = 2e-3,
+    schedule: str = "one-cycle",
     batch: Whole = 512,
     val_share: float = 0.05,
     patience: MaybeWhole = None,
@@ -33,6 +37,10 @@ def train(
     device: str = "cpu",
     mean: Numbers = None,
     std: Numbers = None,
+    samples: MaybeWhole = None,
+    weight: float | None = None,
+    radius: float | None = None,
+    steps: MaybeWhole = None,
     resume: Annotated[bool, Parameter(negative="")] = False,
 ) -> None:
     """Train a classifier on noisy inputs into a folder: model.safetensors and train.json.
@@ -46,7 +54,12 @@ def train(
     out
         The folder of the training.
     arch
-        mlp, resnet8, resnet20, resnet56, resnet110, or file.py:factory for a module of your own.
+        mlp, lenet, resnet8, resnet20, resnet56, resnet110, or file.py:factory for one of your own.
+    method
+        augment (cross-entropy), consistency, smoothadv or macer, for any noise and norm.
+    norm
+        That of radii: smoothadv attacks in it, macer enlarges radii in it, and the average radius
+        estimated after each epoch is in it; 2 if left out.
     labels
         Labels, where they are not with the inputs: .npy, idx, or text with one per line.
     split
@@ -57,6 +70,8 @@ def train(
         Passes over the data; the learning rate rises and falls once over all of them.
     lr
         The highest learning rate.
+    schedule
+        one-cycle (up and down), cosine (down from the start) or step (to a tenth, three times).
     batch
         Inputs per step.
     val_share
@@ -73,6 +88,14 @@ def train(
         The network is given (x - mean)/std, per channel; the noise stays in input space.
     std
         See mean.
+    samples
+        Noisy copies of each input in a step; the method's own number if left out.
+    weight
+        Of what consistency or macer adds to the cross-entropy; with smoothadv, of consistency.
+    radius
+        How far smoothadv attacks; the radius that macer asks for.
+    steps
+        Steps of smoothadv's attack.
     resume
         Go on with a training that was interrupted.
     """
@@ -91,6 +114,13 @@ def train(
         device=device,
         mean=None if mean is None else tuple(mean),
         std=None if std is None else tuple(std),
+        method=method,
+        schedule=schedule,
+        norm=norm,
+        samples=samples,
+        weight=weight,
+        radius=radius,
+        steps=steps,
     )
     dataset = load_dataset(data, labels=labels, split=split, label_column=label_column)
     fitted = _with_bar(examples_of(dataset, max_), settings, out, resume)
@@ -98,12 +128,16 @@ def train(
     accuracy = "" if best["accuracy"] is None else f", accuracy {best['accuracy']:.2%} under noise"
     if settings.noise is None:
         accuracy = accuracy.removesuffix(" under noise")
-    print(
-        f"{len(fitted.history)} epochs, best is {best['epoch']}: loss {best['loss']:.4f}{accuracy}"
-    )
+    kept = f"{len(fitted.history)} epochs, kept is {best['epoch']}: loss {best['loss']:.4f}"
+    print(f"{kept}{accuracy}{_radius(best)}")
     shift = f" --mean {_words(mean)} --std {_words(std)}" if mean and std else ""
     weights = out / "model.safetensors"
     print(f"use it with: --model {settings.spec} --weights {weights}{shift}", file=sys.stderr)
+
+
+def _radius(epoch: Mapping[str, Any]) -> str:
+    """The estimate of an epoch, in words."""
+    return f", average radius about {epoch['radius']:.3f}" if "radius" in epoch else ""
 
 
 def _words(values: list[float]) -> str:
@@ -120,6 +154,7 @@ def _with_bar(examples: Examples, settings: Training, out: Path, resume: bool) -
         def show(now: Fitted) -> None:
             last = now.history[-1]
             accuracy = "" if last["accuracy"] is None else f", accuracy {last['accuracy']:.1%}"
-            bar.update(f"loss {last['loss']:.4f}{accuracy}", now=len(now.history))
+            words = f"loss {last['loss']:.4f}{accuracy}{_radius(last)}"
+            bar.update(words, now=len(now.history))
 
         return train_run(examples, settings, out, resume=resume, on_epoch=show)

@@ -5,7 +5,7 @@ from unicr.runs._database import Database
 from unicr.runs._execute import Executor, Work, execute
 from unicr.runs._export import export, floor_decimal, table, tsv_lines
 from unicr.runs._job import Job
-from unicr.runs._logs import LogRow, check_gaussian, read_log, recertify
+from unicr.runs._logs import LogRow, read_log, recertify
 from unicr.runs._manifest import EVERY_INPUT, THIS_INPUT, Manifest
 from unicr.runs._reopen import NOTHING, Own
 from unicr.runs._run import Row, Run, load_run
@@ -36,7 +36,6 @@ __all__ = [
     "caught",
     "certify_run",
     "changes",
-    "check_gaussian",
     "conversations",
     "execute",
     "export",

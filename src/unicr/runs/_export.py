@@ -17,9 +17,11 @@ DIGITS = 6
 
 
 def floor_decimal(value: float, digits: int = DIGITS) -> str:
-    """The value with `digits` decimals, never above it."""
+    """The value with `digits` decimals, or significant digits if these are more; never above it."""
     if math.isinf(value):
         return "inf"
+    if 0 < value < 1:
+        digits -= math.floor(math.log10(value)) + 1
     text = f"{value:.{digits}f}"
     if float(text) > value:
         text = f"{math.floor(value * 10**digits) / 10**digits:.{digits}f}"

@@ -34,8 +34,9 @@ def load_scores(paths: Sequence[Path], norm: str | None) -> dict[str, list[Score
     wanted = None if norm is None else parse_norm(norm).text
     groups: dict[str, list[Scores]] = {}
     for path in paths:
-        if path.suffix == ".tsv":
-            one = scores_of(read_log(path), wanted or "2", path.stem, None)
+        if path.suffix == ".tsv" or path.is_file():
+            name = path.name.removesuffix(".tsv")
+            one = scores_of(read_log(path), wanted or "2", name, None)
             groups.setdefault(one.norm, []).append(one)
             continue
         with Run(path) as run:

@@ -2,7 +2,8 @@
 
 from unicr.train._examples import Examples, TrainError, examples_of
 from unicr.train._folder import train_run
-from unicr.train._trainer import DivergedError, Fitted, Training
+from unicr.train._settings import Training
+from unicr.train._trainer import DivergedError, Fitted
 
 __all__ = [
     "DivergedError",

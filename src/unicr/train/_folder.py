@@ -9,7 +9,6 @@ import json
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,8 @@ from unicr.classifier.internal import read_weights
 from unicr.errors import RunError
 from unicr.runs import changes
 from unicr.train._examples import Examples
-from unicr.train._trainer import DivergedError, Fitted, Trainer, Training
+from unicr.train._settings import Training
+from unicr.train._trainer import DivergedError, Fitted, Trainer
 
 WEIGHTS, SETTINGS, CHECKPOINT = "model.safetensors", "train.json", "checkpoint.pt"
 FREE = frozenset({"unicr", "device"})
@@ -43,7 +43,7 @@ def train_run(
         "unicr": unicr.__version__,
         "data": examples.digest,
         "inputs": len(examples),
-        **json.loads(json.dumps(asdict(settings))),
+        **json.loads(json.dumps(settings.to_dict())),
     }
     record = read_record(folder)
     claim(folder, "a training", None if record is None else record["settings"], values, resume)

@@ -1,7 +1,7 @@
 """Train a classifier on noisy inputs, whatever the noise: the first half of C-OPT.
 
-AdamW, a one-cycle learning rate and cross-entropy. Everything random is fixed by (seed, epoch), so
-a training that goes on from a checkpoint comes to the same weights.
+AdamW over the loss of a method, and after each epoch what held-out inputs say. Everything random is
+fixed by (seed, epoch), so a training that goes on from a checkpoint comes to the same weights.
 """
 
 from __future__ import annotations
@@ -11,23 +11,23 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
 from torch import nn
 
 from unicr.classifier import Normalised, load_classifier
-from unicr.classifier.internal import RESNETS, usable
-from unicr.classifier.mlp import MLP
-from unicr.classifier.resnet import ResNet
-from unicr.files import load_object
-from unicr.noise import Noise, parse
-from unicr.noise.internal import check_parses
+from unicr.classifier.internal import usable
+from unicr.noise import Gaussian, Noise, parse
+from unicr.norms import parse_norm
 from unicr.train._examples import Examples, TrainError
+from unicr.train._method import Reach, Step, Tuned, all_methods
+from unicr.train._schedule import SCHEDULES
+from unicr.train._settings import Training, build
 
-HIDDEN = (512, 256)
-RISE = 0.3  # share of the steps in which the learning rate rises to its peak
+WARM = 0.1  # share of the training over which what a method adds grows to its full weight
+WATCHED, VOTES = 64, 100  # held-out inputs, and votes for each, behind the estimated radius
 
 State = dict[str, torch.Tensor]
 
@@ -36,54 +36,13 @@ class DivergedError(TrainError):
     """A training whose loss or weights are no longer finite numbers."""
 
 
-@dataclass(frozen=True)
-class Training:
-    """What decides the weights, beside the data. `noise` is its text, None for clean inputs.
-
-    `arch` is mlp, resnet8, resnet20, resnet56, resnet110 or file.py:factory. `val_share` of the
-    inputs are held out; after `patience` epochs without a better accuracy on them the training
-    ends. `mean` and `std` say what the network expects; the noise is in input space.
-    """
-
-    noise: str | None
-    arch: str = "mlp"
-    epochs: int = 10
-    lr: float = 2e-3
-    batch: int = 512
-    val_share: float = 0.05
-    patience: int | None = None
-    seed: int = 0
-    device: str = "cpu"
-    mean: tuple[float, ...] | None = None
-    std: tuple[float, ...] | None = None
-
-    def __post_init__(self) -> None:
-        if self.epochs < 1:
-            raise TrainError(f"epochs={self.epochs}: at least one")
-        if not (math.isfinite(self.lr) and self.lr > 0):
-            raise TrainError(f"lr={self.lr!r}: a finite number above 0 is needed")
-        if self.batch < 2:
-            raise TrainError(f"batch={self.batch}: at least two inputs at a time")
-        if not 0 <= self.val_share < 1:
-            raise TrainError(f"val_share={self.val_share!r}: a share from 0 up to below 1")
-        if self.patience is not None and self.patience < 1:
-            raise TrainError(f"patience={self.patience}: at least one epoch")
-        if self.patience is not None and self.val_share == 0:
-            raise TrainError("early stopping (patience) needs inputs held out: val_share above 0")
-        if (self.mean is None) != (self.std is None):
-            raise TrainError("mean and std belong together: give both or neither")
-        if self.noise is not None:
-            check_parses(parse(self.noise))
-
-    @property
-    def spec(self) -> str:
-        """What `load_classifier` takes, together with the weights."""
-        return self.arch if ".py:" in self.arch else f"builtin:{self.arch}"
-
-
 @dataclass
 class Fitted:
-    """A training after some epochs: `state` holds the best weights so far, `history` each epoch."""
+    """A training after some epochs: `state` holds the best weights so far, `history` each epoch.
+
+    The best is judged by accuracy under noise. A method that trades accuracy for radius is not:
+    there the last epoch counts, at the lowest learning rate, unless `patience` asks for the best.
+    """
 
     settings: Training
     state: State
@@ -93,44 +52,9 @@ class Fitted:
     @property
     def best(self) -> dict[str, Any]:
         """The epoch that `state` is from."""
-        scored = [e for e in self.history if e["accuracy"] is not None]
+        last = self.settings.method != "augment" and self.settings.patience is None
+        scored = [e for e in self.history if e["accuracy"] is not None and not last]
         return max(scored, key=lambda e: e["accuracy"]) if scored else self.history[-1]
-
-
-def build(arch: str, shape: tuple[int, ...], num_classes: int) -> nn.Module:
-    """An untrained network for inputs of this shape."""
-    spec = f"builtin:{arch}"
-    if arch == "mlp":
-        return MLP((math.prod(shape), *HIDDEN, num_classes))
-    if spec in RESNETS:
-        if len(shape) != 3:
-            raise TrainError(f"{arch} is for images (channels, height, width), not {shape}")
-        return ResNet(RESNETS[spec], num_classes, shape[0])
-    if ".py:" in arch:
-        return _from_factory(arch)
-    known = ", ".join(["mlp", *(name.removeprefix("builtin:") for name in RESNETS)])
-    raise TrainError(f"no architecture {arch!r}: there are {known}, or file.py:factory")
-
-
-def _from_factory(arch: str) -> nn.Module:
-    factory = load_object(arch)
-    try:
-        module = factory()
-    except Exception as error:
-        raise TrainError(f"{arch}() failed: {type(error).__name__}: {error}") from error
-    if not isinstance(module, nn.Module):
-        raise TrainError(f"{arch}() gave {type(module).__name__}, not a torch module")
-    return module
-
-
-def one_cycle(step: int, steps: int, peak: float) -> float:
-    """The learning rate at a step: from peak/25 up to the peak by a cosine, then down to 0."""
-    top = RISE * steps - 1
-    if step <= top:
-        low, share = peak / 25, step / top
-        return peak + (low - peak) * (1 + math.cos(math.pi * share)) / 2
-    share = (step - top) / (steps - 1 - top)
-    return peak * (1 + math.cos(math.pi * share)) / 2
 
 
 def _stream(purpose: str, seed: int) -> int:
@@ -147,10 +71,14 @@ class Trainer:
         self.examples, self.settings = examples, settings
         self.device = usable(settings.device)
         self.noise: Noise | None = None if settings.noise is None else parse(settings.noise)
+        self.method = all_methods()[settings.method]
+        if self.noise is None and not self.method.noiseless:
+            raise TrainError(f"the method {settings.method} needs a noise: augment trains without")
         with _seeded(_stream("weights", settings.seed)):
             self.module = build(settings.arch, examples.shape, examples.num_classes)
             self.module.to(self.device)
         self._shift = self._normalisation()
+        self.tuned, self.reach = self._tuned()
         order = torch.randperm(len(examples), generator=_generator("held out", settings.seed))
         held = round(settings.val_share * len(examples))
         if settings.val_share > 0 and held == 0:
@@ -176,14 +104,15 @@ class Trainer:
             start = time.perf_counter()
             epoch = len(fitted.history)
             loss = self._epoch(epoch)
-            accuracy = self._accuracy(epoch) if len(self.held_out) else None
-            before = fitted.best["accuracy"] if fitted.history else None
-            if before is None or accuracy is None or accuracy > before:
+            now: dict[str, Any] = {"epoch": epoch + 1, "loss": loss, "accuracy": None}
+            if len(self.held_out):
+                now["accuracy"] = self._accuracy(epoch)
+                if self.reach is not None:
+                    now["radius"] = self._radius(self.reach)
+            now["seconds"] = time.perf_counter() - start
+            fitted.history.append(now)
+            if fitted.best is now:
                 fitted.state = _state(self.module)
-            seconds = time.perf_counter() - start
-            fitted.history.append(
-                {"epoch": epoch + 1, "loss": loss, "accuracy": accuracy, "seconds": seconds}
-            )
             fitted.done = len(fitted.history) >= self.settings.epochs or self._stale()
             if on_epoch is not None:
                 on_epoch(self)
@@ -225,6 +154,23 @@ class Trainer:
             torch.tensor(std, device=self.device).view(shape),
         )
 
+    def _tuned(self) -> tuple[Tuned, Reach | None]:
+        """The method's settings, and the radii it works with and that the progress estimates.
+
+        None where nobody asked for a norm and the noise has no closed form: a curve takes time.
+        """
+        given, usual = self.settings, self.method.usual
+        names = ("samples", "weight", "radius", "steps")
+        own = {k: getattr(given, k) for k in names if getattr(given, k) is not None}
+        tuned = replace(usual, **own)
+        if self.noise is None:
+            return tuned, None
+        reach = Reach(self.noise, parse_norm(given.norm or "2"), math.prod(self.examples.shape))
+        if usual.radius and given.radius is None:
+            tuned = replace(tuned, radius=reach.at(usual.radius))
+        wanted = given.norm or isinstance(self.noise, Gaussian) or usual.radius
+        return tuned, reach if wanted else None
+
     def _check_scores(self) -> None:
         with torch.no_grad():
             self.module.eval()
@@ -251,19 +197,18 @@ class Trainer:
         mean, std = self._shift
         return (inputs - mean) / std
 
-    def _noisy(self, rows: torch.Tensor, purpose: str, epoch: int, start: int) -> torch.Tensor:
-        inputs = self._clean(rows)
-        if self.noise is not None:
-            seed = _stream(purpose, self.settings.seed)
-            inputs += self.noise.sample(
-                len(rows),
-                self.examples.shape,
-                seed=seed,
-                input_index=epoch,
-                start=start,
-                device=self.device,
-            )
-        return self._normalised(inputs)
+    def _draw(self, n: int, purpose: str, epoch: int, start: int) -> torch.Tensor:
+        """n samples of the noise, from number `start`, in a stream of their purpose."""
+        shape = self.examples.shape
+        if self.noise is None:
+            return torch.zeros((n, *shape), device=self.device)
+        seed = _stream(purpose, self.settings.seed)
+        where = {"seed": seed, "input_index": epoch, "start": start}
+        return self.noise.sample(n, shape, device=self.device, **where)
+
+    def _scores(self, inputs: torch.Tensor) -> torch.Tensor:
+        scores: torch.Tensor = self.module(self._normalised(inputs))
+        return scores
 
     def _epoch(self, epoch: int) -> float:
         """One pass over the inputs in a new order; the mean loss."""
@@ -273,16 +218,25 @@ class Trainer:
             starts.pop()
         order = torch.randperm(size, generator=_generator("order", settings.seed, epoch))
         total = torch.zeros((), device=self.device)
+        copies, steps = self.tuned.samples, settings.epochs * len(starts)
         self.module.train()
         with _seeded(_stream("layers", settings.seed) + epoch):
             for i, start in enumerate(starts):
                 rows = self.kept[order[start : start + settings.batch]]
-                scores = self.module(self._noisy(rows, "training", epoch, start))
-                labels = self.examples.labels[rows].to(self.device)
-                loss = nn.functional.cross_entropy(scores, labels)
-                rate = one_cycle(
-                    epoch * len(starts) + i, settings.epochs * len(starts), settings.lr
+                now = epoch * len(starts) + i
+                noise = self._draw(copies * len(rows), "training", epoch, copies * start)
+                loss = self.method.loss(
+                    Step(
+                        self._clean(rows),
+                        self.examples.labels[rows].to(self.device),
+                        noise.view(copies, len(rows), *self.examples.shape),
+                        self._scores,
+                        self.tuned,
+                        self.reach,
+                        min(1.0, (now + 1) / (WARM * steps)),
+                    )
                 )
+                rate = SCHEDULES[settings.schedule](now, steps, settings.lr)
                 for group in self.optimizer.param_groups:
                     group["lr"] = rate
                 self.optimizer.zero_grad()
@@ -304,9 +258,25 @@ class Trainer:
         right = 0
         for start in range(0, len(self.held_out), self.settings.batch):
             rows = self.held_out[start : start + self.settings.batch]
-            scores = self.module(self._noisy(rows, "validation", epoch, start))
-            right += int((scores.argmax(1).cpu() == self.examples.labels[rows]).sum())
+            inputs = self._clean(rows) + self._draw(len(rows), "validation", epoch, start)
+            found = self._scores(inputs).argmax(1).cpu()
+            right += int((found == self.examples.labels[rows]).sum())
         return right / len(self.held_out)
+
+    @torch.no_grad()
+    def _radius(self, reach: Reach) -> float:
+        """The average radius of some held-out inputs, estimated: p_A is the share of VOTES votes.
+
+        The same inputs and noise in every epoch. An estimate to steer by; it certifies nothing.
+        """
+        self.module.eval()
+        rows = self.held_out[:WATCHED]
+        shares = torch.zeros(len(rows))
+        for i, row in enumerate(rows):
+            inputs = self._clean(row[None]) + self._draw(VOTES, "radius", i, 0)
+            votes = self._scores(inputs).argmax(1).cpu()
+            shares[i] = (votes == self.examples.labels[row]).float().mean()
+        return float(reach.of(shares.clamp(0.5, 1 - 0.5 / VOTES)).mean())
 
     def _stale(self) -> bool:
         patience = self.settings.patience
