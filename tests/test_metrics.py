@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from unicr.errors import UnicrError
-from unicr.metrics import Scores, accuracy_curve, envelope, robustness_score
+from unicr.metrics import Scores, accuracy_curve, best_of, envelope, robustness_score
 
 
 def scores(radius: list[float], correct: list[int], **more: object) -> Scores:
@@ -43,6 +43,12 @@ def test_score_is_the_area_under_the_envelope() -> None:
     heights = envelope(runs, grid)
     area = np.sum((heights[1:] + heights[:-1]) / 2 * np.diff(grid))
     assert robustness_score(runs) == pytest.approx(area, rel=1e-3)
+    best = best_of(runs)
+    assert best.average_radius == pytest.approx(robustness_score(runs), rel=1e-12)
+    radii = np.linspace(0, 5, 1001)
+    assert accuracy_curve(best, radii) == pytest.approx(envelope(runs, radii), abs=1e-12)
+    with pytest.raises(UnicrError, match="same number of inputs"):
+        best_of([*runs, scores([1.0], [1])])
     assert robustness_score(runs) >= max(run.average_radius for run in runs)
 
 

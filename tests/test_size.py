@@ -15,24 +15,24 @@ LONGEST = 350
 # Lines of each package ("." holds the single modules). Lower a figure when a change makes its
 # package smaller; a change that needs more deletes something else, or brings a new capability.
 CEILING: dict[str, int] = {
-    ".": 630,
+    ".": 644,
     "attack": 1448,
     "c_opt": 520,
-    "classifier": 1836,
-    "cli": 2334,
+    "classifier": 1907,
+    "cli": 2395,
     "data": 1116,
     "explore": 695,
     "guard": 814,
     "i_opt": 472,
     "noise": 5661,
     "optimality": 358,
-    "paper": 2192,
+    "paper": 2241,
     "radius": 5073,
     "report": 1444,
-    "runs": 2644,
+    "runs": 2715,
     "smoothing": 1568,
     "tradeoff": 1314,
-    "train": 589,
+    "train": 994,
 }
 TOO_LONG: dict[str, int] = {
     "radius/_montecarlo.py": 389,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import special
@@ -85,6 +85,20 @@ def robustness_score(runs: Sequence[Scores]) -> float:
         return math.inf
     widths = np.diff(np.concatenate([[0.0], ends]))
     return float(np.sum(widths * envelope(runs, ends)))
+
+
+def best_of(runs: Sequence[Scores]) -> Scores:
+    """Scores whose certified accuracy at every radius is the best of the runs'.
+
+    With all runs over as many inputs: the i-th largest radius is the largest of the runs' i-th
+    ones. Their average radius is the robustness score; single inputs lose their place.
+    """
+    if len({len(run.radius) for run in runs}) != 1:
+        raise UnicrError("the best of runs needs runs over the same number of inputs")
+    counted = np.max([np.sort(run._counted) for run in runs], axis=0)
+    abstained = np.min([np.sort(run.abstained) for run in runs], axis=0)
+    right = (counted >= 0).astype(np.float64)
+    return replace(runs[0], radius=np.maximum(counted, 0), correct=right, abstained=abstained)
 
 
 def envelope(runs: Sequence[Scores], radii: Array) -> Array:

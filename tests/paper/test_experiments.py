@@ -7,18 +7,24 @@ from __future__ import annotations
 import csv
 import math
 import sys
+from collections import OrderedDict
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from statistics import NormalDist, fmean
 
 import numpy as np
 import pytest
+import torch
 
+from unicr.classifier import load_classifier
+from unicr.errors import UnicrError
 from unicr.i_opt import IOpt
 from unicr.noise import parse
 from unicr.paper import ITEMS, Ended, Request, c_opt, cifar10, i_opt, imagenet, run_items
 from unicr.paper import standard as standard_item
 from unicr.paper._certify import Printed
+from unicr.paper._item import Context
 from unicr.runs import Run, verify
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
@@ -213,6 +219,62 @@ def test_c_opt(tmp_path: Path) -> None:
         assert float(row["score"]) == pytest.approx(mean, rel=1e-9)  # one σ: the average radius
         assert fmean(one.correct for one in certified) > 0.5
     assert {row["paper"] for row in rows} == {"2.7448", "2.2615", "0.0641", "0.0879"}
+
+
+class Shortcut(torch.nn.Module):
+    """A block as the paper's authors name its parts, with a projected shortcut at a new width."""
+
+    def __init__(self, before: int, width: int, stride: int) -> None:
+        super().__init__()
+        self.conv1 = torch.nn.Conv2d(before, width, 3, stride, 1, bias=False)
+        self.bn1, self.bn2 = torch.nn.BatchNorm2d(width), torch.nn.BatchNorm2d(width)
+        self.conv2 = torch.nn.Conv2d(width, width, 3, 1, 1, bias=False)
+        if stride > 1:
+            step = torch.nn.Conv2d(before, width, 1, stride, bias=False)
+            self.downsample = torch.nn.Sequential(step, torch.nn.BatchNorm2d(width))
+        self.stride = stride
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        short = self.downsample(x) if self.stride > 1 else x
+        y: torch.Tensor = self.bn2(self.conv2(self.bn1(self.conv1(x)).relu()))
+        return (y + short).relu()
+
+
+def test_cifar10_takes_the_layout_of_the_paper_s_weights(tmp_path: Path) -> None:
+    """A normaliser without weights, then a ResNet whose last layer is fc: the same labels."""
+    torch.manual_seed(0)
+    net = torch.nn.Sequential(
+        OrderedDict(
+            conv1=torch.nn.Conv2d(3, 16, 3, 1, 1, bias=False),
+            bn1=torch.nn.BatchNorm2d(16),
+            relu=torch.nn.ReLU(),
+            layer1=torch.nn.Sequential(Shortcut(16, 16, 1)),
+            layer2=torch.nn.Sequential(Shortcut(16, 32, 2)),
+            layer3=torch.nn.Sequential(Shortcut(32, 64, 2)),
+            avgpool=torch.nn.AvgPool2d(8),
+            flat=torch.nn.Flatten(),
+            fc=torch.nn.Linear(64, 10),
+        )
+    )
+    images = torch.rand(64, 3, 32, 32)
+    mean, std = (torch.tensor(v).view(1, 3, 1, 1) for v in (cifar10.MEAN, cifar10.STD))
+    net((images - mean) / std)  # running statistics that are not their defaults
+    expected = net.eval()((images - mean) / std).argmax(1)
+    whole = {f"1.{name}": tensor for name, tensor in net.state_dict().items()}
+    file = tmp_path / "CIFAR_Gaussian[-1.0, 0.5]_best.pth"
+    torch.save(whole, file)
+    context = Context("quick", {}, tmp_path / "work", tmp_path, 0, 1, print, {"weights": str(file)})
+    ((sigma, arguments),) = cifar10._models(context).items()
+    assert sigma == 0.5
+    assert arguments["spec"] == "builtin:resnet8"
+    assert torch.equal(load_classifier(**arguments).predict(images), expected)
+    assert len(set(expected.tolist())) > 1
+    torch.save(whole, tmp_path / "CIFAR_Gaussian[-1.0, 0.12]_best.pth")
+    several = replace(context, options={"weights": str(tmp_path)})
+    assert list(cifar10._models(several)) == [0.12, 0.5]
+    torch.save(whole, tmp_path / "best.pth")
+    with pytest.raises(UnicrError, match="best must be the last number"):
+        cifar10._models(several)
 
 
 @pytest.mark.slow

@@ -6,10 +6,12 @@ import json
 import math
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file
 from scipy import stats
 
 from unicr.classifier import load_classifier
@@ -176,11 +178,22 @@ def test_smoothadv_resumes_to_the_same_bits(digits: Examples, tmp_path: Path) ->
     assert all(torch.equal(whole.state[name], rest.state[name]) for name in whole.state)
 
 
+def test_a_network_is_tuned_further(digits: Examples, tmp_path: Path) -> None:
+    """With hardly any learning rate the weights stay where they began."""
+    train_run(digits, short(epochs=1), tmp_path / "one")
+    begun = str(tmp_path / "one" / WEIGHTS)
+    tuned = train_run(digits, short(epochs=1, lr=1e-12, start=begun), tmp_path / "two")
+    first = load_file(begun)
+    assert all(torch.allclose(first[name], tuned.state[name], atol=1e-7) for name in first)
+    with pytest.raises(ModelError, match="does not fit LeNet"):
+        train_run(digits, short(arch="lenet", start=begun), tmp_path / "three")
+
+
 def test_a_training_of_an_older_version_goes_on(digits: Examples, tmp_path: Path) -> None:
     """Settings that came later are written down only where they are used."""
     train_run(digits, short(epochs=1), tmp_path)
     written = json.loads((tmp_path / SETTINGS).read_text())["settings"]
-    later = {"method", "schedule", "norm", "samples", "weight", "radius", "steps"}
+    later = {"method", "schedule", "norm", "samples", "weight", "radius", "steps", "start"}
     assert not later & set(written)
     with pytest.raises(UnicrError, match="schedule"):
         train_run(digits, short(epochs=1, schedule="step"), tmp_path, resume=True)
@@ -210,7 +223,7 @@ def test_schedules() -> None:
         ({"norm": "wide"}, "cannot read the norm 'wide'"),
     ],
 )
-def test_bad_settings(changes: dict[str, object], words: str) -> None:
+def test_bad_settings(changes: dict[str, Any], words: str) -> None:
     with pytest.raises(UnicrError, match=words):
         short(**changes)
 

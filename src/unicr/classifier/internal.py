@@ -2,8 +2,8 @@
 
 from unicr.classifier._base import labels_of
 from unicr.classifier._load import usable
-from unicr.classifier._weights import read_weights
+from unicr.classifier._weights import load_weights, read_weights
 from unicr.classifier.adapters.builtin import RESNETS
 from unicr.classifier.adapters.module import evaluating
 
-__all__ = ["RESNETS", "evaluating", "labels_of", "read_weights", "usable"]
+__all__ = ["RESNETS", "evaluating", "labels_of", "load_weights", "read_weights", "usable"]

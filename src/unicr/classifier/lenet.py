@@ -30,7 +30,9 @@ class LeNet(nn.Module):
         self.conv2 = nn.Conv2d(*WIDTHS, 3, 2, padding=1)
         self.hidden = nn.Linear(WIDTHS[1] * area, HIDDEN)
         self.linear = nn.Linear(HIDDEN, num_classes)
-        self.to(memory_format=torch.channels_last)  # twice as fast on a CPU
+        for layer in (self.conv1, self.conv2):  # twice as fast on a CPU with channels last
+            weight = layer.weight.detach().contiguous(memory_format=torch.channels_last)
+            layer.weight = nn.Parameter(weight)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         x = functional.relu(self.conv1(x), inplace=True)

@@ -75,7 +75,7 @@ class ResNet(nn.Module):
 
 
 def sized_as(depth: int, weights: Mapping[str, torch.Tensor]) -> ResNet:
-    """A network with the input channels, classes and shortcuts of a state dict; 3, 10, A without."""
+    """A network with the channels, classes and shortcuts of a state dict; 3, 10 and A without."""
     first, last = weights.get("conv1.weight"), weights.get("linear.weight")
     channels = 3 if first is None or first.ndim != 4 else first.shape[1]
     projected = "layer2.0.downsample.0.weight" in weights

@@ -41,6 +41,7 @@ def train(
     weight: float | None = None,
     radius: float | None = None,
     steps: MaybeWhole = None,
+    start: str | None = None,
     resume: Annotated[bool, Parameter(negative="")] = False,
 ) -> None:
     """Train a classifier on noisy inputs into a folder: model.safetensors and train.json.
@@ -96,6 +97,8 @@ def train(
         How far smoothadv attacks; the radius that macer asks for.
     steps
         Steps of smoothadv's attack.
+    start
+        Weights to begin with (.safetensors, .pt, .th), to tune a network further.
     resume
         Go on with a training that was interrupted.
     """
@@ -121,6 +124,7 @@ def train(
         weight=weight,
         radius=radius,
         steps=steps,
+        start=start,
     )
     dataset = load_dataset(data, labels=labels, split=split, label_column=label_column)
     fitted = _with_bar(examples_of(dataset, max_), settings, out, resume)

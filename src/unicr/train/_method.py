@@ -81,7 +81,8 @@ class Tuned:
 class Step:
     """One batch: clean inputs (b, …), labels (b), noise (samples, b, …) and the network.
 
-    `scores` takes inputs as they are before any normalisation. `warm` rises from 0 to 1 over the
+    `scores` takes inputs as they are before any normalisation; `reach` is None for a method that is
+    `noiseless` and needs none. `warm` rises from 0 to 1 over the
     first tenth of the training: what a method adds to the cross-entropy grows with it.
     """
 
@@ -90,7 +91,7 @@ class Step:
     noise: torch.Tensor
     scores: Callable[[torch.Tensor], torch.Tensor]
     tuned: Tuned
-    reach: Reach
+    reach: Reach | None
     warm: float = 1.0
 
     def log_probabilities(self, moved: torch.Tensor | None = None) -> torch.Tensor:

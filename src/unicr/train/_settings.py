@@ -31,6 +31,7 @@ class Training:
     the inputs are held out; after `patience` epochs without a better accuracy on them the training
     ends. `mean` and `std` say what the network expects; the noise is in input space. `method` and
     what follows decide the loss (see `Tuned`; None is the method's own); `norm` is that of radii.
+    `start` is a file of weights to begin with, instead of random ones.
     """
 
     noise: str | None
@@ -51,6 +52,7 @@ class Training:
     weight: float | None = None
     radius: float | None = None
     steps: int | None = None
+    start: str | None = None
 
     def __post_init__(self) -> None:
         if self.epochs < 1:

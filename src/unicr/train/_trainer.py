@@ -12,13 +12,14 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
 
 from unicr.classifier import Normalised, load_classifier
-from unicr.classifier.internal import usable
+from unicr.classifier.internal import load_weights, usable
 from unicr.noise import Gaussian, Noise, parse
 from unicr.norms import parse_norm
 from unicr.train._examples import Examples, TrainError
@@ -76,6 +77,8 @@ class Trainer:
             raise TrainError(f"the method {settings.method} needs a noise: augment trains without")
         with _seeded(_stream("weights", settings.seed)):
             self.module = build(settings.arch, examples.shape, examples.num_classes)
+            if settings.start is not None:
+                load_weights(self.module, Path(settings.start))
             self.module.to(self.device)
         self._shift = self._normalisation()
         self.tuned, self.reach = self._tuned()
@@ -203,8 +206,9 @@ class Trainer:
         if self.noise is None:
             return torch.zeros((n, *shape), device=self.device)
         seed = _stream(purpose, self.settings.seed)
-        where = {"seed": seed, "input_index": epoch, "start": start}
-        return self.noise.sample(n, shape, device=self.device, **where)
+        return self.noise.sample(
+            n, shape, seed=seed, input_index=epoch, start=start, device=self.device
+        )
 
     def _scores(self, inputs: torch.Tensor) -> torch.Tensor:
         scores: torch.Tensor = self.module(self._normalised(inputs))

@@ -16,6 +16,7 @@ SHARP = 16.0  # factor on the scores, so that probabilities come near to votes
 
 def loss(step: Step) -> torch.Tensor:
     """Cross-entropy of the mean probability, plus the shortfall of the radius where right."""
+    assert step.reach is not None
     logs = step.log_probabilities()
     label = step.labels.view(1, -1, 1).expand(len(logs), -1, 1)
     mean = torch.logsumexp(logs, 0) - torch.tensor(float(len(logs))).log()

@@ -28,6 +28,7 @@ def loss(step: Step) -> torch.Tensor:
 
 def attacked(step: Step, radius: float) -> torch.Tensor:
     """The inputs moved by at most `radius` in the norm, against their labels."""
+    assert step.reach is not None
     moved = torch.zeros_like(step.inputs)
     for i in range(step.tuned.steps):
         moved.requires_grad_()
