@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import warnings
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,7 @@ from unicr.classifier import (
     check_shape,
     load_classifier,
 )
+from unicr.cli._options import ModelOptions
 from unicr.errors import ModelError
 
 SHAPE = (3, 4, 4)
@@ -357,7 +360,7 @@ def test_python_file_without_weights(source: Path) -> None:
         load_classifier(f"{source}:broken")
 
 
-def test_hugging_face_image_classifier(tmp_path: Path) -> None:
+def test_hugging_face_image_classifier(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     transformers = pytest.importorskip("transformers")
     torch.manual_seed(0)
     config = transformers.ResNetConfig(
@@ -382,6 +385,38 @@ def test_hugging_face_image_classifier(tmp_path: Path) -> None:
     normalised = load_classifier(f"hf:{tmp_path}")
     assert normalised.predict(inputs * std + mean).tolist() == expected.argmax(1).tolist()
     assert normalised.digest != classifier.digest
+    ModelOptions().load(f"hf:{tmp_path}")
+    assert "mean 0.5, 0.4, 0.3, std 0.2, 0.3, 0.4" in capsys.readouterr().err
+
+
+def test_hub_names_are_read_from_an_earlier_download(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a process of its own, since the hub's library reads where its copies are only once."""
+    transformers = pytest.importorskip("transformers")
+    torch.manual_seed(0)
+    config = transformers.ResNetConfig(
+        num_channels=1, embedding_size=4, hidden_sizes=[4], depths=[1], num_labels=3
+    )
+    place = tmp_path / "models--me--tiny"
+    folder = place / "snapshots" / ("a" * 40)
+    transformers.ResNetForImageClassification(config).save_pretrained(folder)
+    (place / "refs").mkdir()
+    (place / "refs" / "main").write_text("a" * 40)
+    for name, value in {"HF_HUB_CACHE": str(tmp_path), "HF_HUB_OFFLINE": "1"}.items():
+        monkeypatch.setenv(name, value)
+    code = (
+        "import sys\nfrom unicr.classifier import load_classifier\n"
+        "from unicr.errors import ModelError\n"
+        "print(load_classifier('hub:me/tiny').digest)\n"
+        "try:\n    load_classifier('hub:me/other')\nexcept ModelError as error:\n    print(error)\n"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    digest, refused = run.stdout.splitlines()
+    assert digest == load_classifier(f"hf:{folder}").digest
+    assert refused.startswith("hub:me/other cannot be downloaded here")
+    with pytest.raises(ModelError, match="ORGANISATION/NAME"):
+        load_classifier("hub:../etc")
 
 
 def test_hugging_face_text_classifier_takes_embeddings(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from unicr.classifier.adapters.function import CallableClassifier
 from unicr.classifier.adapters.module import ModuleClassifier
 from unicr.classifier.adapters.onnx import OnnxClassifier
 from unicr.classifier.adapters.sklearn import SklearnClassifier
+from unicr.classifier.diffusion import DiffusionDenoiser
 from unicr.classifier.fuse import fuse_batchnorm
 from unicr.classifier.mlp import MLP
 from unicr.classifier.resnet import ResNet
@@ -22,6 +23,7 @@ __all__ = [
     "CallableClassifier",
     "Classifier",
     "Denoised",
+    "DiffusionDenoiser",
     "ModuleClassifier",
     "Normalised",
     "OnnxClassifier",

@@ -45,6 +45,12 @@ class Normalised(Classifier):
         self._std = torch.tensor(stds, device=self.device)
 
     @property
+    def text(self) -> str:
+        """What is done to an input, in words."""
+        mean, std = (", ".join(f"{v:g}" for v in t.tolist()) for t in (self._mean, self._std))
+        return f"mean {mean}, std {std}"
+
+    @property
     def digests(self) -> dict[str, str]:
         inner = self.classifier.digests
         before = [inner["preprocessing"]] if "preprocessing" in inner else []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -78,9 +79,12 @@ class ModelOptions:
 
     def load(self, spec: str) -> Classifier:
         """The classifier."""
-        from unicr.classifier import load_classifier
+        from unicr.classifier import Normalised, load_classifier
 
-        return load_classifier(**self.arguments(spec))
+        found = load_classifier(**self.arguments(spec))
+        if self.mean is None and isinstance(found, Normalised):
+            print(f"{spec} normalises its inputs itself: {found.text}", file=sys.stderr)
+        return found
 
 
 @Parameter(name="*")

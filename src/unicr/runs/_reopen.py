@@ -64,6 +64,11 @@ class Own:
         """What `load_classifier` takes: yours, then the run's."""
         if self.model is None:
             self._refuse_code("model", manifest.model, ", or give your own copy with --model")
+            if manifest.model.startswith("hub:"):
+                raise RunError(
+                    f"the run's model would be downloaded: if you want that, say so with "
+                    f"--model {manifest.model}"
+                )
             if Path(manifest.model).suffix.lower() in PROGRAMS and not self.trusts(manifest.model):
                 raise RunError(
                     f"the run's model {manifest.model} is a program of torch's, which may write "
