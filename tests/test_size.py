@@ -30,7 +30,7 @@ CEILING: dict[str, int] = {
     "radius": 5073,
     "report": 1444,
     "runs": 2720,
-    "smoothing": 1568,
+    "smoothing": 1563,
     "tradeoff": 1314,
     "train": 994,
 }

@@ -154,12 +154,7 @@ class SmoothedModule(nn.Module):
         super().__init__()
         self.classifier = load_classifier(model, num_classes=num_classes)
         self.noise, self.samples, self.fresh = noise, samples, fresh
-        self._options: dict[str, Any] = {
-            "num_classes": num_classes,
-            "seed": seed,
-            "batch": batch,
-            "fresh": fresh,
-        }
+        self._options: dict[str, Any] = {"num_classes": num_classes, "seed": seed, "batch": batch}
         self._inner: SmoothedModel | None = None
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
