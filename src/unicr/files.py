@@ -1,7 +1,8 @@
-"""What users' files may ask of this machine: to run their code, and how much memory to fill."""
+"""What users' files may ask of this machine, to run their code and to fill memory; their digest."""
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import os
 import sys
@@ -46,6 +47,12 @@ def load_object(reference: str) -> Any:
         known = [n for n in vars(module) if not n.startswith("_")]
         raise SpecError(f"{file} has no {name!r}; it has {', '.join(known[:20]) or 'no names'}")
     return getattr(module, name)
+
+
+def file_digest(path: Path) -> str:
+    """SHA-256 of a file's bytes."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def check_size(path: Path, size: int, stored: int, kind: type[UnicrError]) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from unicr import attack
 from unicr.attack import AttackError, make
+from unicr.extras import classes_of
 
 MINE = """
 from dataclasses import dataclass
@@ -36,7 +37,8 @@ def test_an_attack_is_found_by_its_file_alone(
     (tmp_path / "_hidden.py").write_text("raise AssertionError")
     before = set(attack.ATTACKS)
     monkeypatch.setattr(attack, "__path__", [*attack.__path__, str(tmp_path)])
-    monkeypatch.setattr(attack, "ATTACKS", attack.found())
+    found = {kind.name: kind for kind in classes_of("unicr.attack", attack.Attack)}
+    monkeypatch.setattr(attack, "ATTACKS", found)
     assert set(attack.ATTACKS) - before == {"upwards"}
     assert make("upwards", 2.0).settings() == {"steps": 6}
     with pytest.raises(AttackError, match=r"no attack 'sideways'.*upwards"):

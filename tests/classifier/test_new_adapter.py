@@ -18,7 +18,7 @@ from unicr.errors import DataError, MissingExtraError, ModelError
 ADAPTER = """
 from unicr.classifier._adapter import Adapter, with_ending
 from unicr.classifier.adapters.function import CallableClassifier
-from unicr.classifier._digest import file_digest
+from unicr.files import file_digest
 from unicr.extras import require
 
 def load(asked):

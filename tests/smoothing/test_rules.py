@@ -132,7 +132,7 @@ def test_a_new_rule_is_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     (tmp_path / "half.py").write_text(HALF)
     monkeypatch.setattr(rules, "__path__", [*rules.__path__, str(tmp_path)])
     plan = Plan(n=400, rule=Rule.parse("half"))
-    job = Job(Regressor(), data(), gaussian(sigma=0.5), norms_of(2), plan)
+    job = Job(Regressor(), data(), gaussian(sigma=0.5), norms=norms_of(2), plan=plan)
     with certify_run(job, tmp_path / "run") as run:
         assert {row.certificate.n for row in run.rows() if row.certificate} == {200, 400}
         assert list(verify(run)) == []
@@ -192,7 +192,7 @@ def test_another_kind_of_certificate_goes_all_the_way(tmp_path: Path) -> None:
     """Regression, defined in this file: sampled, stored, read, recomputed and replayed."""
     model, inputs = Regressor(), data()
     plan = Plan(n=1000, measure=Median(width=0.5))
-    job = Job(model, inputs, gaussian(sigma=0.5), norms_of([2, "inf"]), plan)
+    job = Job(model, inputs, gaussian(sigma=0.5), norms=norms_of([2, "inf"]), plan=plan)
     with certify_run(job, tmp_path / "run") as run:
         assert list(verify(run)) == []
         assert [text for _, text in replay(run, model, inputs, 6)] == [None] * 6

@@ -6,9 +6,6 @@ certified inputs of a run, and `defences` sums up how many kept their class.
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
-
 from unicr.attack._base import Attack, AttackError, Targets, within
 from unicr.attack._defence import (
     FACTORS,
@@ -23,24 +20,10 @@ from unicr.attack._defence import (
 from unicr.attack._store import AttackStore, Outcome, check_outcomes
 from unicr.attack._study import Aim, Settings, Study, Task
 from unicr.attack._verdict import agrees, interval, verdict
+from unicr.extras import classes_of
 from unicr.smoothing import SmoothedModel
 
-
-def found() -> dict[str, type[Attack]]:
-    """Every attack by its name: the classes in the modules here that no underscore hides."""
-    names = (module.name for module in pkgutil.iter_modules(__path__) if module.name[0] != "_")
-    modules = [importlib.import_module(f"{__name__}.{name}") for name in names]
-    return {
-        kind.name: kind
-        for module in modules
-        for kind in vars(module).values()
-        if isinstance(kind, type)
-        and issubclass(kind, Attack)
-        and kind.__module__ == module.__name__
-    }
-
-
-ATTACKS = found()
+ATTACKS: dict[str, type[Attack]] = {kind.name: kind for kind in classes_of(__name__, Attack)}
 
 
 def make(name: str, effort: float = 1.0) -> Attack:

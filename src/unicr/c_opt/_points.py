@@ -12,8 +12,7 @@ import unicr
 from unicr.data import Dataset
 from unicr.errors import DataError, UnicrError
 from unicr.noise import Noise, parse
-from unicr.norms import Norm
-from unicr.smoothing import Plan
+from unicr.runs import Terms
 from unicr.train import Examples, Training, examples_of
 from unicr.values import number
 
@@ -69,23 +68,17 @@ def grid(parameters: Mapping[str, Sequence[float]]) -> list[Shape]:
     ]
 
 
-@dataclass(frozen=True)
-class Search:
+@dataclass(frozen=True, kw_only=True)
+class Search(Terms):
     """Everything that decides the results of a C-OPT beside its points.
 
     `training.noise` is replaced by each point's noise. `train_spec` and `test_spec` are how the
-    data was named; every `skip`-th test input is certified, at most `limit`.
+    data was named.
     """
 
     train: Examples
     test: Dataset
     training: Training
-    norms: tuple[Norm, ...]
-    plan: Plan
-    seed: int = 0
-    searched: bool = False
-    skip: int = 1
-    limit: int | None = None
     train_spec: str | None = None
     test_spec: str | None = None
 

@@ -12,7 +12,7 @@ import json
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,7 @@ from unicr.data import Dataset
 from unicr.data.internal import from_arrays
 from unicr.errors import RunError, UnicrError
 from unicr.noise.internal import check_parses
-from unicr.runs import Job, certify_run, execute
+from unicr.runs import Job, Terms, certify_run, execute
 from unicr.smoothing import Radii
 from unicr.train import DivergedError, Examples, Training, train_run
 from unicr.train.internal import WEIGHTS, arrays_of, claim, write_json
@@ -135,8 +135,7 @@ class COpt:
 
     @property
     def _indices(self) -> list[int]:
-        every = range(0, len(self.search.test), self.search.skip)
-        return list(every)[: self.search.limit]
+        return self.search.among(len(self.search.test))
 
     def _executed(self, todo: Sequence[Point]) -> Iterator[tuple[Point, dict[str, bytes] | None]]:
         if todo:
@@ -151,15 +150,8 @@ class COpt:
             train=search.train,
             inputs=inputs,
             labels=labels,
-            job={
-                "norms": search.norms,
-                "plan": search.plan,
-                "seed": search.seed,
-                "searched": search.searched,
-                "skip": search.skip,
-                "limit": search.limit,
-                "data_spec": search.test_spec or search.test.source,
-            },
+            job={one.name: getattr(search, one.name) for one in fields(Terms)}
+            | {"data_spec": search.test_spec or search.test.source},
             training=search.training,
             folder=None if self.ray is not None else (self.folder / "points").absolute(),
         )

@@ -14,7 +14,6 @@ from unicr.classifier.adapters.module import ModuleClassifier
 from unicr.classifier.adapters.onnx import OnnxClassifier
 from unicr.classifier.adapters.sklearn import SklearnClassifier
 from unicr.classifier.diffusion import DiffusionDenoiser
-from unicr.classifier.fuse import fuse_batchnorm
 from unicr.classifier.mlp import MLP
 from unicr.classifier.resnet import ResNet
 
@@ -31,6 +30,5 @@ __all__ = [
     "SklearnClassifier",
     "check_fit",
     "check_shape",
-    "fuse_batchnorm",
     "load_classifier",
 ]

@@ -5,8 +5,6 @@ A new kind of model is one new file in `adapters/` that declares `ADAPTERS`; not
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -15,8 +13,8 @@ from typing import Any
 
 import torch
 
-from unicr.classifier import adapters
 from unicr.classifier._base import Classifier
+from unicr.extras import modules_of
 
 
 @dataclass(frozen=True)
@@ -78,7 +76,5 @@ def with_prefix(prefix: str) -> Callable[[Asked], bool]:
 @cache
 def all_adapters() -> tuple[Adapter, ...]:
     """Every adapter in `adapters/`, in the order in which they are asked."""
-    found: list[Adapter] = []
-    for module in pkgutil.iter_modules(adapters.__path__):
-        found += importlib.import_module(f"{adapters.__name__}.{module.name}").ADAPTERS
+    found = (one for module in modules_of("unicr.classifier.adapters") for one in module.ADAPTERS)
     return tuple(sorted(found, key=lambda adapter: adapter.rank))

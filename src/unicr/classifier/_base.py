@@ -7,6 +7,7 @@ What it must not do is guess: scores that are not finite, or of a wrong shape, a
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 
 import torch
 
@@ -79,6 +80,21 @@ class Classifier(ABC):
                 f"(0 … {size - 1})"
             )
         return counts
+
+
+def in_pieces(
+    run: Callable[[torch.Tensor], torch.Tensor], batch: torch.Tensor, size: int
+) -> torch.Tensor:
+    """What `run`, which takes `size` inputs and no others, gives for a batch of any size.
+
+    The last piece is filled up with copies of its last input.
+    """
+    pieces = []
+    for start in range(0, len(batch), size):
+        piece = batch[start : start + size]
+        filler = piece[-1:].expand(size - len(piece), *piece.shape[1:])
+        pieces.append(run(torch.cat([piece, filler]))[: len(piece)])
+    return torch.cat(pieces)
 
 
 def labels_of(output: object, n: int, name: str) -> torch.Tensor:

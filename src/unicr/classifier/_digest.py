@@ -21,14 +21,9 @@ import torch
 from torch import nn
 
 from unicr.errors import ModelError
+from unicr.files import file_digest
 
 PLAIN = (bool, int, float, str, bytes, type(None), torch.dtype, torch.Size)
-
-
-def file_digest(path: Path) -> str:
-    """SHA-256 of a file's bytes."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def combined_digest(*parts: str) -> str:

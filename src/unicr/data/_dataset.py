@@ -239,6 +239,36 @@ def from_arrays(inputs: Any, labels: Any = None, *, name: str, source: str) -> D
     )
 
 
+def from_items(items: Any, name: str) -> Dataset:
+    """A dataset of a torch Dataset (or list) whose items are inputs or (input, label) pairs.
+
+    Each is read when asked for, its transforms run then.
+    """
+    size = len(items)
+    if not size:
+        raise DataError(f"{name} is empty")
+
+    def read(index: int) -> tuple[Floats, int]:
+        item = items[index]
+        value, label = item if isinstance(item, tuple | list) and len(item) == 2 else (item, None)
+        array = _numpy(value)
+        if array.ndim == 0:
+            raise DataError(f"item {index} of {name} is {type(value).__name__}, not an array")
+        return as_input(array), NO_LABEL if label is None else int(label)
+
+    words = getattr(items, "classes", None)
+    classes = tuple(words) if isinstance(words, list | tuple) else None
+    return Dataset(
+        name=name,
+        source=f"{type(items).__module__}.{type(items).__qualname__}",
+        size=size,
+        shape=read(0)[0].shape,
+        read=read,
+        num_classes=len(classes) if classes else None,
+        classes=classes,
+    )
+
+
 def count_classes(numbers: Labels, classes: Sequence[object] | None) -> int | None:
     """How many classes labels speak of; None where there are no labels."""
     if classes is not None:

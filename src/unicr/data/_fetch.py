@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from unicr.errors import DataError
+from unicr.files import file_digest
 
 VARIABLE = "UNICR_DATA_DIR"
 CHUNK = 1 << 16
@@ -138,30 +139,18 @@ def _fetch_file(
 
 
 def _retrieve(url: str, target: Path, digest: str, progress: Progress | None) -> None:
-    """One file from one mirror by pooch; a wrong sum after a resumed download starts it afresh."""
-    import pooch
-
+    """One file from one mirror; a wrong sum after a resumed download starts it afresh."""
+    if target.is_file() and file_digest(target) == digest:
+        return
     part = target.with_name(target.name + ".part")
-    pooch.get_logger().setLevel("WARNING")
-
-    def download(address: str, output: str, _: object) -> None:
-        _resume(address, part, progress)
-        os.replace(part, output)
-
-    resumed = part.exists()
-    for fresh in (False, True):
-        try:
-            pooch.retrieve(
-                url,
-                known_hash=f"sha256:{digest}",
-                fname=target.name,
-                path=target.parent,
-                downloader=download,
-            )
+    for fresh in (not part.exists(), True):
+        _resume(url, part, progress)
+        if file_digest(part) == digest:
+            os.replace(part, target)
             return
-        except ValueError:
-            if fresh or not resumed:
-                raise ValueError("its SHA-256 is not the published one") from None
+        part.unlink()
+        if fresh:
+            raise ValueError("its SHA-256 is not the published one")
 
 
 def _resume(url: str, part: Path, progress: Progress | None) -> None:

@@ -6,9 +6,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from unicr.data._dataset import Dataset, from_arrays
+from unicr.data._dataset import Dataset, from_arrays, from_items
 from unicr.data._fetch import ARCHIVES, data_folder
-from unicr.data._items import from_items
 from unicr.data._labels import read_labels
 from unicr.data._reader import Asked, all_readers
 from unicr.errors import DataError, foreign

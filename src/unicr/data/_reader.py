@@ -5,15 +5,13 @@ A new form of data is one new file in `readers/` that declares `READERS`; nothin
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from unicr.data import readers
 from unicr.data._dataset import Dataset
+from unicr.extras import modules_of
 
 
 @dataclass(frozen=True)
@@ -51,7 +49,5 @@ def with_ending(*endings: str) -> Callable[[Asked], bool]:
 @cache
 def all_readers() -> tuple[Reader, ...]:
     """Every reader in `readers/`, in the order in which they are asked."""
-    found: list[Reader] = []
-    for module in pkgutil.iter_modules(readers.__path__):
-        found += importlib.import_module(f"{readers.__name__}.{module.name}").READERS
+    found = (one for module in modules_of("unicr.data.readers") for one in module.READERS)
     return tuple(sorted(found, key=lambda reader: reader.rank))

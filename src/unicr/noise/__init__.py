@@ -20,18 +20,22 @@ from unicr.noise._spec import parse
 from unicr.noise._spherical import Spherical, SphericalNoise
 from unicr.noise._truncated import Truncated
 from unicr.noise.families import FAMILIES
-from unicr.noise.families.ball import Ball, ball
-from unicr.noise.families.cauchy import Cauchy, cauchy
-from unicr.noise.families.expmix import ExponentialMix, expmix
-from unicr.noise.families.gaussian import Gaussian, gaussian
-from unicr.noise.families.gennorm import GeneralNormal, gennorm
-from unicr.noise.families.lapgauss import LaplaceGauss, lapgauss
-from unicr.noise.families.laplace import Laplace, laplace
-from unicr.noise.families.pareto import Pareto, pareto
-from unicr.noise.families.sech import Sech, sech
-from unicr.noise.families.spherical_exp import SphericalExp, spherical_exp
-from unicr.noise.families.spherical_gg import SphericalGG, spherical_gg
-from unicr.noise.families.uniform import Uniform, uniform
+from unicr.noise.families.ball import Ball
+from unicr.noise.families.cauchy import Cauchy
+from unicr.noise.families.expmix import ExponentialMix
+from unicr.noise.families.gaussian import Gaussian
+from unicr.noise.families.gennorm import GeneralNormal
+from unicr.noise.families.lapgauss import LaplaceGauss
+from unicr.noise.families.laplace import Laplace
+from unicr.noise.families.pareto import Pareto
+from unicr.noise.families.sech import Sech
+from unicr.noise.families.spherical_exp import SphericalExp
+from unicr.noise.families.spherical_gg import SphericalGG
+from unicr.noise.families.uniform import Uniform
+
+ball, cauchy, expmix, gaussian = Ball, Cauchy, ExponentialMix, Gaussian
+gennorm, lapgauss, laplace, pareto = GeneralNormal, LaplaceGauss, Laplace, Pareto
+sech, spherical_exp, spherical_gg, uniform = Sech, SphericalExp, SphericalGG, Uniform
 
 if not TYPE_CHECKING:
 

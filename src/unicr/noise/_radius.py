@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 from unicr.errors import NoiseError
 from unicr.noise._quadrature import TabulatedDensity
 from unicr.noise._quadrature._logdensity import LogDensity
+from unicr.noise._quadrature._scan import nice
 from unicr.values import Array
 
 _FLATTEST = 0.02  # least power of r by which the mass near the centre must vanish
@@ -112,11 +113,7 @@ class RadiusLaw:
         if math.isinf(w):
             return 0.0 if w < 0 else w
         r = self.unit * math.exp(min(w, 700.0 - self._shift))
-        for digits in (3, 6, 9, 12):
-            nice = float(f"{r:.{digits}g}")
-            if abs(nice - r) <= 1e-15 * (4.0 + abs(w)) * r:
-                return nice
-        return r
+        return nice(r, 1e-15 * (4.0 + abs(w)) * r)
 
     @cached_property
     def second_moment(self) -> float:

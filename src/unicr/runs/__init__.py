@@ -4,7 +4,7 @@ from unicr.runs._certify import begin, certify_run, conversations, row_of, write
 from unicr.runs._database import Database
 from unicr.runs._execute import Executor, Work, execute
 from unicr.runs._export import export, floor_decimal, table, tsv_lines
-from unicr.runs._job import Job
+from unicr.runs._job import Job, Terms
 from unicr.runs._logs import LogRow, read_log, recertify
 from unicr.runs._manifest import EVERY_INPUT, THIS_INPUT, Manifest
 from unicr.runs._reopen import NOTHING, Own
@@ -31,6 +31,7 @@ __all__ = [
     "Row",
     "Run",
     "Search",
+    "Terms",
     "Work",
     "begin",
     "caught",

@@ -30,8 +30,30 @@ from unicr.smoothing import Plan, Radii
 WORTHWHILE = 0.51  # a p_A below this gives radii of no use
 
 
+@dataclass(frozen=True, kw_only=True)
+class Terms:
+    """What is certified of a dataset and how: every `skip`-th input, at most `limit` of them."""
+
+    norms: tuple[Norm, ...]
+    plan: Plan
+    seed: int = 0
+    searched: bool = False
+    skip: int = 1
+    limit: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.skip < 1:
+            raise CertifyError(f"skip={self.skip}: every how many-th input, at least 1")
+        if self.limit is not None and self.limit < 1:
+            raise CertifyError(f"max={self.limit}: at least one input")
+
+    def among(self, size: int) -> list[int]:
+        """Which of `size` inputs are certified."""
+        return list(islice(range(0, size, self.skip), self.limit))
+
+
 @dataclass(frozen=True)
-class Job:
+class Job(Terms):
     """Everything that decides the results of a run, then where the work is done.
 
     `data_spec` is how the data was named, `data_arguments` and `model_arguments` are those of
@@ -43,12 +65,6 @@ class Job:
     classifier: Classifier
     data: Dataset
     noise: Noise
-    norms: tuple[Norm, ...]
-    plan: Plan
-    seed: int = 0
-    searched: bool = False
-    skip: int = 1
-    limit: int | None = None
     data_spec: str | None = None
     data_arguments: dict[str, Any] | None = None
     model_arguments: dict[str, Any] | None = None
@@ -59,10 +75,7 @@ class Job:
     chunk: int = CHUNK
 
     def __post_init__(self) -> None:
-        if self.skip < 1:
-            raise CertifyError(f"skip={self.skip}: every how many-th input, at least 1")
-        if self.limit is not None and self.limit < 1:
-            raise CertifyError(f"max={self.limit}: at least one input")
+        super().__post_init__()
         if self.workers < 0:
             raise CertifyError(f"workers={self.workers}: 0 for this process, or their number")
         if self.batch < 1:
@@ -72,9 +85,8 @@ class Job:
 
     @property
     def indices(self) -> list[int]:
-        """Which inputs are certified: every `skip`-th, at most `limit` of them."""
-        every = range(0, len(self.data), self.skip)
-        return list(every if self.limit is None else islice(every, self.limit))
+        """Which inputs are certified."""
+        return self.among(len(self.data))
 
     @property
     def dim(self) -> int:

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import ast
 import difflib
-import importlib
-import pkgutil
 from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any, ClassVar, Self
 
 from unicr.errors import CertifyError
+from unicr.extras import modules_of
 from unicr.values import number
 
 
@@ -27,9 +26,7 @@ class Named:
     @classmethod
     def known(cls) -> dict[str, type[Self]]:
         """Every one that a file of the home package (or a user's class) defines, by name."""
-        home = importlib.import_module(cls.home)
-        for module in pkgutil.iter_modules(home.__path__):
-            importlib.import_module(f"{cls.home}.{module.name}")
+        modules_of(cls.home)
         found, waiting = {}, list(cls.__subclasses__())
         while waiting:
             one = waiting.pop()

@@ -7,10 +7,9 @@
 """
 
 from unicr.tradeoff._base import Bound, Lines, TradeOff
-from unicr.tradeoff._closed import ClosedForm
 from unicr.tradeoff._compose import compose
 from unicr.tradeoff._ratio import RatioLaw, ratio_law
-from unicr.tradeoff._shifted import shifted
+from unicr.tradeoff._shifted import ClosedForm, shifted
 
 __all__ = [
     "Bound",

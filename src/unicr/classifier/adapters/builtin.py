@@ -13,10 +13,11 @@ from torch import nn
 from unicr.classifier import lenet, mlp, resnet
 from unicr.classifier._adapter import Adapter, Asked, with_prefix
 from unicr.classifier._base import Classifier
-from unicr.classifier._digest import combined_digest, file_digest
+from unicr.classifier._digest import combined_digest
 from unicr.classifier._weights import load_weights, read_weights
-from unicr.classifier.adapters.module import ModuleClassifier
+from unicr.classifier.adapters.module import classifier_of
 from unicr.errors import ModelError
+from unicr.files import file_digest
 
 RESNETS = {f"builtin:resnet{depth}": depth for depth in (8, 20, 56, 110)}
 WEIGHTS = Path(str(files("unicr.classifier") / "weights"))
@@ -49,13 +50,8 @@ def load(asked: Asked) -> Classifier:
     assert isinstance(own, nn.Linear)
     if asked.num_classes not in (None, own.out_features):
         raise ModelError(f"{file} is for {own.out_features} classes, not {asked.num_classes}")
-    return ModuleClassifier(
-        network,
-        name=spec,
-        digest=combined_digest(spec, file_digest(file)),
-        device=asked.device,
-        num_classes=own.out_features,
-    )
+    digest = combined_digest(spec, file_digest(file))
+    return classifier_of(asked, network, digest, own.out_features)
 
 
 ADAPTERS = (Adapter(KNOWN, with_prefix("builtin:"), load, takes_weights=True),)

@@ -21,10 +21,10 @@ import torch
 from torch import nn
 
 from unicr.classifier._adapter import Adapter, Asked, with_ending
-from unicr.classifier._base import Classifier
-from unicr.classifier._digest import file_digest
-from unicr.classifier.adapters.module import ModuleClassifier
+from unicr.classifier._base import Classifier, in_pieces
+from unicr.classifier.adapters.module import classifier_of
 from unicr.errors import ModelError
+from unicr.files import file_digest
 
 OPERATORS = re.compile(
     r"torch\.ops\.(aten|prims|higher_order)\.\w+(\.\w+)?"
@@ -53,13 +53,8 @@ def load(asked: Asked) -> Classifier:
     program = torch.export.load(path)
     if asked.device is not None and asked.device.type != "cpu":
         program = move_to_device_pass(program, asked.device)
-    return ModuleClassifier(
-        _Program(program.module(), _batch_size(program, path)),
-        name=asked.name,
-        digest=file_digest(path),
-        device=asked.device,
-        num_classes=asked.num_classes,
-    )
+    module = _Program(program.module(), _batch_size(program, path))
+    return classifier_of(asked, module, file_digest(path))
 
 
 def _batch_size(program: torch.export.ExportedProgram, path: Path) -> int | None:
@@ -86,13 +81,7 @@ class _Program(nn.Module):
         (program,) = self._program
         if self._batch_size is None:
             return program(batch)
-        pieces = []
-        for start in range(0, len(batch), self._batch_size):
-            piece = batch[start : start + self._batch_size]
-            n = len(piece)
-            filler = piece[-1:].expand(self._batch_size - n, *piece.shape[1:])
-            pieces.append(program(torch.cat([piece, filler]))[:n])
-        return torch.cat(pieces)
+        return in_pieces(program, batch, self._batch_size)
 
 
 def unsafe_part(path: Path) -> str | None:

@@ -12,9 +12,10 @@ from torch import nn
 
 from unicr.classifier._adapter import Adapter, Asked
 from unicr.classifier._base import Classifier
-from unicr.classifier._digest import combined_digest, file_digest, module_digest
+from unicr.classifier._digest import combined_digest, module_digest
 from unicr.classifier._weights import load_weights
 from unicr.errors import ModelError, foreign
+from unicr.files import file_digest
 
 
 class ModuleClassifier(Classifier):
@@ -83,6 +84,19 @@ def _device_of(module: nn.Module) -> torch.device:
     return torch.device("cpu") if first is None else first.device
 
 
+def classifier_of(
+    asked: Asked, module: nn.Module, digest: str | None, num_classes: int | None = None
+) -> ModuleClassifier:
+    """The classifier of a module that an adapter made of what was asked for."""
+    return ModuleClassifier(
+        module,
+        name=asked.spec,
+        digest=digest,
+        device=asked.device,
+        num_classes=num_classes or asked.num_classes,
+    )
+
+
 def load(asked: Asked) -> Classifier:
     """A classifier of a module in memory or in a Python file, with weights put in if given."""
     module, digest = asked.thing, None
@@ -94,13 +108,7 @@ def load(asked: Asked) -> Classifier:
         source = file_digest(Path(asked.spec.rpartition(":")[0]).expanduser())
         tensors = module_digest(module) if asked.weights is None else file_digest(asked.weights)
         digest = combined_digest(type(module).__qualname__, source, tensors)
-    return ModuleClassifier(
-        module,
-        name=asked.spec,
-        digest=digest,
-        device=asked.device,
-        num_classes=asked.num_classes,
-    )
+    return classifier_of(asked, module, digest)
 
 
 ADAPTERS = (

@@ -13,10 +13,11 @@ import numpy as np
 import torch
 
 from unicr.classifier._adapter import Adapter, Asked, with_ending
-from unicr.classifier._base import Classifier
-from unicr.classifier._digest import check_inside, file_digest, files_digest
+from unicr.classifier._base import Classifier, in_pieces
+from unicr.classifier._digest import check_inside, files_digest
 from unicr.errors import ModelError, foreign
 from unicr.extras import require
+from unicr.files import file_digest
 
 INPUT_TYPES: dict[str, type[np.generic]] = {
     "tensor(float)": np.float32,
@@ -65,19 +66,16 @@ class OnnxClassifier(Classifier):
         )
 
     def predict(self, batch: torch.Tensor) -> torch.Tensor:
-        values = batch.detach().cpu().numpy().astype(self._type, copy=False)
-        n = len(values)
-        step = self._fixed or max(n, 1)
-        pieces = [self._run(values[start : start + step]) for start in range(0, n, step)]
-        return torch.cat(pieces).to(self.device) if pieces else torch.zeros(0, dtype=torch.int64)
+        if not len(batch):
+            return torch.zeros(0, dtype=torch.int64)
+        size = len(batch) if self._fixed is None else self._fixed
+        return in_pieces(self._run, batch, size).to(self.device)
 
-    def _run(self, values: np.ndarray[Any, Any]) -> torch.Tensor:
-        n = len(values)
-        if self._fixed is not None and n < self._fixed:
-            values = np.concatenate([values, np.repeat(values[-1:], self._fixed - n, axis=0)])
+    def _run(self, batch: torch.Tensor) -> torch.Tensor:
+        values = batch.detach().cpu().numpy().astype(self._type, copy=False)
         with foreign(ModelError, f"{self.name} failed"):
             (output,) = self._session.run([self._output.name], {self._input.name: values})
-        return self._labels(torch.from_numpy(np.asarray(output)), len(values))[:n]
+        return self._labels(torch.from_numpy(np.asarray(output)), len(values))
 
 
 def _only_input(session: Any, path: Path) -> Any:

@@ -11,9 +11,9 @@ import torch
 
 from unicr.classifier._adapter import Adapter, Asked, with_ending
 from unicr.classifier._base import Classifier
-from unicr.classifier._digest import file_digest
 from unicr.errors import ModelError, foreign
 from unicr.extras import require
+from unicr.files import file_digest
 
 
 class SklearnClassifier(Classifier):

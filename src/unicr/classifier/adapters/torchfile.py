@@ -15,9 +15,9 @@ from torch import nn
 
 from unicr.classifier._adapter import Adapter, Asked, with_ending
 from unicr.classifier._base import Classifier
-from unicr.classifier._digest import file_digest
-from unicr.classifier.adapters.module import ModuleClassifier
+from unicr.classifier.adapters.module import classifier_of
 from unicr.errors import ModelError, foreign
+from unicr.files import file_digest
 
 SCRIPTS = (".ts", ".torchscript")
 
@@ -50,13 +50,7 @@ def load(asked: Asked) -> Classifier:
             f"file.py:factory as the model and this file as weights (--weights {path.name}); a "
             "pickled model needs trust=True (--trust)"
         )
-    return ModuleClassifier(
-        module,
-        name=asked.name,
-        digest=file_digest(path),
-        device=asked.device,
-        num_classes=asked.num_classes,
-    )
+    return classifier_of(asked, module, file_digest(path))
 
 
 ENDINGS = (*SCRIPTS, ".pt", ".pth", ".th", ".ckpt", ".bin", ".safetensors")

@@ -1,7 +1,8 @@
 """How finely must the panels be cut?
 
 Each is split until its mass is accurate relative to the smaller of the probabilities on its two
-sides, until rounding forbids more, or until it obeys a power law.
+sides, until rounding forbids more, or until it obeys a power law. Where that goes deep stands a
+jump or a kink that the scan did not show.
 """
 
 from __future__ import annotations
@@ -10,9 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unicr.errors import NoiseError
-from unicr.noise._quadrature._chebyshev import DERIVATIVE, EPS, NODES, TO_COEF, WEIGHTS, Array, N
+from unicr.noise._quadrature._chebyshev import DERIVATIVE, EPS, NODES, TO_COEF, WEIGHTS, N
 from unicr.noise._quadrature._logdensity import HINT, LogDensity
-from unicr.noise._quadrature._panels import INNER_POWER, LINEAR, LOG, Panels, split
+from unicr.noise._quadrature._panels import INNER_POWER, LINEAR, LOG, Panels, split, x_edges
+from unicr.noise._quadrature._scan import nice
+from unicr.values import Array
 
 _TOL = 3e-14
 _NEGLIGIBLE = 1e-24
@@ -151,3 +154,21 @@ def adapt(f: LogDensity, panels: Panels) -> tuple[Panels, float]:
             _sample(f, active)
     panels = Panels.concatenate(done)
     return panels.take(panels.order()), shift
+
+
+def hidden_breaks(f: LogDensity, panels: Panels) -> list[float]:
+    """The jumps and kinks where the refinement went deep: there second differences are largest."""
+    index = np.flatnonzero((panels.depth >= 14) & (panels.kind == LOG))
+    left, right = x_edges(panels)
+    found = []
+    for run in np.split(index, np.flatnonzero(np.diff(index) > 6) + 1) if index.size else ():
+        i = run[np.argmin((right - left)[run])]
+        least = 4.0 * float(np.spacing(abs(left[i])))
+        reach = 4.0 * max(right[i] - left[i], least)
+        a, b = float(left[i] - reach), float(right[i] + reach)
+        while b - a > least:
+            x = np.linspace(a, b, 9)
+            at = int(np.argmax(np.abs(np.diff(np.clip(f.strict(x), -1e300, 1e300), n=2))))
+            a, b = float(x[at]), float(x[at + 2])
+        found.append(nice(a + (b - a) / 2.0, max(b - a, 1e-13 * abs(a))))
+    return found

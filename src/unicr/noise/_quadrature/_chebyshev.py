@@ -8,14 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.polynomial import chebyshev
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from unicr.values import Array, IntArray
 
 EPS = float(np.finfo(np.float64).eps)
-
-
 N = 20
 _COS = np.cos(np.pi * (np.arange(N)[::-1] + 0.5) / N)
 NODES: Array = np.asarray((_COS + 1.0) / 2.0, dtype=np.float64)

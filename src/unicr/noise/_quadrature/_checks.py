@@ -6,22 +6,17 @@ may be missing.
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from unicr.errors import NoiseError
-from unicr.noise._quadrature._chebyshev import Array
 from unicr.noise._quadrature._logdensity import LogDensity
 from unicr.noise._quadrature._panels import INNER_POWER, LOG, Panels
+from unicr.values import Array
 
-
-class Table(Protocol):
-    """The two functions that the scan is compared with."""
-
-    def cdf(self, x: ArrayLike) -> Array: ...
-    def pdf(self, x: ArrayLike) -> Array: ...
+if TYPE_CHECKING:
+    from unicr.noise._quadrature._table import TabulatedDensity
 
 
 def self_check(f: LogDensity, panels: Panels, log_mass: float, far_share: float) -> None:
@@ -57,7 +52,7 @@ def self_check(f: LogDensity, panels: Panels, log_mass: float, far_share: float)
         )
 
 
-def check_scan(table: Table, x: Array) -> None:
+def check_scan(table: TabulatedDensity, x: Array) -> None:
     """The scanned densities must be those of the table: no feature seen may be left out."""
     cell = np.diff(np.asarray(table.cdf(x)))
     density = np.asarray(table.pdf(x))

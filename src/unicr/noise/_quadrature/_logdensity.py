@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from unicr.errors import NoiseError
-from unicr.noise._quadrature._chebyshev import Array
+from unicr.values import Array
 
 HINT = (
     "`logpdf` must return the LOG of the density (not the density itself), "

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from unicr.errors import NoiseError
-from unicr.noise._quadrature._chebyshev import EPS, NODES, Array, IntArray, N
-from unicr.noise._quadrature._landscape import Landscape
+from unicr.noise._quadrature._chebyshev import EPS, NODES, N
 from unicr.noise._quadrature._logdensity import LogDensity
-from unicr.noise._quadrature._scan import resolution, width_at
+from unicr.noise._quadrature._scan import Landscape, resolution, width_at
+from unicr.values import Array, IntArray
 
 LINEAR, LOG, INNER_POWER = 0, 1, 2
 
@@ -30,7 +30,6 @@ class Panels:
     `mass` and `values` carry the common factor exp(-shift).
     """
 
-    half: IntArray
     base: Array
     direction: Array
     kind: IntArray
@@ -44,6 +43,21 @@ class Panels:
     kappa: Array
     mass: Array
 
+    @staticmethod
+    def new(
+        base: Any, direction: Any, kind: Any, start: Array, length: Array, closest: Any = 0.0
+    ) -> Panels:
+        """Panels not yet sampled; what they share may be one number."""
+        n = start.size
+
+        def full(value: Any) -> Any:
+            return np.full(n, value)
+
+        return Panels(
+            *(full(base), full(direction), full(kind), full(start), full(length), full(closest)),
+            *(full(0), full(0), full(np.inf), np.full((n, N), np.nan), full(np.nan), full(np.nan)),
+        )
+
     def take(self, index: Any) -> Panels:
         return Panels(**{k: v[index] for k, v in self.__dict__.items()})
 
@@ -54,7 +68,7 @@ class Panels:
 
     @property
     def size(self) -> int:
-        return self.half.size
+        return self.base.size
 
     def distance(self, z: Array) -> Array:
         """s at relative position z (shape (panels,) or (panels, nodes))."""
@@ -65,34 +79,7 @@ class Panels:
 
     def order(self) -> IntArray:
         middle = self.distance(np.full(self.size, 0.5))
-        return np.lexsort((self.direction * middle, self.half)).astype(np.int64)
-
-
-def _new_panels(
-    half: int,
-    base: float,
-    direction: float,
-    closest: float,
-    kind: int,
-    start: Array,
-    length: Array,
-) -> Panels:
-    n = start.size
-    return Panels(
-        half=np.full(n, half),
-        base=np.full(n, base),
-        direction=np.full(n, direction),
-        kind=np.full(n, kind),
-        start=start,
-        length=length,
-        closest=np.full(n, closest),
-        depth=np.zeros(n, dtype=np.int64),
-        stagnation=np.zeros(n, dtype=np.int64),
-        parent_error=np.full(n, np.inf),
-        log_values=np.full((n, N), np.nan),
-        kappa=np.full(n, np.nan),
-        mass=np.full(n, np.nan),
-    )
+        return np.lexsort((self.direction * middle, self.base)).astype(np.int64)
 
 
 def initial_panels(f: LogDensity, land: Landscape) -> Panels:
@@ -115,15 +102,14 @@ def initial_panels(f: LogDensity, land: Landscape) -> Panels:
             probe = np.linspace(lo, hi, 67)[1:-1]
             if not alive[i0:i1].any() and np.isneginf(f(probe)).all():
                 continue
-            half = 2 * i + (direction > 0)
             near = float(closest[i])
             inner = min(max(float(width[i]) / 8.0, near), length)
             zero, whole = np.array([0.0]), np.array([inner])
-            parts.append(_new_panels(half, a, direction, near, LINEAR, zero, whole))
+            parts.append(Panels.new(a, direction, LINEAR, zero, whole, near))
             if inner < length:
                 t0, t1 = math.log(inner), math.log(length)
                 t = np.linspace(t0, t1, 2 + int((t1 - t0) / 2.0))
-                parts.append(_new_panels(half, a, direction, near, LOG, t[:-1], np.diff(t)))
+                parts.append(Panels.new(a, direction, LOG, t[:-1], np.diff(t), near))
     if not parts:
         raise NoiseError(f"the density has no mass on [{land.low:.6g}, {land.high:.6g}]")
     return Panels.concatenate(parts)

@@ -1,21 +1,24 @@
-"""Where is the density worth looking at?
+"""Where does the density live, and where is it not smooth?
 
-A two-sided logarithmic scan with refinements around every local maximum. NaN and +inf are
-tolerated only where they cannot matter.
+A two-sided logarithmic scan with refinements around every local maximum is turned into effective
+ends of the support and into anchors: modes, edges, singular points and those the user named. NaN
+and +inf are tolerated only where they cannot matter.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from unicr.errors import NoiseError
-from unicr.noise._quadrature._chebyshev import Array, IntArray
 from unicr.noise._quadrature._logdensity import HINT, LogDensity, nan_error
+from unicr.values import Array, IntArray
 
+SOFT = 300.0  # a density cut off this many nats below its peak counts as unbounded
 LOWEST = -1.7e308
 
 
@@ -56,62 +59,53 @@ def zigzag_maxima(value: Array) -> list[int]:
     return found
 
 
-def _round_nice(x: Array, digits: int) -> Array:
-    return np.array([float(f"{v:.{digits}g}") for v in x])
+def nice(x: float, slack: float) -> float:
+    """The roundest number within `slack` of x, or x itself."""
+    for digits in (3, 6, 9, 12):
+        rounded = float(f"{x:.{digits}g}")
+        if abs(rounded - x) <= slack:
+            return rounded
+    return x
 
 
 def refine_maxima(f: LogDensity, x: Array, value: Array, index: IntArray) -> tuple[Array, Array]:
-    """Golden-section search around grid maxima; round numbers win ties."""
+    """Zoom in on grid maxima; round numbers win ties."""
     centre, top = x[index], value[index]
     a, b = x[np.maximum(index - 1, 0)], x[np.minimum(index + 1, x.size - 1)]
-    ratio = (math.sqrt(5.0) - 1.0) / 2.0
 
     def evaluate(at: Array) -> Array:
         got = f.strict(at)
         return np.where(np.isneginf(got), LOWEST, got)
 
-    c, d = b - ratio * (b - a), a + ratio * (b - a)
-    fc, fd = evaluate(c), evaluate(d)
-    for _ in range(90):
-        left = fc > fd
-        a, b = np.where(left, a, c), np.where(left, d, b)
-        c_new, d_new = b - ratio * (b - a), a + ratio * (b - a)
-        probe = np.where(left, c_new, d_new)
-        got = evaluate(probe)
-        fc, fd = np.where(left, got, fd), np.where(left, fc, got)
-        c, d = np.where(left, c_new, d), np.where(left, c, d_new)
-        if np.all(b - a <= 2.0 * np.spacing(np.abs(a) + np.abs(b))):
-            break
-    candidates = [c, d, a, b]
-    candidates += [_round_nice(c, digits) for digits in (15, 12, 9, 6)]
-    for candidate in candidates:
-        got = evaluate(candidate)
-        nicer = (got >= top) if candidate is not c else got > top
-        centre, top = np.where(nicer, candidate, centre), np.where(nicer, got, top)
+    rows = np.arange(index.size)
+    for _ in range(26):  # each a quarter of the one before
+        at = a[:, None] + (b - a)[:, None] * np.linspace(0.0, 1.0, 9)
+        got = evaluate(at)
+        best = got.argmax(axis=1)
+        better = got[rows, best] > top
+        centre, top = np.where(better, at[rows, best], centre), np.fmax(got[rows, best], top)
+        a, b = at[rows, np.maximum(best - 1, 0)], at[rows, np.minimum(best + 1, 8)]
+    for digits in (15, 12, 9, 6):
+        rounded = np.array([float(f"{one:.{digits}g}") for one in centre])
+        got = evaluate(rounded)
+        centre, top = np.where(got >= top, rounded, centre), np.fmax(got, top)
     return centre, top
 
 
 def forgive_nan(x: Array, value: Array) -> tuple[Array, Array]:
     """Cut NaNs off the far ends if the density is negligible there; refuse all others."""
-    bad = np.isnan(value)
-    if not bad.any():
+    bad = np.flatnonzero(np.isnan(value))
+    if not bad.size:
         return x, value
-    if bad.all():
+    if bad.size == x.size:
         raise nan_error(float(x[x.size // 2]))
-    weight = np.where(bad, -np.inf, value) + np.log(np.maximum(np.abs(x), 1e-300))
-    peak = int(np.argmax(weight))
-    keep = np.ones(x.size, dtype=bool)
-    for order in (np.arange(peak, x.size), np.arange(peak, -1, -1)):
-        where = np.flatnonzero(bad[order])
-        if where.size == 0:
-            continue
-        first = where[0]
-        beyond = weight[order[first:]]
-        small = weight[order[first - 1]] < weight[peak] - 100.0
-        if not small or np.any(beyond > weight[peak] - 100.0):
-            raise nan_error(float(x[order[first]]))
-        keep[order[first:]] = False
-    return x[keep], value[keep]
+    weight = np.where(np.isnan(value), -np.inf, value) + np.log(np.maximum(np.abs(x), 1e-300))
+    first, last = np.flatnonzero(weight >= weight.max() - 100.0)[[0, -1]]
+    inside = bad[(bad >= first - 1) & (bad <= last + 1)]
+    if inside.size:
+        raise nan_error(float(x[inside[0]]))
+    kept = slice(bad[bad < first].max(initial=-1) + 1, bad[bad > last].min(initial=x.size))
+    return x[kept], value[kept]
 
 
 def check_infinities(f: LogDensity, x: Array, value: Array) -> list[float]:
@@ -187,3 +181,108 @@ def scan(f: LogDensity, points: Sequence[float], places: Array) -> tuple[Array, 
     x, first = np.unique(np.concatenate([x, more]), return_index=True)
     value = np.concatenate([value, f(more)])[first]
     return forgive_nan(x, value)
+
+
+@dataclass
+class Landscape:
+    """Where the density lives: scanned points, effective ends, and anchors for the panels."""
+
+    x: Array
+    value: Array
+    low: float
+    high: float
+    hard_low: bool
+    hard_high: bool
+    anchors: list[float]
+    centre: float
+    peak: float
+
+
+def bisect_edges(f: LogDensity, inside: Array, outside: Array) -> tuple[Array, Array]:
+    """Shrink [finite density, zero density] brackets to neighbouring floats."""
+    for _ in range(120):
+        mid = inside + (outside - inside) / 2.0
+        active = (mid != inside) & (mid != outside)
+        if not active.any():
+            break
+        zero = np.isneginf(f.strict(mid))
+        inside = np.where(active & ~zero, mid, inside)
+        outside = np.where(active & zero, mid, outside)
+    return inside, outside
+
+
+def edge_position(inside: float, outside: float) -> float:
+    slack = abs(outside - inside) + 2.0 * float(np.spacing(abs(inside)))
+    if abs(inside) <= slack or abs(inside) < 1e-200:
+        return 0.0
+    return nice(inside, slack)
+
+
+def survey(f: LogDensity, points: Sequence[float], places: Array) -> Landscape:
+    """Scan the density and read its ends and anchors off; `points` become anchors, too."""
+    x, value = scan(f, points, places)
+    singular = check_infinities(f, x, value)
+    alive = ~np.isneginf(value)
+    share = np.where(np.isfinite(value), value, -np.inf) + np.log(np.gradient(x))
+    peak = float(value[int(np.argmax(share))])
+
+    change = np.flatnonzero(alive[1:] != alive[:-1])
+    inside = np.where(alive[change], x[change], x[change + 1])
+    outside = np.where(alive[change], x[change + 1], x[change])
+    inside, outside = bisect_edges(f, inside, outside)
+    at_edge = f(inside)
+    hard = (np.abs(inside) < 1e30) & ((at_edge > peak - SOFT) | (np.abs(inside) < 1e-200))
+    low, high = f.support
+    hard_low, hard_high = math.isfinite(low), math.isfinite(high)
+    first, last = np.flatnonzero(alive)[[0, -1]]
+    edges = []
+    for i, j in enumerate(change):
+        edge = edge_position(float(inside[i]), float(outside[i]))
+        if hard[i]:
+            edges.append(edge)
+        if j + 1 == first:
+            low, hard_low = (edge, True) if hard[i] else (float(x[first]), False)
+        elif j == last:
+            high, hard_high = (edge, True) if hard[i] else (float(x[last]), False)
+    if math.isinf(low):
+        low = float(x[first])
+    if math.isinf(high):
+        high = float(x[last])
+
+    ranked = np.where(alive, np.where(np.isposinf(value), 1.7e308, value), LOWEST)
+    maxima = np.array(zigzag_maxima(ranked), dtype=np.int64)
+    if maxima.size > 1500:
+        raise NoiseError(
+            f"logpdf has {maxima.size} local maxima on the scan; it looks like noise or an "
+            "oscillation, which cannot be integrated reliably; give a smoother log-density"
+        )
+    centre, top = refine_maxima(f, x, value, maxima)
+    centre = np.where(np.isposinf(top) & (np.abs(centre) < 1e-30), 0.0, centre)
+    reach = np.full(centre.size, max(high - low, 1e-290))
+    both = np.stack([width_at(f, centre, s, reach) for s in (-1.0, 1.0)])
+    weight = np.where(np.isposinf(top), peak, top) + np.log(both.max(axis=0))
+    keep = (weight > weight.max() - 80.0) | np.isposinf(top)
+    best = float(centre[int(np.argmax(weight))])
+
+    given = [*edges, *singular, *points, *(e for e in f.support if math.isfinite(e))]
+    if low < 0.0 < high:
+        given.append(0.0)
+    anchors = merge([], given)
+    narrow = both.min(axis=0)
+    aside = np.stack([f(centre + 0.25 * sign * narrow) for sign in (-1.0, 1.0)])
+    with np.errstate(invalid="ignore"):
+        flat = np.all(np.abs(aside - top) <= 1e-12 * (1.0 + np.abs(top)), axis=0)
+    for i in np.flatnonzero(keep).tolist():
+        left, right = 1.1 * both[:, i] if flat[i] else 1e-3 * narrow[[i, i]]
+        if not any(centre[i] - left <= a <= centre[i] + right for a in anchors):
+            anchors = merge(anchors, [float(centre[i])])
+    anchors = [a for a in anchors if low <= a <= high] or [best]
+    return Landscape(x, value, low, high, hard_low, hard_high, anchors, best, peak)
+
+
+def merge(anchors: Sequence[float], extra: Sequence[float]) -> list[float]:
+    merged = list(anchors)
+    for x in extra:
+        if all(abs(x - a) > 64.0 * np.spacing(abs(a)) for a in merged):
+            merged.append(x)
+    return sorted(merged)

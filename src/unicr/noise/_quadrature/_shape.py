@@ -9,8 +9,9 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from unicr.noise._quadrature._chebyshev import EPS, Array
-from unicr.noise._quadrature._landscape import SOFT
+from unicr.noise._quadrature._chebyshev import EPS
+from unicr.noise._quadrature._scan import SOFT
+from unicr.values import Array
 
 
 def is_symmetric(

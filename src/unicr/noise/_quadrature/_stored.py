@@ -16,11 +16,12 @@ import numpy as np
 
 from unicr.errors import NoiseError
 from unicr.noise._quadrature._adapt import MAX_PANELS
-from unicr.noise._quadrature._chebyshev import WEIGHTS, Array, N
+from unicr.noise._quadrature._chebyshev import WEIGHTS, N
 from unicr.noise._quadrature._panels import INNER_POWER, LINEAR, LOG, Panels
 from unicr.noise._quadrature._shape import is_log_concave, is_symmetric, is_unimodal
 from unicr.noise._quadrature._table import TabulatedDensity, Tail
 from unicr.noise._quadrature._tails import moment
+from unicr.values import Array
 
 COLUMNS = ("base", "direction", "kind", "start", "length", "kappa", "mass")
 NUMBERS = ("log_mass", "mean", "second_moment", "origin")
@@ -87,7 +88,6 @@ def _read(data: Mapping[str, Any]) -> TabulatedDensity:
 
 
 def _panels(rows: Array) -> Panels:
-    n = len(rows)
     base, direction, kind, start, length, kappa, mass = rows[:, : len(COLUMNS)].T
     log_values = rows[:, len(COLUMNS) :]
     power, log = kind == INNER_POWER, kind == LOG
@@ -102,13 +102,9 @@ def _panels(rows: Array) -> Panels:
     require(bool(np.all((kappa > 0.0) & (kappa < 1e6) | ~power)), "a power is integrable")
     ok = np.isfinite(log_values) | np.isneginf(log_values) | power[:, None]
     require(bool(np.all(ok)), "a log-density is a number")
-    zeros = np.zeros(n, dtype=np.int64)
-    return Panels(
-        half=zeros, base=base.copy(), direction=direction.copy(), kind=kind.astype(np.int64),
-        start=start.copy(), length=length.copy(), closest=np.zeros(n), depth=zeros,
-        stagnation=zeros, parent_error=np.zeros(n), log_values=log_values.copy(),
-        kappa=kappa.copy(), mass=mass.copy(),
-    )  # fmt: skip
+    panels = Panels.new(base, direction, kind.astype(np.int64), start, length)
+    panels.log_values, panels.kappa, panels.mass = log_values.copy(), kappa.copy(), mass.copy()
+    return panels
 
 
 def _check_law(table: TabulatedDensity, rows: Array) -> None:

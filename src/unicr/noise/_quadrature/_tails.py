@@ -11,9 +11,9 @@ import numpy as np
 
 from unicr.errors import NoiseError
 from unicr.noise._quadrature._chebyshev import NODES, WEIGHTS, N
-from unicr.noise._quadrature._landscape import Landscape
 from unicr.noise._quadrature._logdensity import HINT, LogDensity
 from unicr.noise._quadrature._panels import INNER_POWER, Panels
+from unicr.noise._quadrature._scan import Landscape
 
 
 def _tail_exponent(f: LogDensity, land: Landscape, sign: float, end: float) -> float:

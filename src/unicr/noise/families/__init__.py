@@ -6,27 +6,18 @@ The text form, `unicr noise list`, the explorer, I-OPT, C-OPT and the optimality
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
-
+from unicr.extras import classes_of
 from unicr.noise._base import Noise
 from unicr.noise._family import Named
 
 
 def _found() -> dict[str, type[Named]]:
     """Every family of this folder by its name: fewest numbers first, spherical ones last."""
-    found: list[type[Named]] = []
-    for module in pkgutil.iter_modules(__path__, f"{__name__}."):
-        names = vars(importlib.import_module(module.name)).values()
-        found += {
-            one for one in names
-            if isinstance(one, type) and issubclass(one, Named) and one.__module__ == module.name
-        }  # fmt: skip
 
     def order(kind: type[Named]) -> tuple[bool, int, str]:
         return "dim=" in kind.example, len(kind.parameters), kind.name
 
-    return {kind.name: kind for kind in sorted(found, key=order)}
+    return {kind.name: kind for kind in sorted(classes_of(__name__, Named), key=order)}
 
 
 FAMILIES = _found()

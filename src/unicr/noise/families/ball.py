@@ -15,13 +15,7 @@ class Ball(SphericalNoise):
     formula = "1 on |z| <= s"
     example = "ball(sigma=1, dim=784)"
     _radial_support = (0.0, 1.0)
-
-    @property
-    def _points(self) -> tuple[float, ...]:
-        return (1.0,)
+    _points = (1.0,)
 
     def _radial(self, r: Array) -> Array:
         return np.zeros_like(r)
-
-
-ball = Ball

@@ -18,26 +18,14 @@ class Cauchy(Family):
     formula = "1/(1+(x/a)^2)"
     example = "cauchy(scale=0.3)"
     sizes = ("scale",)
-
-    @property
-    def mean(self) -> float:
-        return math.nan
+    mean = math.nan
+    _log_concave = False
+    _std = math.inf
+    _log_norm = math.log(math.pi)
 
     def ratio_turns(self, shift: float) -> tuple[float, ...] | None:
         root = math.hypot(shift, 2 * self.scale)  # z² − shift·z = scale²
         return (0.5 * (shift - root), 0.5 * (shift + root))
-
-    @property
-    def _log_concave(self) -> bool:
-        return False
-
-    @property
-    def _std(self) -> float:
-        return math.inf
-
-    @property
-    def _log_norm(self) -> float:
-        return math.log(math.pi)
 
     def _kernel(self, z: Any, xp: Any) -> Any:
         return -xp.log1p(z * z)
@@ -47,6 +35,3 @@ class Cauchy(Family):
 
     def _tail_inverse(self, v: Array) -> Array:
         return np.where(v < 0.25, 1 / np.tan(math.pi * v), np.tan(math.pi * (0.5 - v)))
-
-
-cauchy = Cauchy

@@ -8,33 +8,16 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from unicr.noise._family import Family, Parameter
-from unicr.noise._invert import invert_tail
+from unicr.noise._between import Between
 from unicr.values import Array
 
 
-class ExponentialMix(Family):
+class ExponentialMix(Between):
     """From Gaussian (β = 0) to Laplace (β = 1), log-concave all the way."""
 
     name = "expmix"
     formula = "exp(-b|x/a|-(1-b)|x/a|^2)"
     example = "expmix(beta=0.5, sigma=1)"
-    parameters = (
-        Parameter(
-            "beta",
-            low=0.0,
-            high=1.0,
-            slider=(0.0, 1.0, 0.5),
-            axis=(0.0, 1.0, 0.25),
-            gallery=(0.0, 0.25, 0.5, 0.75, 1.0),
-            equal=((0.0, "gaussian"), (1.0, "laplace")),
-        ),
-    )
-    beta: float
-
-    @property
-    def _breaks(self) -> tuple[float, ...]:
-        return (0.0,) if self.beta > 0 else ()
 
     @property
     def _half_mass(self) -> float:
@@ -75,9 +58,3 @@ class ExponentialMix(Family):
 
     def _density(self, z: Array) -> Array:
         return np.asarray(np.exp(self._kernel(z, np)) / (2 * self._half_mass), dtype=np.float64)
-
-    def _tail_inverse(self, v: Array) -> Array:
-        return invert_tail(self._tail, self._density, v, 800.0)
-
-
-expmix = ExponentialMix

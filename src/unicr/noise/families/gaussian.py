@@ -17,14 +17,8 @@ class Gaussian(Family):
     name = "gaussian"
     formula = "exp(-|x/a|^2)"
     example = "gaussian(sigma=0.5)"
-
-    @property
-    def _std(self) -> float:
-        return math.sqrt(0.5)
-
-    @property
-    def _log_norm(self) -> float:
-        return 0.5 * math.log(math.pi)
+    _std = math.sqrt(0.5)
+    _log_norm = 0.5 * math.log(math.pi)
 
     def _kernel(self, z: Any, xp: Any) -> Any:
         return -z * z
@@ -34,6 +28,3 @@ class Gaussian(Family):
 
     def _tail_inverse(self, v: Array) -> Array:
         return -special.ndtri(v) / math.sqrt(2)
-
-
-gaussian = Gaussian

@@ -72,6 +72,3 @@ class GeneralNormal(Family):
         flat = (1 - 2 * v) * math.gamma(1 + shape)
         curved = np.where(v < 0.25, far, near) ** shape
         return np.asarray(np.where(flat**self.beta < FLAT, flat, curved), dtype=np.float64)
-
-
-gennorm = GeneralNormal

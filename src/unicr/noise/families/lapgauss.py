@@ -8,33 +8,16 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from unicr.noise._family import Family, Parameter
-from unicr.noise._invert import invert_tail
+from unicr.noise._between import Between
 from unicr.values import Array
 
 
-class LaplaceGauss(Family):
+class LaplaceGauss(Between):
     """Both parts share α. Log-concave only at the ends: between them the slope turns back up."""
 
     name = "lapgauss"
     formula = "b*exp(-|x/a|)+(1-b)*exp(-|x/a|^2)"
     example = "lapgauss(beta=0.5, sigma=1)"
-    parameters = (
-        Parameter(
-            "beta",
-            low=0.0,
-            high=1.0,
-            slider=(0.0, 1.0, 0.5),
-            axis=(0.0, 1.0, 0.25),
-            gallery=(0.0, 0.25, 0.5, 0.75, 1.0),
-            equal=((0.0, "gaussian"), (1.0, "laplace")),
-        ),
-    )
-    beta: float
-
-    @property
-    def _breaks(self) -> tuple[float, ...]:
-        return (0.0,) if self.beta > 0 else ()
 
     @property
     def _mass(self) -> float:
@@ -67,9 +50,3 @@ class LaplaceGauss(Family):
 
     def _density(self, z: Array) -> Array:
         return (self.beta * np.exp(-z) + (1 - self.beta) * np.exp(-z * z)) / self._mass
-
-    def _tail_inverse(self, v: Array) -> Array:
-        return invert_tail(self._tail, self._density, v, 800.0)
-
-
-lapgauss = LaplaceGauss

@@ -17,18 +17,9 @@ class Laplace(Family):
     name = "laplace"
     formula = "exp(-|x/a|)"
     example = "laplace(sigma=0.5)"
-
-    @property
-    def _breaks(self) -> tuple[float, ...]:
-        return (0.0,)
-
-    @property
-    def _std(self) -> float:
-        return math.sqrt(2)
-
-    @property
-    def _log_norm(self) -> float:
-        return math.log(2)
+    _breaks = (0.0,)
+    _std = math.sqrt(2)
+    _log_norm = math.log(2)
 
     def _kernel(self, z: Any, xp: Any) -> Any:
         return -xp.abs(z)
@@ -38,6 +29,3 @@ class Laplace(Family):
 
     def _tail_inverse(self, v: Array) -> Array:
         return -np.log(2 * v)
-
-
-laplace = Laplace

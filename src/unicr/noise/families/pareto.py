@@ -28,10 +28,8 @@ class Pareto(Family):
         ),
     )
     beta: float
-
-    @property
-    def _breaks(self) -> tuple[float, ...]:
-        return (0.0,)
+    _breaks = (0.0,)
+    _log_concave = False
 
     @property
     def mean(self) -> float:
@@ -39,10 +37,6 @@ class Pareto(Family):
 
     def ratio_turns(self, shift: float) -> tuple[float, ...] | None:
         return (0.0, shift)  # log-convex on either side of zero
-
-    @property
-    def _log_concave(self) -> bool:
-        return False
 
     @property
     def _std(self) -> float:
@@ -61,6 +55,3 @@ class Pareto(Family):
 
     def _tail_inverse(self, v: Array) -> Array:
         return np.expm1(-np.log(2 * v) / self.beta)
-
-
-pareto = Pareto

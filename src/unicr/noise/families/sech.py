@@ -17,14 +17,8 @@ class Sech(Family):
     name = "sech"
     formula = "sech(x/a)"
     example = "sech(sigma=1)"
-
-    @property
-    def _std(self) -> float:
-        return math.pi / 2
-
-    @property
-    def _log_norm(self) -> float:
-        return math.log(math.pi)
+    _std = math.pi / 2
+    _log_norm = math.log(math.pi)
 
     def _kernel(self, z: Any, xp: Any) -> Any:
         a = xp.abs(z)
@@ -35,6 +29,3 @@ class Sech(Family):
 
     def _tail_inverse(self, v: Array) -> Array:
         return -np.log(np.tan(math.pi / 2 * v))
-
-
-sech = Sech

@@ -31,6 +31,3 @@ class SphericalExp(SphericalNoise):
 
     def _radial(self, r: Array) -> Array:
         return -(r**self.k)
-
-
-spherical_exp = SphericalExp

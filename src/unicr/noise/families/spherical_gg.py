@@ -33,6 +33,3 @@ class SphericalGG(SphericalNoise):
 
     def _radial(self, r: Array) -> Array:
         return np.asarray(-special.xlogy(2 * self.k, r) - r * r / 2)
-
-
-spherical_gg = SphericalGG

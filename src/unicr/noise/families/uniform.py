@@ -18,10 +18,9 @@ class Uniform(Family):
     name = "uniform"
     formula = "1 on [-a, a]"
     example = "uniform(sigma=1)"
-
-    @property
-    def _breaks(self) -> tuple[float, ...]:
-        return (-1.0, 1.0)
+    _breaks = (-1.0, 1.0)
+    _std = 1 / math.sqrt(3)
+    _log_norm = math.log(2)
 
     @property
     def facts(self) -> Facts:
@@ -31,14 +30,6 @@ class Uniform(Family):
     def support(self) -> tuple[float, float]:
         return (-self.scale, self.scale)
 
-    @property
-    def _std(self) -> float:
-        return 1 / math.sqrt(3)
-
-    @property
-    def _log_norm(self) -> float:
-        return math.log(2)
-
     def _kernel(self, z: Any, xp: Any) -> Any:
         return xp.where(xp.abs(z) <= 1, xp.zeros_like(z), -math.inf)
 
@@ -47,6 +38,3 @@ class Uniform(Family):
 
     def _tail_inverse(self, v: Array) -> Array:
         return 1 - 2 * v
-
-
-uniform = Uniform
