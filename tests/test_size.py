@@ -15,23 +15,23 @@ LONGEST = 350
 # Lines of each package ("." holds the single modules). Lower a figure when a change makes its
 # package smaller; a change that needs more deletes something else, or brings a new capability.
 CEILING: dict[str, int] = {
-    ".": 644,
-    "attack": 1448,
-    "c_opt": 520,
-    "classifier": 2031,
+    ".": 668,
+    "attack": 1431,
+    "c_opt": 500,
+    "classifier": 1963,
     "cli": 2399,
-    "data": 1116,
+    "data": 1091,
     "explore": 695,
     "guard": 814,
     "i_opt": 472,
-    "noise": 5661,
+    "noise": 5420,
     "optimality": 358,
     "paper": 2241,
     "radius": 5073,
     "report": 1444,
-    "runs": 2720,
-    "smoothing": 1563,
-    "tradeoff": 1314,
+    "runs": 2740,
+    "smoothing": 1560,
+    "tradeoff": 1308,
     "train": 994,
 }
 TOO_LONG: dict[str, int] = {

@@ -90,12 +90,7 @@ class Search(Terms):
             "train_digest": self.train.digest,
             "test": self.test_spec or self.test.source,
             "training": {**self.training.to_dict(), "noise": None},
-            "norms": [norm.text for norm in self.norms],
-            "plan": self.plan.to_dict(),
-            "seed": self.seed,
-            "searched": self.searched,
-            "skip": self.skip,
-            "max": self.limit,
+            **self.terms,
         }
         return dict(json.loads(json.dumps(values)))
 

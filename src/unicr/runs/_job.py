@@ -51,6 +51,18 @@ class Terms:
         """Which of `size` inputs are certified."""
         return list(islice(range(0, size, self.skip), self.limit))
 
+    @property
+    def terms(self) -> dict[str, Any]:
+        """All of it as it is written down."""
+        return {
+            "norms": [norm.text for norm in self.norms],
+            "plan": self.plan.to_dict(),
+            "seed": self.seed,
+            "searched": self.searched,
+            "skip": self.skip,
+            "max": self.limit,
+        }
+
 
 @dataclass(frozen=True)
 class Job(Terms):
@@ -129,12 +141,7 @@ class Job(Terms):
                 "dim": self.dim,
                 "noise": check_parses(self.noise),
                 "noise_data": _as_data(self.noise),
-                "norms": [norm.text for norm in self.norms],
-                "plan": self.plan.to_dict(),
-                "seed": self.seed,
-                "searched": self.searched,
-                "skip": self.skip,
-                "max": self.limit,
+                **self.terms,
                 "batch": self.batch,
                 "workers": self.workers,
                 "device": str(self.classifier.device),
