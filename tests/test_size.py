@@ -24,20 +24,19 @@ CEILING: dict[str, int] = {
     "explore": 695,
     "guard": 814,
     "i_opt": 472,
-    "noise": 5420,
-    "optimality": 358,
+    "noise": 5627,
+    "optimality": 359,
     "paper": 2241,
-    "radius": 5073,
-    "report": 1444,
+    "radius": 5252,
+    "report": 1445,
     "runs": 2740,
-    "smoothing": 1560,
-    "tradeoff": 1308,
+    "smoothing": 1562,
+    "tradeoff": 1633,
     "train": 994,
 }
 TOO_LONG: dict[str, int] = {
     "radius/_montecarlo.py": 389,
     "radius/formulas.py": 468,
-    "tradeoff/_spherical.py": 493,
 }
 
 

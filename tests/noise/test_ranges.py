@@ -14,11 +14,12 @@ import mpmath as mp
 import numpy as np
 import pytest
 import torch
+from scipy import special
 
 from unicr import noise
 from unicr.errors import NoiseError
-from unicr.noise import IID, SphericalNoise
-from unicr.noise.internal import Named
+from unicr.noise import IID
+from unicr.noise.internal import Named, RadialNoise
 from unicr.radius import certified_radius
 
 mp.mp.dps = 40
@@ -236,6 +237,27 @@ def test_the_radius_of_spherical_gg(k: float, dim: int) -> None:
         )
 
 
+@pytest.mark.parametrize("family", ["linf_exp", "l1_exp"])
+@pytest.mark.parametrize(("k", "j", "dim"), [(0.1, 0, 2), (1, 783, 784), (100, 5, 784)])
+def test_the_length_of_powers(family: str, k: float, j: float, dim: int) -> None:
+    """‖z‖^k follows a Gamma law of shape (d − j)/k, whatever the norm."""
+    make: Any = noise.FAMILIES[family]
+    one = make(k=k, j=j, dim=dim, scale=1)
+    for u in (1e-6, 0.5, 1 - 1e-6):
+        r = mp.mpf(float(one.radius_ppf(u)))
+        shape = mp.mpf(dim - j) / k
+        assert float(mp.gammainc(shape, 0, r**k, regularized=True)) == pytest.approx(u, rel=1e-9)
+
+
+@pytest.mark.parametrize(("a", "dim"), [(2.5, 2), (800, 784), (1e7, 784)])
+def test_the_length_of_linf_pareto(a: float, dim: int) -> None:
+    """‖z‖/(1 + ‖z‖) follows Beta(d, a − d)."""
+    one = noise.linf_pareto(a=a, dim=dim, scale=1)
+    for u in (1e-6, 0.5, 1 - 1e-6):
+        r = float(one.radius_ppf(u))
+        assert special.betainc(dim, a - dim, r / (1 + r)) == pytest.approx(u, rel=1e-6)
+
+
 @pytest.mark.parametrize("dim", [2, 784, 1_000_000])
 def test_the_radius_of_the_ball(dim: int) -> None:
     one = noise.ball(dim=dim, scale=1)
@@ -259,9 +281,10 @@ def outside() -> list[tuple[str, str, float]]:
 @pytest.mark.parametrize(("name", "key", "value"), outside())
 def test_outside_its_range_a_family_names_the_range(name: str, key: str, value: float) -> None:
     kind: Any = noise.FAMILIES[name]
-    dim = {"dim": 12} if issubclass(kind, SphericalNoise) else {}
+    dim = {"dim": 12} if issubclass(kind, RadialNoise) else {}
+    others = {one.name: one.low for one in kind.parameters if one.name != key}
     with pytest.raises(NoiseError, match=f"outside the range of {name}: it takes {key} from"):
-        kind(**{key: value}, scale=1, **dim)
+        kind(**{key: value}, **others, scale=1, **dim)
 
 
 @pytest.mark.parametrize("text", ["gennorm(beta=1000, sigma=1)", "gennorm(beta=0.05, sigma=1)",

@@ -196,15 +196,24 @@ def test_spherical_noise_in_every_norm() -> None:
         assert result.searched <= same.searched
 
 
-def test_a_users_spherical_density_is_searched_but_not_proved() -> None:
-    mine = noise.Spherical(lambda r: -(r**2) / 2, dim=20)
+def test_a_users_spherical_density_that_rises_is_searched_but_not_proved() -> None:
+    mine = noise.Spherical(lambda r: -((r - 1) ** 2) / 2, dim=20)
     result = certified_radius(mine, 2, p_a=0.9)
-    assert result.proved == 0
+    assert result.proved == 0 < result.searched
     assert result.guarantee == "approximate"
-    assert result.searched == pytest.approx(stats.norm.ppf(0.9), rel=1e-4)
     curve = RadiusCurve(mine, 2)
     assert float(curve(0.9)) == 0
     assert float(curve(0.9, searched=True)) == pytest.approx(result.searched, rel=1e-3)
+
+
+def test_a_users_spherical_density_that_falls_is_proved() -> None:
+    mine = noise.Spherical(lambda r: -(r**2) / 2, dim=20)
+    for p, factor in ((2, 1.0), (math.inf, 20**-0.5)):
+        result = certified_radius(mine, p, p_a=0.9)
+        true = factor * float(stats.norm.ppf(0.9))
+        assert true * (1 - 1e-3) <= result.proved <= true
+        assert result.theorem.endswith("outward rounding, falling density checked")
+        assert result.guarantee == "exact"
 
 
 def test_multiclass_values() -> None:

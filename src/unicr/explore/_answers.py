@@ -19,8 +19,8 @@ from scipy import special
 
 from unicr.errors import NoiseError, SpecError
 from unicr.explore._expression import FUNCTIONS, KINDS, Kind, parse_expression
-from unicr.noise import FAMILIES, IID, SphericalNoise, Tabulated, from_density
-from unicr.noise.internal import HINT
+from unicr.noise import FAMILIES, IID, Tabulated, from_density
+from unicr.noise.internal import HINT, RadialNoise
 from unicr.norms import Norm, parse_norm
 from unicr.radius import Radius, certified_radius, round_down
 from unicr.radius.internal import from_below
@@ -28,7 +28,7 @@ from unicr.values import Array, number
 
 Query = Mapping[str, str]
 Answer = dict[str, Any]
-Known = IID | SphericalNoise
+Known = IID | RadialNoise
 
 TYPED = "typed"
 SIZES = ("sigma", "scale")
@@ -229,7 +229,7 @@ def _noise(query: Query) -> tuple[Known, Answer]:
     _only(query, ("family", size, *taken, *ASKED))
     numbers = {name: _number(query, name) for name in (*taken, size)}
     maker: Callable[..., Known] = cast("Callable[..., Known]", kind)
-    joint = issubclass(kind, SphericalNoise)
+    joint = issubclass(kind, RadialNoise)
     noise = maker(**numbers, dim=_dim(query)) if joint else maker(**numbers)
     return noise, {"noise": noise.text}
 

@@ -25,8 +25,11 @@ from unicr.noise.families.cauchy import Cauchy
 from unicr.noise.families.expmix import ExponentialMix
 from unicr.noise.families.gaussian import Gaussian
 from unicr.noise.families.gennorm import GeneralNormal
+from unicr.noise.families.l1_exp import L1Exp
 from unicr.noise.families.lapgauss import LaplaceGauss
 from unicr.noise.families.laplace import Laplace
+from unicr.noise.families.linf_exp import LinfExp
+from unicr.noise.families.linf_pareto import LinfPareto
 from unicr.noise.families.pareto import Pareto
 from unicr.noise.families.sech import Sech
 from unicr.noise.families.spherical_exp import SphericalExp
@@ -36,6 +39,7 @@ from unicr.noise.families.uniform import Uniform
 ball, cauchy, expmix, gaussian = Ball, Cauchy, ExponentialMix, Gaussian
 gennorm, lapgauss, laplace, pareto = GeneralNormal, LaplaceGauss, Laplace, Pareto
 sech, spherical_exp, spherical_gg, uniform = Sech, SphericalExp, SphericalGG, Uniform
+l1_exp, linf_exp, linf_pareto = L1Exp, LinfExp, LinfPareto
 
 if not TYPE_CHECKING:
 
@@ -61,8 +65,11 @@ __all__ = [
     "Gaussian",
     "GeneralNormal",
     "Joint",
+    "L1Exp",
     "Laplace",
     "LaplaceGauss",
+    "LinfExp",
+    "LinfPareto",
     "Noise",
     "Pareto",
     "SamplerError",
@@ -83,8 +90,11 @@ __all__ = [
     "from_torch",
     "gaussian",
     "gennorm",
+    "l1_exp",
     "lapgauss",
     "laplace",
+    "linf_exp",
+    "linf_pareto",
     "pareto",
     "parse",
     "sech",

@@ -1,7 +1,7 @@
-"""Noise whose density depends on ‖z‖₂ alone: a direction on the sphere times a random radius.
+"""Noise whose density depends on a norm ‖z‖ alone: a direction on the unit ball times a length.
 
-`SphericalNoise` is what the built-in spherical families share; `Spherical` takes any radial
-log-density a user writes.
+`RadialNoise` is what its families share, `SphericalNoise` (ℓ2), `CubeNoise` (ℓ∞) and `CrossNoise`
+(ℓ1) say which norm; `Spherical` takes any radial log-density a user writes.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from unicr.noise._base import Draws, Facts, dimension
+from unicr.noise._base import Draws, Facts, Noise, dimension
 from unicr.noise._family import Named
 from unicr.noise._radius import RadiusLaw
 from unicr.values import Array, number
@@ -29,22 +29,28 @@ if TYPE_CHECKING:
 
 
 @lru_cache(maxsize=64)
-def _radius_law(noise: SphericalNoise) -> RadiusLaw:
+def _radius_law(noise: RadialNoise) -> RadiusLaw:
     """The law of ‖z‖ at unit scale."""
     return RadiusLaw(noise._radial, noise.dim, support=noise._radial_support, points=noise._points)
 
 
 @lru_cache(maxsize=64)
-def _radius_table(noise: SphericalNoise) -> InverseTable:
+def _radius_table(noise: RadialNoise) -> InverseTable:
     from unicr.noise._check import checked_table
 
     return checked_table(_radius_law(noise), noise.text)
 
 
-class SphericalNoise(Named):
-    """μ(z) = φ(‖z‖₂). A subclass gives log φ at unit scale and the parameters of its text form."""
+class RadialNoise(Named):
+    """μ(z) = φ(‖z‖). A subclass gives log φ at unit scale and the parameters of its text form.
+
+    A point of the cube (Laplace or Gaussian noise) divided by its ℓ∞ (ℓ1, ℓ2) norm is a direction:
+    independent of the length, with `_square` = E θ_i².
+    """
 
     dim: int
+    order: ClassVar[float]
+    """The p of the norm that the density looks at."""
     _radial_support: tuple[float, float] = (0.0, math.inf)
 
     def __init__(
@@ -91,7 +97,21 @@ class SphericalNoise(Named):
 
     @property
     def _std(self) -> float:
-        return math.sqrt(self._law.second_moment / self.dim)
+        return math.sqrt(self._law.second_moment * self._square)
+
+    @property
+    @abstractmethod
+    def _square(self) -> float: ...
+
+    @property
+    @abstractmethod
+    def _log_sphere(self) -> float:
+        """log of d/dr vol{‖z‖ ≤ r} at r = 1."""
+
+    @property
+    @abstractmethod
+    def _raw(self) -> Noise:
+        """Independent coordinates that make a direction."""
 
     @property
     def cache_key(self) -> str:
@@ -107,11 +127,10 @@ class SphericalNoise(Named):
         """log φ(r), normalised over R^d, in real units; −inf outside the support."""
         s = np.asarray(r, dtype=np.float64) / self._scale
         low, high = self._radial_support
-        sphere = math.log(2) + self.dim / 2 * math.log(math.pi) - math.lgamma(self.dim / 2)
         with np.errstate(divide="ignore", invalid="ignore"):
             values = np.asarray(self._radial(s), dtype=np.float64)
         values = np.where((s >= low) & (s <= high), values, -np.inf)
-        return values - self._law.log_mass - sphere - self.dim * math.log(self._scale)
+        return values - self._law.log_mass - self._log_sphere - self.dim * math.log(self._scale)
 
     def radius_cdf(self, r: ArrayLike) -> Array:
         """P(‖ε‖ ≤ r)."""
@@ -128,7 +147,7 @@ class SphericalNoise(Named):
     def log_prob(self, z: torch.Tensor) -> torch.Tensor:
         import torch
 
-        r = z.flatten(1).to(torch.float64).norm(dim=1)
+        r = torch.linalg.vector_norm(z.flatten(1).to(torch.float64), self.order, dim=1)
         values = self.radial_logpdf(r.detach().cpu().numpy())
         return torch.from_numpy(np.ascontiguousarray(values)).to(z.device)
 
@@ -136,17 +155,76 @@ class SphericalNoise(Named):
         import torch
 
         from unicr.noise import _sampling
-        from unicr.noise.families.gaussian import Gaussian
 
-        Gaussian(sigma=1)._fill(out, draws, None)
+        self._raw._fill(out, draws, None)
         radius = torch.empty((out.shape[0], 1), dtype=torch.float64)
         table = _radius_table(self.unit)
         where = draws._asdict()
         _sampling.fill(table, radius, scale=self._scale, dim=1, substream=1, **where)
-        length = torch.linalg.vector_norm(out, dim=1, keepdim=True, dtype=torch.float64)
+        length = torch.linalg.vector_norm(out, self.order, dim=1, keepdim=True, dtype=torch.float64)
         out.mul_((radius.to(out.device) / length).to(out.dtype))
         if base is not None:
             out.add_(base)
+
+
+class SphericalNoise(RadialNoise):
+    """μ(z) = φ(‖z‖₂)."""
+
+    order = 2.0
+
+    @property
+    def _square(self) -> float:
+        return 1 / self.dim
+
+    @property
+    def _log_sphere(self) -> float:
+        return math.log(2) + self.dim / 2 * math.log(math.pi) - math.lgamma(self.dim / 2)
+
+    @property
+    def _raw(self) -> Noise:
+        from unicr.noise.families.gaussian import Gaussian
+
+        return Gaussian(sigma=1)
+
+
+class CubeNoise(RadialNoise):
+    """μ(z) = φ(‖z‖_∞)."""
+
+    order = math.inf
+
+    @property
+    def _square(self) -> float:
+        return (self.dim + 2) / (3 * self.dim)  # one coordinate is ±1, the others are uniform
+
+    @property
+    def _log_sphere(self) -> float:
+        return math.log(self.dim) + self.dim * math.log(2)
+
+    @property
+    def _raw(self) -> Noise:
+        from unicr.noise.families.uniform import Uniform
+
+        return Uniform(scale=1)
+
+
+class CrossNoise(RadialNoise):
+    """μ(z) = φ(‖z‖₁)."""
+
+    order = 1.0
+
+    @property
+    def _square(self) -> float:
+        return 2 / (self.dim * (self.dim + 1))
+
+    @property
+    def _log_sphere(self) -> float:
+        return self.dim * math.log(2) - math.lgamma(self.dim)
+
+    @property
+    def _raw(self) -> Noise:
+        from unicr.noise.families.laplace import Laplace
+
+        return Laplace(scale=1)
 
 
 class Spherical(SphericalNoise):

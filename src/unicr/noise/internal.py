@@ -4,6 +4,17 @@ from unicr.noise._base import positive
 from unicr.noise._family import Named, Parameter
 from unicr.noise._quadrature._logdensity import HINT
 from unicr.noise._spec import check_parses
+from unicr.noise._spherical import CrossNoise, CubeNoise, RadialNoise
 from unicr.noise.families import plainest
 
-__all__ = ["HINT", "Named", "Parameter", "check_parses", "plainest", "positive"]
+__all__ = [
+    "HINT",
+    "CrossNoise",
+    "CubeNoise",
+    "Named",
+    "Parameter",
+    "RadialNoise",
+    "check_parses",
+    "plainest",
+    "positive",
+]

@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from unicr.errors import RunError
-from unicr.noise import IID, Noise, SphericalNoise
+from unicr.noise import IID, Noise
+from unicr.noise.internal import RadialNoise
 from unicr.runs import NOTHING, Own, Run
 from unicr.values import Array
 
@@ -27,7 +28,7 @@ class RunInputs:
     @property
     def comparable(self) -> bool:
         """Whether the run's own noise can take part: it has a σ and a curve."""
-        return math.isfinite(self.noise.sigma) and isinstance(self.noise, IID | SphericalNoise)
+        return math.isfinite(self.noise.sigma) and isinstance(self.noise, IID | RadialNoise)
 
 
 def read_run(folder: Path, reader: Own = NOTHING) -> RunInputs:

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from unicr.errors import RadiusError
 from unicr.noise import IID, Noise, SphericalNoise
-from unicr.noise.internal import plainest
+from unicr.noise.internal import CrossNoise, CubeNoise, RadialNoise, plainest
 from unicr.norms import Norm, parse_norm
 from unicr.radius._cache import cached
 from unicr.radius._radius import above, check_dimension
@@ -44,11 +44,16 @@ class RadiusCurve:
 
     def __init__(self, noise: Noise, norm: Norm | float | str, dim: int | None = None) -> None:
         law = plainest(noise)
-        if not isinstance(law, IID | SphericalNoise):
+        if not isinstance(law, IID | RadialNoise):
             raise RadiusError(f"{noise.text} has no curve: its coordinates are not independent")
         self.noise = noise
         self.norm = parse_norm(norm)
         self.dim = check_dimension(noise, dim)
+        if isinstance(law, CrossNoise) and exact(law, self.norm, self.dim) is None:
+            raise RadiusError(
+                f"{noise.text} has no curve in {self.norm}: it has one in lp with p <= 1; "
+                "unicr.radius.certified_radius gives single radii"
+            )
         self._scale = law.scale
         self._shape = _shape(law.unit, self.norm, self.dim)
 
@@ -68,14 +73,14 @@ def shape_of(curve: RadiusCurve) -> _Shape:
 
 
 @lru_cache(maxsize=128)
-def _shape(unit: IID | SphericalNoise, norm: Norm, dim: int) -> _Shape:
+def _shape(unit: IID | RadialNoise, norm: Norm, dim: int) -> _Shape:
     return _Shape(unit, norm, dim)
 
 
 class _Shape:
     """The steps and tables of one curve at unit scale."""
 
-    def __init__(self, unit: IID | SphericalNoise, norm: Norm, dim: int) -> None:
+    def __init__(self, unit: IID | RadialNoise, norm: Norm, dim: int) -> None:
         self.unit, self.norm, self.dim = unit, norm, dim
         self.key = f"{unit.cache_key}|{norm.text}|{dim}"
 
@@ -162,6 +167,7 @@ class _Shape:
             last = spherical.radius(self.unit, self.norm, self.dim, 1 - LAST, LAST)
             where = (self.unit, self.norm, self.dim)
             return nodes(lambda r: float(spherical.tradeoff(*where, r).alpha(0.5)), last)
+        assert isinstance(self.unit, IID | CubeNoise)
         worst = WorstDirection(self.unit, self.norm, self.dim)
         return nodes(worst.alpha, worst.last)
 

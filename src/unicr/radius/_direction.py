@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Iterator
 
 from unicr.noise import IID
+from unicr.noise.internal import CubeNoise
 from unicr.norms import Norm
 from unicr.radius._boundary import first_root, margin, start_margin
 from unicr.radius._spectrum import Spectrum, equal, pair, with_dust
@@ -24,7 +25,7 @@ FINE = 2e-5
 IMPROVEMENT = 5e-5
 
 
-def candidates(noise: IID, norm: Norm, dim: int) -> list[Spectrum]:
+def candidates(noise: IID | CubeNoise, norm: Norm, dim: int) -> list[Spectrum]:
     """Every direction worth one evaluation, unscaled; the two classical ones first."""
     known = worst(noise, norm, dim)
     if known is not None:
@@ -85,7 +86,7 @@ def neighbours(best: Spectrum, norm: Norm, dim: int, step: float) -> Iterator[Sp
 
 
 def search(
-    noise: IID,
+    noise: IID | CubeNoise,
     norm: Norm,
     dim: int,
     p_a: float,

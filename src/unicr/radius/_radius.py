@@ -9,7 +9,7 @@ import numpy as np
 
 from unicr.errors import RadiusError
 from unicr.noise import IID, Anisotropic, Noise, SphericalNoise
-from unicr.noise.internal import plainest
+from unicr.noise.internal import CubeNoise, plainest
 from unicr.norms import Norm, parse_norm
 from unicr.radius._direction import search
 from unicr.radius._montecarlo import Found, MonteCarlo, monte_carlo
@@ -196,7 +196,7 @@ def _solve(
         if known is not None:
             return _Found(radius, radius, known.name, known.engine, direction)
         return _Found(0.0, radius, "none, the quadrature is an estimate", "spherical", direction)
-    if not isinstance(noise, IID):
+    if not isinstance(noise, IID | CubeNoise):
         if engine == "numeric":
             raise RadiusError(
                 f"no numeric engine covers {noise.text} against {norm}: its coordinates are not "

@@ -13,6 +13,7 @@ import numpy as np
 from scipy import special
 
 from unicr.noise import IID
+from unicr.noise.internal import CubeNoise
 from unicr.norms import Norm
 from unicr.radius._direction import COARSE, FINE, candidates, neighbours, search
 from unicr.radius._spectrum import Spectrum
@@ -32,7 +33,7 @@ class WorstDirection:
     come within 2 % of the worst there (in Φ⁻¹) are evaluated, then the worst is refined.
     """
 
-    def __init__(self, unit: IID, norm: Norm, dim: int) -> None:
+    def __init__(self, unit: IID | CubeNoise, norm: Norm, dim: int) -> None:
         self._unit, self._norm, self._dim = unit, norm, dim
         self.last, worst = search(unit, norm, dim, 1 - LAST, LAST, 7.0 * unit.scale)
         found = [*(s.unit(norm) for s in candidates(unit, norm, dim)), worst]

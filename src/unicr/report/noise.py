@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from unicr.errors import UnicrError
-from unicr.noise import IID, Noise, SphericalNoise
+from unicr.noise import IID, Noise
+from unicr.noise.internal import RadialNoise
 from unicr.report.plots import figure
 
 
@@ -38,7 +39,7 @@ def describe(noise: Noise) -> dict[str, str]:
         rows["support"] = "[{:.6g}, {:.6g}]".format(*noise.support)
         levels = (0.001, 0.01, 0.1, 0.5, 0.9, 0.99, 0.999)
         rows["quantiles"] = "  ".join(f"{u:g}: {float(noise.ppf(u)):.5g}" for u in levels)
-    if isinstance(noise, SphericalNoise):
+    if isinstance(noise, RadialNoise):
         rows["scale"] = f"{noise.scale:.9g}"
         rows["radius"] = "  ".join(
             f"{u:g}: {float(noise.radius_ppf(u)):.5g}" for u in (0.01, 0.5, 0.99)
@@ -47,13 +48,13 @@ def describe(noise: Noise) -> dict[str, str]:
 
 
 def draw_density(noise: Noise, path: Path) -> None:
-    """The density of one coordinate (i.i.d. noise) or of the radius (spherical noise)."""
+    """The density of one coordinate (i.i.d. noise) or of the radius (radial noise)."""
     if isinstance(noise, IID):
         low, high = float(noise.ppf(0.002)), float(noise.isf(0.002))
         margin = 0.1 * (high - low)
         x = np.linspace(low - margin, high + margin, 2001)
         y, label = noise.pdf(x), "density of one coordinate"
-    elif isinstance(noise, SphericalNoise):
+    elif isinstance(noise, RadialNoise):
         x = np.linspace(float(noise.radius_ppf(1e-4)), float(noise.radius_isf(1e-4)), 2001)
         y, label = np.gradient(noise.radius_cdf(x), x), "density of the length"
     else:

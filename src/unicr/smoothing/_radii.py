@@ -9,7 +9,8 @@ from functools import lru_cache
 import numpy as np
 
 from unicr.errors import CertifyError
-from unicr.noise import IID, Noise, SphericalNoise
+from unicr.noise import IID, Noise
+from unicr.noise.internal import RadialNoise
 from unicr.norms import Norm
 from unicr.radius import RadiusCurve, certified_radius
 from unicr.radius.internal import guarantee_of
@@ -28,7 +29,7 @@ class Radii:
     ) -> None:
         if not norms:
             raise CertifyError("at least one norm is needed")
-        if not isinstance(noise, IID | SphericalNoise):
+        if not isinstance(noise, IID | RadialNoise):
             raise CertifyError(
                 f"{noise.text} has no radius curve: certify single inputs with "
                 "unicr.radius.certified_radius(engine='montecarlo')"

@@ -17,7 +17,8 @@ from scipy import special
 from unicr.classifier import Classifier, load_classifier
 from unicr.data import Dataset
 from unicr.errors import CertifyError
-from unicr.noise import IID, Noise, SphericalNoise
+from unicr.noise import IID, Noise
+from unicr.noise.internal import RadialNoise
 from unicr.norms import Norm, parse_norm
 from unicr.smoothing._certificate import ABSTAIN, Certificate
 from unicr.smoothing._certify import CLASSES, Ask, certification, converse
@@ -123,7 +124,7 @@ class SmoothedClassifier:
         """
         x = self._checked(x)
         noise = self.noise if noise is None else noise
-        several = n >= WORTH_SPLITTING and isinstance(noise, IID | SphericalNoise)
+        several = n >= WORTH_SPLITTING and isinstance(noise, IID | RadialNoise)
         teams = self._teams if several else self._teams[:1]
         cuts = [start + n * i // len(teams) for i in range(len(teams) + 1)]
         shares = list(pairwise(cuts))

@@ -1,4 +1,4 @@
-"""The trade-off function of i.i.d. noise when given numbers of coordinates move by given shifts.
+"""The trade-off function when given numbers of coordinates, all alike, move by given shifts.
 
 One coordinate of a log-concave density has a closed form, T_u(α) = F(F⁻¹(1 − α) − u).
 """
@@ -13,8 +13,10 @@ from numpy.typing import ArrayLike
 
 from unicr.errors import RadiusError
 from unicr.noise import IID
+from unicr.noise.internal import CubeNoise
 from unicr.tradeoff._base import Bound, TradeOff
 from unicr.tradeoff._compose import compose
+from unicr.tradeoff._falling import cube_tradeoff
 from unicr.tradeoff._ratio import ratio_law
 from unicr.values import Array
 
@@ -45,7 +47,7 @@ class ClosedForm(TradeOff):
 
 
 def shifted(
-    noise: IID,
+    noise: IID | CubeNoise,
     shifts: Iterable[tuple[float, int]],
     *,
     spread: float = 2e-5,
@@ -56,6 +58,8 @@ def shifted(
     One coordinate of a log-concave noise is the closed form, exact; anything else is composed and
     is a lower bound, within about `spread` of the truth in the radius. `closed=False` composes all.
     """
+    if isinstance(noise, CubeNoise):
+        return cube_tradeoff(noise, shifts)
     unit, scale = noise.unit, noise.scale
     moved = [(shift / scale, count) for shift, count in shifts if shift != 0 and count > 0]
     if closed and unit.facts.log_concave and sum(count for _, count in moved) == 1:

@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import lru_cache
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,15 +18,23 @@ from scipy import special
 from unicr.errors import RadiusError
 from unicr.noise import SphericalNoise
 from unicr.tradeoff._base import Bound, Lines
+from unicr.tradeoff._radial import (
+    REACH,
+    TABLE,
+    Piece,
+    angle_law,
+    extrema,
+    radial_shape,
+    refined,
+    turning_points,
+)
 from unicr.values import Array
 
-REACH = 9.3  # radius and angle are followed out to a normal tail of this many deviations, 7e-21
 ROUNDING = 2e-11  # charged to every hockey-stick value: floating point and the angle's table
 LARGEST_T = 600.0
 SUBLINES = 30  # lines between two computed values of H
 SMOOTH = 1e-6  # interpolation errors above this show a corner of H (an atom of L): no fourth order
 KINKS_BELOW = 24  # dimensions in which the angle's law is too rough at its ends to be ignored
-TABLE = 4096
 
 
 def spherical_tradeoff(noise: SphericalNoise, shift: float, *, step: float = 0.06) -> Lines:
@@ -116,142 +122,12 @@ def _between(t: Array, h: Array, slope: Array) -> tuple[Array, Array]:
     return at.ravel(), value.ravel()
 
 
-# --------------------------------------------------------------------------- the angle
-
-
-class _Angle:
-    """P(cos θ ≥ x) for a uniform direction in R^d, fast: a spline through exact Beta tails.
-
-    The probit of the tail is an odd, nearly linear function of v, v² = −(d − 1)·log(1 − x²).
-    """
-
-    def __init__(self, dim: int, last: float = 24.0, cells: int = 2400) -> None:
-        from scipy.interpolate import CubicSpline
-
-        self._nu = dim - 1
-        v = np.linspace(0.0, last, cells + 1)
-        gap = np.exp(-v * v / self._nu)  # 1 − x²
-        x = np.sqrt(-np.expm1(-v * v / self._nu))
-        a = self._nu / 2
-        tail = special.betainc(a, a, gap / (1 + x) / 2)
-        ok = tail > 1e-300
-        ok[0] = True
-        z = -special.ndtri(np.where(tail > 0, tail, 1e-300))
-        z[0] = 0.0
-        spline = CubicSpline(v[ok], z[ok])
-        self._c = np.ascontiguousarray(spline.c.T)
-        self._per_unit = cells / last
-        self._last = float(v[ok][-1])
-
-    def tail(self, r: Array, s: float, rho: Array) -> Array:
-        """P(‖z − δ‖ ≤ ρ) where ‖z‖ = r, ‖δ‖ = s."""
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            scale = 1.0 / (2 * s * r)
-            x = ((r - rho) * (r + rho) + s * s) * scale
-            gap = np.maximum((s + (rho - r)) * (rho + r - s) * scale, 0.0)
-            gap *= np.maximum((s - (rho - r)) * (r + s + rho) * scale, 0.0)
-            square = np.where(x * x < 0.5, np.log1p(-x * x), np.log(gap))
-            v = np.sqrt(np.maximum(-self._nu * square, 0.0))
-        inside = v < self._last
-        v = np.where(inside, v, 0.0)
-        cell = np.minimum((v * self._per_unit).astype(np.intp), len(self._c) - 1)
-        y = v - cell / self._per_unit
-        c = self._c[cell]
-        z = ((c[..., 0] * y + c[..., 1]) * y + c[..., 2]) * y + c[..., 3]
-        z = np.where(inside, z, np.inf)
-        return np.asarray(special.ndtr(-np.copysign(z, x)))
-
-
-@lru_cache(maxsize=16)
-def _angle(dim: int) -> _Angle:
-    return _Angle(dim)
-
-
-# --------------------------------------------------------------------------- the radius
-
-
-class _Radial:
-    """log φ at unit scale with what the quadrature needs to know of it: quantiles and corners."""
-
-    def __init__(self, noise: SphericalNoise) -> None:
-        self.noise = noise
-        law = noise._law
-        self.low, self.high = law.support
-        self._unit, self._log_mass = law.unit, law.log_mass_in_units
-        deviates = np.linspace(-REACH, REACH, 14)
-        edges = np.concatenate(
-            [law.ppf(special.ndtr(deviates[:7])), law.isf(special.ndtr(-deviates[7:]))]
-        )
-        edges = np.unique(np.clip(edges, self.low, self.high))
-        # density ∝ r^(κ−1) towards the centre: one panel from 0 holds it, unless it is singular
-        steep = np.flatnonzero(edges[1:7] > 3 * edges[:6])
-        rise = np.diff(special.log_ndtr(deviates[:2]))[0]
-        if steep.size and self.low == 0 and rise >= math.log(edges[1] / edges[0]):
-            edges = np.append(0.0, edges[steep[-1] + 1 :])
-        self.edges = edges if edges.size > 1 else np.array([self.low, self.high])
-        if math.isfinite(self.high):
-            self.edges[-1] = self.high
-        scan = _refined(self.edges, TABLE // self.edges.size)[1:]
-        value = np.maximum(self(scan), -1e300)
-        places = np.union1d(_jumps(self, scan, value), np.asarray(law.breakpoints))
-        places = places[(places > self.low) & (places < self.high * (1 - 1e-4))]
-        self.corners = _distinct([b for b in places.tolist() if self._corner(b)])
-        turns = _extrema(self, scan, value, _turning_points(value))
-        self.turns = [b for b in turns.tolist() if not np.any(np.isclose(b, self.corners, 1e-3))]
-
-    def __call__(self, r: Array) -> Array:
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            value = np.asarray(self.noise._radial(r), dtype=np.float64)
-        if self.low > 0 or self.high < math.inf:
-            value = np.where((r >= self.low) & (r <= self.high), value, -np.inf)
-        return value
-
-    def density(self, r: Array) -> Array:
-        """Of the radius."""
-        with np.errstate(divide="ignore", invalid="ignore", under="ignore"):
-            log_f = self.noise.dim * np.log(r / self._unit) + self(r) - self._log_mass
-            return np.where(r > 0, np.exp(log_f) / r, 0.0)
-
-    def _corner(self, b: float) -> bool:
-        """Whether log φ jumps or changes its slope there."""
-        g = self(b * (1 + np.array([-2e-5, -1e-5, -1e-13, 1e-13, 1e-5, 2e-5])))
-        if not np.all(np.isfinite(g)):
-            return True
-        size = 1e-9 * (1 + float(np.max(np.abs(g))))
-        left, right = g[1] - g[0], g[5] - g[4]
-        bent = abs(left - right) > 0.02 * max(abs(left), abs(right)) + size
-        return bool(abs(g[3] - g[2]) > size or bent)
-
-
-@lru_cache(maxsize=64)
-def _radial(noise: SphericalNoise) -> _Radial:
-    return _Radial(noise)
-
-
-class _Piece(NamedTuple):
-    """A stretch of radii on which φ is monotone, as a table for inverting it."""
-
-    rho: Array
-    g: Array
-    falls: bool
-
-
-def _refined(edges: Array, count: int) -> Array:
-    """Points between edges: even steps, or even ratios where an interval is long."""
-    low, high = edges[:-1, None], edges[1:, None]
-    y = np.arange(count) / count
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = low * (high / low) ** y
-    points = np.where((low > 0) & (high > 1.5 * low), ratio, low + (high - low) * y)
-    return np.unique(np.append(points.ravel(), edges[-1]))
-
-
 class _LogRatio:
     """The law of L for one shift, as integrals over the radius."""
 
     def __init__(self, noise: SphericalNoise, s: float) -> None:
-        self._g = g = _radial(noise.unit)
-        self._s, self._angle = s, _angle(noise.dim)
+        self._g = g = radial_shape(noise.unit)
+        self._s, self._angle = s, angle_law(noise.dim)
         self._rough = noise.dim < KINKS_BELOW
         cosine = math.sqrt(-math.expm1(-REACH * REACH / (noise.dim - 1)))
         self._edges = self._panels(cosine)
@@ -290,13 +166,13 @@ class _LogRatio:
         between = [np.geomspace(edges[i], edges[i + 1], 8)[1:-1] for i in long]
         return np.unique(np.concatenate([edges, *between]))
 
-    def _monotone(self, cosine: float) -> list[_Piece]:
+    def _monotone(self, cosine: float) -> list[Piece]:
         """φ cut into monotone stretches over all the ρ that matter."""
         g = self._g
         low, high = self._span(float(self._edges[0]), float(self._edges[-1]), cosine)
         low, high = max(low, g.low), min(high, g.high)
         if low >= high:
-            return [_Piece(np.array([g.low, g.low + 1e-300]), np.zeros(2), True)]
+            return [Piece(np.array([g.low, g.low + 1e-300]), np.zeros(2), True)]
         inner = self._edges[(self._edges > low) & (self._edges < high)]
         edges = np.concatenate([[low], inner, [high]])
         tiny = 1e-13 * high
@@ -304,24 +180,24 @@ class _LogRatio:
             edges = np.concatenate(
                 [[low], np.geomspace(max(low, tiny), edges[1], 25)[1:], edges[2:]]
             )
-        rho = _refined(edges, max(TABLE // (edges.size - 1), 8))
+        rho = refined(edges, max(TABLE // (edges.size - 1), 8))
         rho = np.concatenate([rho, *(b * (1 + np.array([-1e-14, 1e-14])) for b in g.corners)])
         rho = np.unique(rho[(rho >= low) & (rho <= high)])
         if rho[0] < tiny:
             rho[0] = min(tiny, 0.5 * rho[1])
         value = np.maximum(g(rho), -1e300)
-        turns = _turning_points(value)
+        turns = turning_points(value)
         if turns.size:
-            extra = _extrema(g, rho, value, turns)
+            extra = extrema(g, rho, value, turns)
             rho = np.unique(np.concatenate([rho, extra]))
             value = np.maximum(g(rho), -1e300)
-            turns = _turning_points(value)
+            turns = turning_points(value)
         pieces = []
         for i, j in zip([0, *turns], [*turns, rho.size - 1], strict=True):
             part = value[i : j + 1]
             falls = bool(part[0] >= part[-1])
             part = np.minimum.accumulate(part) if falls else np.maximum.accumulate(part)
-            pieces.append(_Piece(rho[i : j + 1], part, falls))
+            pieces.append(Piece(rho[i : j + 1], part, falls))
         return pieces
 
     def _critical(self) -> Array:
@@ -348,7 +224,7 @@ class _LogRatio:
         if self._rough:
             curves.append(lambda r: g(np.maximum(np.abs(r - s), 1e-200)) - g(r))
             curves.append(lambda r: g(r + s) - g(r))
-        grid = _refined(np.union1d(self._edges, [s]), max(640 // self._edges.size, 4))
+        grid = refined(np.union1d(self._edges, [s]), max(640 // self._edges.size, 4))
         grid = np.union1d(grid[grid > 0], self._edges[1] * np.geomspace(1e-9, 0.1, 20))
         grid = grid[(grid >= self._edges[0]) & (grid <= self._edges[-1])]
         rows, roots = [], []
@@ -433,7 +309,7 @@ class _LogRatio:
                 total += inner - self._angle.tail(r, self._s, piece.rho[:1])
         return np.sum(np.where(w > 0, w * total, 0.0), axis=1), np.sum(w, axis=1)
 
-    def _invert(self, piece: _Piece, level: Array, polish: int) -> tuple[Array, NDArray[np.bool_]]:
+    def _invert(self, piece: Piece, level: Array, polish: int) -> tuple[Array, NDArray[np.bool_]]:
         """Where φ crosses a level on a monotone piece, and whether it starts on the far side.
 
         The table gives the cell, chord steps the place.
@@ -452,42 +328,3 @@ class _LogRatio:
         rho = np.where(np.isfinite(rho), np.clip(rho, low, high), high)
         rho = np.where(right == 0, piece.rho[0], rho)
         return np.where(right == piece.g.size, piece.rho[-1], rho), right == 0
-
-
-def _turning_points(value: Array) -> NDArray[np.intp]:
-    """Indices at which a table changes direction by more than rounding."""
-    change = np.diff(value)
-    noise = 1e-12 * (1 + np.minimum(np.abs(value[1:]), np.abs(value[:-1])))
-    moves = np.flatnonzero(np.abs(change) > noise)
-    sign = np.sign(change[moves])
-    return np.asarray(moves[1:][sign[1:] != sign[:-1]])
-
-
-def _extrema(g: _Radial, rho: Array, value: Array, turns: NDArray[np.intp]) -> Array:
-    """The turning points of φ, by golden section inside their cells."""
-    low, high = rho[np.maximum(turns - 1, 0)], rho[np.minimum(turns + 1, rho.size - 1)]
-    sign = np.where(value[turns] >= value[np.maximum(turns - 1, 0)], 1.0, -1.0)
-    golden = (math.sqrt(5) - 1) / 2
-    for _ in range(40 if turns.size else 0):
-        left, right = high - golden * (high - low), low + golden * (high - low)
-        first = sign * g(left) >= sign * g(right)
-        low, high = np.where(first, low, left), np.where(first, right, high)
-    return 0.5 * (low + high)
-
-
-def _jumps(g: _Radial, rho: Array, value: Array) -> Array:
-    """Where a table of log φ moves in one cell far more than in the cells beside it."""
-    change = np.pad(np.abs(np.diff(value)), 1)
-    beside = np.maximum(change[:-2], change[2:])
-    cell = np.flatnonzero(change[1:-1] > 4 * beside + 1e-6)
-    low, high = rho[cell], rho[cell + 1]
-    for _ in range(60 if cell.size else 0):
-        middle = 0.5 * (low + high)
-        at = np.maximum(g(np.stack([low, middle, high])), -1e300)
-        first = np.abs(at[1] - at[0]) > np.abs(at[2] - at[1])
-        low, high = np.where(first, low, middle), np.where(first, middle, high)
-    return high
-
-
-def _distinct(places: list[float]) -> list[float]:
-    return [b for i, b in enumerate(places) if i == 0 or b > places[i - 1] * (1 + 1e-12)]

@@ -1,7 +1,25 @@
 """What other parts of unicr use of this package and users should not: it may change."""
 
 from unicr.tradeoff._envelope import envelope
+from unicr.tradeoff._falling import (
+    ball_tradeoff,
+    cross_tradeoff,
+    cube_levels_tradeoff,
+    cube_tradeoff,
+    falls,
+)
 from unicr.tradeoff._ratio import RatioCells, interval_mass, ratio_cells
 from unicr.tradeoff._spherical import spherical_tradeoff
 
-__all__ = ["RatioCells", "envelope", "interval_mass", "ratio_cells", "spherical_tradeoff"]
+__all__ = [
+    "RatioCells",
+    "ball_tradeoff",
+    "cross_tradeoff",
+    "cube_levels_tradeoff",
+    "cube_tradeoff",
+    "envelope",
+    "falls",
+    "interval_mass",
+    "ratio_cells",
+    "spherical_tradeoff",
+]
