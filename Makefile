@@ -41,7 +41,7 @@ wheel:
 	rm -rf build/wheel && $(PYTHON) -m venv build/wheel
 	build/wheel/bin/python -m pip wheel --quiet --no-deps -w build/wheel .
 	build/wheel/bin/python -m pip install --quiet -c constraints.txt build/wheel/unicr-*.whl
-	cd build/wheel && bin/unicr demo --quick --out demo && bin/unicr verify demo/sigma-0.5 --replay 2
+	cd build/wheel && bin/unicr demo --quick --out demo && bin/unicr verify demo/gaussian --replay 2
 
 # The lowest versions that pyproject.toml promises (torch stays the pinned one). Tests that compare with
 # scipy.stats are left out: the old one is the less accurate side.

@@ -19,7 +19,7 @@ def scores(radius: list[float], correct: list[int], **more: object) -> Scores:
 
 def test_hand_counted() -> None:
     one = scores([0.5, 1.0, 2.0, 0.0], [1, 1, 0, 0])
-    assert one.clean_accuracy == 0.5
+    assert one.certified_accuracy(0) == 0.5
     assert one.certified_accuracy(0.5) == 0.5
     assert one.certified_accuracy(0.51) == 0.25
     assert one.certified_accuracy(3) == 0

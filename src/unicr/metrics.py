@@ -35,19 +35,19 @@ class Scores:
     def _counted(self) -> Array:
         return np.where(self.correct.astype(bool), self.radius, -1.0)
 
-    @property
-    def clean_accuracy(self) -> float:
-        """Share of inputs whose certified class is the label."""
-        return float(np.mean(self.correct))
-
     def certified_accuracy(self, radius: float) -> float:
-        """Share of inputs that are correct with a certified radius of at least `radius`."""
+        """Share of inputs that are correct with a radius of at least `radius` (0: all of them)."""
         return float(np.mean(self._counted >= radius))
 
     @property
     def average_radius(self) -> float:
         """Mean certified radius, 0 for inputs that are wrong or abstained."""
         return float(np.mean(np.maximum(self._counted, 0.0)))
+
+    @property
+    def median_radius(self) -> float:
+        """The middle one of the same radii."""
+        return float(np.median(np.maximum(self._counted, 0.0)))
 
     @property
     def abstention(self) -> float:

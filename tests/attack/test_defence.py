@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from cyclopts import App
 from scipy import stats
 
 from unicr import noise
@@ -34,7 +33,7 @@ from unicr.attack import (
     verdict,
 )
 from unicr.classifier import load_classifier
-from unicr.cli import attack as command
+from unicr.cli import app
 from unicr.data import load_dataset
 from unicr.errors import RunError
 from unicr.report.attack import defence_table
@@ -133,7 +132,7 @@ def test_what_is_done_is_not_done_again(run: Path) -> None:
     more = study(run, "gaussian", factors=(1.0, 2.0, 3.0), on_task=tasks.append)
     assert [one.factor for one in more] == [1.0, 2.0, 3.0]
     assert tasks[1].goals == (("2", 2.0),)
-    with pytest.raises(RunError, match=r"votes: 400 there, 500 now\): use --again"):
+    with pytest.raises(RunError, match=r"votes: 400 there, 500 now\): use --fresh"):
         study(run, "gaussian", settings=dataclasses.replace(FEW, votes=500))
     study(run, "gaussian", settings=dataclasses.replace(FEW, votes=500), again=True)
     assert study(run, "gaussian", again=True, limit=2)[0].inputs == 2
@@ -277,8 +276,6 @@ def test_tables_never_round_up_to_all(run: Path) -> None:
 
 
 def call(*arguments: str) -> object:
-    app = App(result_action="return_value")
-    app.command(command.attack)
     return app(["attack", *arguments], exit_on_error=False, print_error=False)
 
 
@@ -290,9 +287,9 @@ def test_the_command(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "0 significant changes of class in 8 attacks" in printed.out
     assert "not attacked: 0 abstained, 0 failed" in printed.err
     stretch(run, 3.0)
-    assert call(str(run), "--attack", "apgd", "--factor", "1", "--again", *few) == 0
+    assert call(str(run), "--attack", "apgd", "--factor", "1", "--fresh", *few) == 0
     few.append("--searched")
-    assert call(str(run), "--attack", "apgd", "--factor", "1", "--again", *few) == 1
+    assert call(str(run), "--attack", "apgd", "--factor", "1", "--fresh", *few) == 1
     assert call(str(run), "--attack", "apgd", "--factor", "1", "--format", "json", *few) == 1
     with pytest.raises(AttackError, match="no attack 'cw'"):
         call(str(run), "--attack", "cw")

@@ -13,13 +13,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from cyclopts import App
 
 from unicr.c_opt import COpt, Scales, ShapeScore, Trained, best_of, c_opt, grid, search_of
 from unicr.c_opt._points import Point
 from unicr.c_opt._scores import is_done, result_of
 from unicr.c_opt._search import PointWork, _files, _put
-from unicr.cli.c_opt import c_opt as command
+from unicr.cli import app
 from unicr.data import Dataset, load_dataset
 from unicr.errors import DataError, NoiseError, RunError, SpecError, UnicrError
 from unicr.metrics import robustness_score
@@ -57,8 +56,6 @@ def data(tmp_path: Path) -> tuple[Path, Path]:
 
 
 def run(data: tuple[Path, Path], out: Path, *more: str) -> object:
-    app = App(result_action="return_value")
-    app.command(command, name="c-opt")
     fixed = ["--train", str(data[0]), "--test", str(data[1]), "--norm", *NORMS, "--out", str(out)]
     quick = ["--epochs", "3", "--train-batch", "64", "--n", "300", "--n0", "20"]
     return app(["c-opt", *fixed, *quick, *more], exit_on_error=False, print_error=False)

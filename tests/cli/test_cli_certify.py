@@ -44,12 +44,15 @@ def test_from_model_and_data_to_scores(here: Path, capsys: pytest.CaptureFixture
     assert {r["norm"] for r in records} == {"1", "2", "inf"}
     assert all("robustness_score" in r or "at 0.25" in r for r in records)
     assert (here / "plot.png").read_bytes().startswith(b"\x89PNG")
-    for form, word in (("markdown", "robustness score over 1 run(s)"), ("csv", "clean_accuracy")):
+    for form, word in (
+        ("markdown", "robustness score over 1 run(s)"),
+        ("csv", "certified_accuracy"),
+    ):
         run("score", "run", "--norm", "2", "--format", form)
         assert word in capsys.readouterr().out
     run("export", "run", "-o", "run.tsv", "--norm", "2")
     run("score", "run.tsv")
-    assert "| run |" in capsys.readouterr().out
+    assert "\nrun  " in capsys.readouterr().out
     run("recertify", "run.tsv", "--noise", "gaussian(sigma=0.5)", "--norm", "inf", "--dim", "6")
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 9
@@ -145,11 +148,10 @@ def test_a_run_is_opened_again_as_it_was_read(
 def test_demo(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run("demo", "--inputs", "6", "--n", "500")
     out = capsys.readouterr().out
-    assert out.count("robustness score") == 3
+    assert out.count("gennorm(beta=1.5, sigma=0.5)") >= 3
     folder = here / "unicr-demo"
-    pictures = {path.name for path in folder.glob("*.png")}
-    assert {"digits.png", "certified-accuracy-linf.png", "radius-against-p-l2.png"} <= pictures
-    assert run("verify", str(folder / "sigma-0.5"), "--replay", "2") == 0
+    assert (folder / "demo.png").read_bytes().startswith(b"\x89PNG")
+    assert run("verify", str(folder / "laplace"), "--replay", "2") == 0
     run("demo", "--inputs", "6", "--n", "500")
     with pytest.raises(UnicrError, match="--fresh"):
         run("demo", "--inputs", "6", "--n", "600")

@@ -64,7 +64,7 @@ def test_a_noise_of_ones_own_is_data_for_everybody_else(real: Path, tmp_path: Pa
     try:
         assert unicr("verify", folder, "--replay", "3") == 0
         unicr("attack", folder, "--attack", "gaussian", "--factor", "1", "--samples", "2", "--n",
-              "50", "--effort", "0.1", "--again")  # fmt: skip
+              "50", "--effort", "0.1", "--fresh")  # fmt: skip
         unicr("guard", folder, "--data", real / "q.npy")
         unicr("report", folder, "-o", tmp_path / "page.html")
         assert "code in a file" not in (tmp_path / "page.html").read_text()

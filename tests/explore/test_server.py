@@ -10,10 +10,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from cyclopts import App
 from scipy import stats
 
-from unicr.cli import explore as command
+from unicr.cli import app
 from unicr.errors import UnicrError
 from unicr.explore import Explorer, _server, answer
 
@@ -209,8 +208,6 @@ def test_the_command_prints_and_opens_the_address(
 
     monkeypatch.setattr(Explorer, "serve_forever", serve_one)
     monkeypatch.setattr("webbrowser.open", opened.append)
-    app = App(result_action="return_value")
-    app.command(command.explore)
     app(["explore", *flags], exit_on_error=False, print_error=False)
     address = capsys.readouterr().out.split()[2]
     assert address.startswith("http://127.0.0.1:")

@@ -99,7 +99,7 @@ test_show_at_length = at_length(3000)(given(noise() | words(60))(check_show))
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("--samples", "--particles", "--iterations", "--failure", "--seed"),
+        ("--samples", "--particles", "--iterations", "--alpha", "--seed"),
     ],
 )
 @drawn(40)

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cyclopts import App
 
 from tests.guard.planted import certificate
 from unicr.classifier import load_classifier
-from unicr.cli.guard import confidence, guard
+from unicr.cli import app
+from unicr.cli.guard import confidence
 from unicr.data import load_dataset
 from unicr.errors import CertifyError, DataError, RunError
 from unicr.noise import gaussian
@@ -29,8 +29,6 @@ def other(batch):
     return (batch[:, 0].abs() < 0.4).long()
 """
 
-app = App(result_action="return_value")
-app.command(guard)
 Command = Callable[..., tuple[int, list[dict[str, Any]], str]]
 
 

@@ -9,12 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from cyclopts import App
 from scipy import stats
 
 from unicr import noise
 from unicr.classifier import load_classifier
-from unicr.cli.optimality import optimality
+from unicr.cli import app
 from unicr.data import load_dataset
 from unicr.errors import NoiseError, RadiusError, RunError, UnicrError
 from unicr.norms import parse_norm
@@ -51,12 +50,10 @@ CAUCHY = Manifest(
     device="cpu",
     unicr="0",
 )
-app = App(result_action="return_value")
-app.default(optimality)
 
 
 def run(*words: str) -> None:
-    app(list(words), exit_on_error=False, print_error=False)
+    app(["optimality", *words], exit_on_error=False, print_error=False)
 
 
 def split(line: str) -> list[str]:

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from unicr.cli.paper import FAILED, INTERRUPTED, MISSING, paper
+from unicr.cli._options import FAILED
+from unicr.cli.paper import INTERRUPTED, MISSING, paper
 from unicr.errors import SpecError
 from unicr.paper import ITEMS, Context, Item, MissingDataError, Output
 
@@ -96,9 +97,9 @@ def test_the_data_folder_comes_from_the_environment(
     swap("confidence", look)
     monkeypatch.setenv("UNICR_PAPER_DATA", "there")
     paper(["confidence"], out=tmp_path)
-    paper(["confidence"], out=tmp_path, data_dir=Path("here"), again=True)
+    paper(["confidence"], out=tmp_path, data_dir=Path("here"), fresh=True)
     monkeypatch.delenv("UNICR_PAPER_DATA")
-    paper(["confidence"], out=tmp_path, again=True)
+    paper(["confidence"], out=tmp_path, fresh=True)
     assert seen == [Path("there"), Path("here"), Path("data")]
 
 

@@ -16,13 +16,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cyclopts import App
 from numpy.typing import NDArray
 from PIL import Image
 from scipy import integrate, stats
 
 from tests.report.runs import REASON, make_run, save_pictures
-from unicr.cli.report import report
+from unicr.cli import app
 from unicr.data import load_dataset
 from unicr.errors import MissingExtraError, RunError, UnicrError
 from unicr.noise import parse
@@ -431,8 +430,6 @@ def test_without_plotly_the_extra_is_named(
 
 
 def test_the_command(place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    app = App(result_action="return_value")
-    app.command(report)
     page = tmp_path / "page.html"
     folders = [str(place / "half"), str(place / "quarter")]
     app(["report", *folders, "-o", str(page), "--max-images", "2"])

@@ -78,7 +78,7 @@ class AttackStore(Database):
             elif differing := changes(old, new):
                 raise RunError(
                     f"{self.path} has {attack} with other settings ({differing}): "
-                    "use --again to throw those outcomes away"
+                    "use --fresh to throw those outcomes away"
                 )
 
     def add(self, outcomes: Iterable[Outcome]) -> None:

@@ -1,66 +1,72 @@
-"""The `unicr` command. Every sub-command is one file here and imports its heavy parts when run."""
+"""The `unicr` command. Every sub-command is one file here and imports its heavy parts when run.
+
+`unicr --help` is printed from the words below and loads nothing else. Old names of options still
+work, without standing in any help.
+"""
 
 from __future__ import annotations
 
 import sys
-from typing import NoReturn
-
-from cyclopts import App, CycloptsError
+from typing import Any, NoReturn
 
 import unicr
-from unicr.cli import (
-    attack,
-    c_opt,
-    certify,
-    curve,
-    data,
-    demo,
-    explore,
-    export,
-    guard,
-    i_opt,
-    noise,
-    optimality,
-    paper,
-    radius,
-    recertify,
-    report,
-    score,
-    seal,
-    tightness,
-    train,
-    verify,
-)
 from unicr.errors import UnicrError, one_line
 
-app = App(
-    name="unicr",
-    version=unicr.__version__,
-    help="Certified robustness for any classifier, input, lp norm and continuous noise.",
-    help_format="plaintext",
-    result_action="return_value",
-)
-app.command(certify.certify)
-app.command(verify.verify)
-app.command(attack.attack)
-app.command(seal.seal)
-app.command(score.score)
-app.command(report.report)
-app.command(train.train)
-app.command(c_opt.c_opt)
-app.command(i_opt.i_opt)
-app.command(guard.guard)
-app.command(optimality.optimality)
-app.command(recertify.recertify)
-app.command(export.export)
-app.command(data.app)
-app.command(noise.app)
-app.command(radius.radius)
-app.command(curve.curve)
-app.command(tightness.tightness)
-app.command(paper.paper)
-app.command(explore.explore)
-app.command(demo.demo)
+GROUPS = {
+    "Start here": {
+        "demo": "Certify built-in models on real digits, in less than a minute.",
+        "explore": "Open a page with densities, radii and curves that follow sliders.",
+        "data": "Download well-known datasets.",
+    },
+    "Certify a model": {
+        "certify": "Certify every input of a dataset into a folder that survives interruption.",
+        "score": "Print accuracies at radii, average radii and robustness scores of runs.",
+        "report": "Write one offline HTML page about runs.",
+        "export": "Write the certificates of a run as a table; radii are rounded down.",
+        "recertify": "Carry a published log of radii to any other norm.",
+    },
+    "Choose the noise": {
+        "noise": "List the built-in noises, or show the facts of one.",
+        "optimality": "Rank noises of equal sigma by their radius, and say what is proved.",
+        "i-opt": "Find the best noise for every input, then certify it (I-OPT).",
+        "c-opt": "Find the best noise for a classifier by training with each (C-OPT).",
+        "train": "Train a classifier on noisy inputs.",
+    },
+    "One radius": {
+        "radius": "Certify one pair of probabilities: how far may the input move?",
+        "curve": "Draw the radius against p_A for one or more noises.",
+        "tightness": "Hold a published formula's radius against the bracket.",
+    },
+    "Check": {
+        "verify": "Recompute every claim of a run from its votes.",
+        "seal": "Print the seals of a run folder, and sign them with an SSH key.",
+        "attack": "Attack every certified input of a run, at its radius and beyond.",
+        "guard": "Answer queries without contradicting a certified region given out before.",
+    },
+    "The paper": {"paper": "Make the tables and figures of the UniCR paper again."},
+}
+RENAMED = {"--output": "--out", "--again": "--fresh", "--level": "--alpha", "--failure": "--alpha"}
+
+
+def overview() -> str:
+    """What `unicr --help` prints."""
+    lines = [
+        "unicr: certified robustness for any classifier, input, lp norm and continuous noise.",
+        "",
+        "Usage: unicr COMMAND [OPTIONS]      unicr COMMAND --help tells more, with an example",
+    ]
+    for group, commands in GROUPS.items():
+        lines += ["", group, *(f"  {name:<11} {text}" for name, text in commands.items())]
+    return "\n".join(lines)
+
+
+def __getattr__(name: str) -> Any:
+    """`app`, the whole command line, for whoever calls it from Python."""
+    if name != "app":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from unicr.cli._app import app
+
+    return app
 
 
 def main() -> None:
@@ -68,8 +74,16 @@ def main() -> None:
 
     Exit code 2 for those; an exception of another kind is a fault of unicr's and stays visible.
     """
+    words = sys.argv[1:]
+    if words[:1] in ([], ["--help"], ["-h"], ["--version"]):
+        print(unicr.__version__ if words[:1] == ["--version"] else overview())
+        sys.exit(0)
+    from cyclopts import CycloptsError
+
+    from unicr.cli._app import app
+
     try:
-        result = app(sys.argv[1:], exit_on_error=False, print_error=False)
+        result = app([_current(word) for word in words], exit_on_error=False, print_error=False)
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(141)
@@ -84,8 +98,16 @@ def main() -> None:
     except OSError as error:
         _stop(f"{error.filename or 'the system'}: {error.strerror or error}")
     except SystemExit as error:
+        if isinstance(error.__context__, BrokenPipeError):
+            sys.exit(141)
         _stop(f"code of a file that was loaded wanted to end the program ({error.code!r})")
     sys.exit(result if isinstance(result, int) else 0)
+
+
+def _current(word: str) -> str:
+    """A word with an option's old name replaced by its name."""
+    name, equals, value = word.partition("=")
+    return RENAMED.get(name, name) + equals + value
 
 
 def _stop(why: str, code: int = 2) -> NoReturn:

@@ -1,10 +1,14 @@
-"""Options that several commands share: how a model and a dataset are loaded, where work is done."""
+"""Options that several commands share, each with its words: one name for one idea.
+
+A group of options is a dataclass that cyclopts spreads over the command line; what it opens or
+makes (a classifier, a dataset, a job) is a method of it.
+"""
 
 from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -14,8 +18,11 @@ from cyclopts import Parameter, Token
 if TYPE_CHECKING:
     from unicr.classifier import Classifier
     from unicr.data import Dataset
-    from unicr.runs import Own
+    from unicr.noise import Noise
+    from unicr.runs import Job, Own
+    from unicr.smoothing import Rule
 
+FAILED = 3  # exit code: single inputs, trainings or items failed
 MOST = 1 << 53
 
 
@@ -34,48 +41,80 @@ def whole(_: Any, tokens: Sequence[Token]) -> int:
     return int(number)
 
 
+def count(words: str, name: str | None = None) -> Parameter:
+    """A whole number."""
+    return Parameter(name=name, converter=whole, help=words)
+
+
 MaybeWhole = Annotated[int | None, Parameter(converter=whole)]
 Whole = Annotated[int, Parameter(converter=whole)]
-Numbers = Annotated[list[float] | None, Parameter(consume_multiple=True, negative="")]
-Flag = Annotated[bool, Parameter(negative="")]
-RayAddress = Annotated[bool | str | None, Parameter(negative="")]
+Numbers = list[float] | None
+Words = list[str] | None
+Format = Annotated[
+    Literal["table", "markdown", "csv", "json"],
+    Parameter(name="--format", help="table (aligned, for eyes), markdown, csv or json."),
+]
+Dim = Annotated[int | None, count("Number of input coordinates, e.g. 3072; joint noises know it.")]
+Searched = Annotated[
+    bool, Parameter(help="The searched radius, the paper's approximate one, not the proved one.")
+]
+Noise_ = Annotated[
+    str, Parameter(help="The smoothing noise, e.g. 'gaussian(sigma=0.5)'; see `unicr noise list`.")
+]
+Norms = Annotated[
+    list[str], Parameter(help="One or more norms, from the same votes: --norm 1 2 inf.")
+]
+OneNorm = Annotated[str, Parameter(help="p of the lp norm: 1, 2, inf, 0.5, …")]
+RunFolder = Annotated[Path, Parameter(help="The folder of the run.")]
+Out = ["--out", "-o"]
+OutFolder = Annotated[Path, Parameter(name=Out, help="The folder of the run.")]
+Max = Annotated[int | None, count("Take at most this many inputs.", "--max")]
+N0 = Annotated[int, count("Samples that choose the class.", "--n0")]
+N = Annotated[int, count("Fresh samples that bound its probability.")]
+Alpha = Annotated[float, Parameter(help="Failure probability of one certificate.")]
+Skip = Annotated[int, count("Take every skip-th input only.")]
+Seed = Annotated[int, Parameter(help="Seed of everything random.")]
+Device = Annotated[str, Parameter(help="Where the model runs: cpu, cuda, …")]
+Resume = Annotated[bool, Parameter(help="Go on with what was interrupted, with the same options.")]
+Trusted = Annotated[
+    list[Path] | None,
+    Parameter(
+        consume_multiple=False,
+        help="A file that may run code: the file.py of a noise or a model that the run names, a "
+        "pickle. Nothing that comes with a run is executed otherwise. May be given several times.",
+    ),
+]
+Mean = Annotated[
+    Numbers,
+    Parameter(help="The model expects (x - mean)/std, per channel; the radius is in input space."),
+]
+Std = Annotated[Numbers, Parameter(help="See --mean.")]
+Labels = Annotated[
+    Path | None,
+    Parameter(help="Labels, where they are not with the inputs: .npy, idx, or text lines."),
+]
+Split = Annotated[Literal["test", "train"], Parameter(help="Which part, where data has both.")]
+Column = Annotated[str | None, Parameter(help="The label column of a table.")]
 
 
-@Parameter(name="*")
+@Parameter(name="*", group="The model")
 @dataclass(frozen=True)
 class ModelOptions:
-    """How the model is loaded.
+    """How the model is loaded."""
 
-    Parameters
-    ----------
-    weights
-        Weights for a model given as file.py:factory or as a built-in architecture.
-    device
-        Where the model runs: cpu, cuda, …
-    mean
-        The model expects (x - mean)/std, per channel; noise and radius stay in input space.
-    std
-        See mean.
-    trust
-        Allow a model file that runs code when loaded (pickle, joblib).
-    """
-
-    weights: Path | None = None
-    device: str = "cpu"
-    mean: Numbers = None
-    std: Numbers = None
-    trust: Flag = False
+    weights: Annotated[
+        Path | None, Parameter(help="Weights of a file.py:factory or a built-in architecture.")
+    ] = None
+    device: Device = "cpu"
+    mean: Mean = None
+    std: Std = None
+    trust: Annotated[
+        bool, Parameter(help="Allow a model file that runs code when loaded (pickle, joblib).")
+    ] = False
 
     def arguments(self, spec: str) -> dict[str, Any]:
         """What `load_classifier` takes, in a form that can be sent to workers."""
-        return {
-            "spec": spec,
-            "weights": self.weights,
-            "device": self.device,
-            "mean": self.mean,
-            "std": self.std,
-            "trust": self.trust,
-        }
+        return {"spec": spec, **vars(self)}
 
     def load(self, spec: str) -> Classifier:
         """The classifier."""
@@ -87,103 +126,129 @@ class ModelOptions:
         return found
 
 
-@Parameter(name="*")
+@Parameter(name="*", group="The data")
 @dataclass(frozen=True)
 class DataOptions:
-    """How the dataset is read.
+    """How the dataset is read; the fields are what `load_dataset` takes beside the text."""
 
-    Parameters
-    ----------
-    labels
-        Labels, where they are not with the inputs: .npy, idx, or text with one per line.
-    split
-        Which part of the data, where it has both.
-    label_column
-        The label column of a table.
-    """
-
-    labels: Path | None = None
-    split: Literal["test", "train"] = "test"
-    label_column: str | None = None
-
-    def arguments(self) -> dict[str, Any]:
-        """What `load_dataset` takes beside the text."""
-        return {"labels": self.labels, "split": self.split, "label_column": self.label_column}
+    labels: Labels = None
+    split: Split = "test"
+    label_column: Column = None
 
     def load(self, spec: str, classifier: Classifier) -> Dataset:
         """The dataset; its labels follow the classifier's names for them."""
         from unicr.data import load_dataset
 
-        dataset = load_dataset(spec, **self.arguments())
+        dataset = load_dataset(spec, **vars(self))
         if classifier.classes is not None:
             dataset = dataset.aligned(classifier.classes)
         return dataset
 
 
-@Parameter(name="*")
+@Parameter(name="*", group="Where the work is done")
 @dataclass(frozen=True)
 class PlaceOptions:
-    """Where the work is done.
+    """Where the work is done."""
 
-    Parameters
-    ----------
-    workers
-        Processes; 0 runs everything in this one. With --ray: how many actors (default: as many as
-        the cluster has CPUs, or GPUs where --gpus is given).
-    ray
-        Address of a Ray cluster: auto (without a value), HOST:PORT, ray://HOST:PORT, or local to
-        start one here.
-    gpus
-        GPUs that each Ray worker reserves; may be a fraction.
-    """
-
-    workers: Whole = 0
-    ray: RayAddress = None
-    gpus: float = 0
+    workers: Annotated[
+        int, count("Processes; 0 runs everything in this one. With --ray: how many actors.")
+    ] = 0
+    ray: Annotated[
+        bool | str | None,
+        Parameter(help="A Ray cluster: auto (without a value), HOST:PORT, ray://HOST:PORT, local."),
+    ] = None
+    gpus: Annotated[
+        float, Parameter(help="GPUs that each Ray worker reserves; may be a fraction.")
+    ] = 0
 
     @property
-    def address(self) -> str | None:
-        """The cluster's address, None for this machine."""
-        return "auto" if self.ray is True else self.ray or None
+    def arguments(self) -> dict[str, Any]:
+        """What a job, a search or a study takes: workers, the cluster's address, GPUs."""
+        ray = "auto" if self.ray is True else self.ray or None
+        return {"workers": self.workers, "ray": ray, "gpus": self.gpus}
+
+
+MODEL, DATA, PLACE = ModelOptions(), DataOptions(), PlaceOptions()
 
 
 @Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class JobOptions:
+    """What is certified, with how many samples, and where: all of a job but its noise."""
+
+    model: Annotated[
+        str,
+        Parameter(
+            help="builtin:mnist-mlp-0.5, a .pt2, .pt, .onnx or .joblib file, file.py:name, hf:DIR."
+        ),
+    ]
+    data: Annotated[
+        str,
+        Parameter(
+            help="builtin:mnist, an .npz, .npy, .csv, .parquet, idx or CIFAR file, or a folder of "
+            "images."
+        ),
+    ]
+    norm: Norms
+    n0: N0 = 100
+    n: N = 100_000
+    alpha: Alpha = 0.001
+    searched: Searched = False
+    skip: Skip = 1
+    max_: Max = None
+    seed: Seed = 0
+    loading: ModelOptions = MODEL
+    reading: DataOptions = DATA
+    place: PlaceOptions = PLACE
+    batch: Annotated[int, count("Samples per forward pass.")] = 1000
+    chunk: Annotated[int, count("The most samples of one task, with --workers or --ray.")] = 10_000
+
+    def job(self, noise: Noise, rule: Rule | None = None) -> Job:
+        """Open model and data."""
+        from unicr.runs import Job
+        from unicr.smoothing import Plan, norms_of
+        from unicr.smoothing.rules import Fixed
+
+        norms = norms_of(self.norm)
+        plan = Plan(n0=self.n0, n=self.n, alpha=self.alpha, rule=rule or Fixed())
+        classifier = self.loading.load(self.model)
+        return Job(
+            classifier=classifier,
+            data=self.reading.load(self.data, classifier),
+            noise=noise,
+            norms=norms,
+            plan=plan,
+            seed=self.seed,
+            searched=self.searched,
+            skip=self.skip,
+            limit=self.max_,
+            batch=self.batch,
+            chunk=self.chunk,
+            data_spec=self.data,
+            data_arguments=vars(self.reading),
+            model_arguments=self.loading.arguments(self.model),
+            **self.place.arguments,
+        )
+
+
+@Parameter(name="*", group="Your own copy of model and data (what is left out is as in the run)")
 @dataclass(frozen=True)
 class RunOptions:
-    """How the model and the data of a run are opened again. What is left out is as in the run.
+    """How the model and the data of a run are opened again."""
 
-    Parameters
-    ----------
-    model
-        Your own copy of the model, compared with the run by its hash.
-    weights
-        Weights of the model.
-    device
-        Where the model runs: cpu, cuda, …
-    mean
-        See std.
-    std
-        The model expects (x - mean)/std, per channel.
-    labels
-        Labels, where they are not with the inputs.
-    split
-        Which part of the data, where it has both.
-    label_column
-        The label column of a table.
-    trust
-        A file that may run code: the file.py of a noise or a model that the run names, a pickle.
-        Nothing that comes with a run is executed otherwise. May be given several times.
-    """
-
-    model: str | None = None
-    weights: Path | None = None
-    device: str | None = None
-    mean: Numbers = None
-    std: Numbers = None
-    labels: Path | None = None
-    split: Literal["test", "train"] | None = None
-    label_column: str | None = None
-    trust: Annotated[list[Path] | None, Parameter(negative="")] = None
+    model: Annotated[
+        str | None, Parameter(help="Your own copy of the model, compared with the run by its hash.")
+    ] = None
+    weights: Annotated[Path | None, Parameter(help="Weights of the model.")] = None
+    device: Annotated[str | None, Parameter(help="Where the model runs: cpu, cuda, …")] = None
+    mean: Mean = None
+    std: Std = None
+    labels: Labels = None
+    split: Annotated[
+        Literal["test", "train"] | None, Parameter(help="Which part, where data has both.")
+    ] = None
+    label_column: Column = None
+    trust: Trusted = None
 
     def own(self, data: str | None = None) -> Own:
         """The options as `unicr.runs` takes them."""
@@ -200,4 +265,23 @@ class RunOptions:
         )
 
 
-MODEL, DATA, PLACE, RUN = ModelOptions(), DataOptions(), PlaceOptions(), RunOptions()
+RUN = RunOptions()
+
+
+def named(texts: Words, option: str, form: str, separator: str, many: int = 0) -> Mapping[str, Any]:
+    """The numbers of NAME=a,b,c or NAME=low:high texts; `many` of them where that is fixed."""
+    from unicr.errors import SpecError
+
+    found: dict[str, list[float]] = {}
+    for text in texts or []:
+        name, _, numbers = text.partition("=")
+        try:
+            values = [float(word) for word in numbers.split(separator)]
+        except ValueError:
+            values = []
+        if not name or not values or (many and len(values) != many):
+            raise SpecError(f"cannot read {option} {text!r}: write {form}")
+        if name in found:
+            raise SpecError(f"the values of {name} are given twice")
+        found[name] = values
+    return found

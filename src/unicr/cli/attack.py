@@ -3,56 +3,62 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
-from typing import Annotated, Literal
 
-from cyclopts import Parameter
-
-from unicr.cli._options import PLACE, RUN, PlaceOptions, RunOptions, Whole, whole
+from unicr.cli._options import (
+    PLACE,
+    RUN,
+    Format,
+    Max,
+    Numbers,
+    PlaceOptions,
+    RunFolder,
+    RunOptions,
+    Searched,
+    Whole,
+    Words,
+)
 
 MISSED = 1
 
 
 def attack(
-    run: Path,
+    run: RunFolder,
+    /,
     *,
-    attack: Annotated[list[str], Parameter(consume_multiple=True, negative="")],
-    norm: Annotated[list[str] | None, Parameter(consume_multiple=True, negative="")] = None,
-    factor: Annotated[list[float] | None, Parameter(consume_multiple=True, negative="")] = None,
-    max_: Annotated[int | None, Parameter(name="--max", converter=whole)] = None,
-    searched: Annotated[bool, Parameter(negative="")] = False,
-    clip: Annotated[bool, Parameter(negative="")] = False,
+    attack: list[str],
+    norm: Words = None,
+    factor: Numbers = None,
+    max_: Max = None,
+    searched: Searched = False,
+    clip: bool = False,
     effort: float = 1.0,
     samples: Whole = 32,
     n: Whole = 1000,
-    level: float = 0.001,
+    alpha: float = 0.001,
     seed: int = 0,
-    again: Annotated[bool, Parameter(negative="")] = False,
+    fresh: bool = False,
     place: PlaceOptions = PLACE,
     batch: Whole = 1024,
-    format_: Annotated[Literal["markdown", "csv", "json"], Parameter(name="--format")] = "markdown",
+    format_: Format = "table",
     data: str | None = None,
     options: RunOptions = RUN,
 ) -> int:
-    """Attack every certified input of a run. Exit code 1 if a class changed within its radius.
+    """Attack every certified input of a run, at its radius and beyond.
 
-    A change counts when the votes show it significantly.
-    Outcomes are kept in RUN/attacks.sqlite: what was done with the same settings is not done again.
+    Exit code 1 if a class changed within its radius; a change counts when the votes show it
+    significantly. Outcomes are kept in RUN/attacks.sqlite: what was done with the same settings is
+    not done again. Example:
+
+    unicr attack my-run --attack apgd square gaussian --norm 2 --max 20
 
     Parameters
     ----------
-    run
-        The folder of the run.
     attack
         One or more attacks, e.g. apgd square gaussian; a wrong name lists those that there are.
     norm
         Norms of the run; all of them if left out.
     factor
         Multiples of the radius: --factor 1 1.5 3 if left out.
-    max_
-        Attack at most this many certified inputs.
-    searched
-        Attack the searched radius, the paper's approximate one, instead of the proved one.
     clip
         Keep perturbed inputs within [0, 1]; a certificate holds without that.
     effort
@@ -61,16 +67,14 @@ def attack(
         Noisy copies that an attack averages over.
     n
         Fresh samples that decide about the class of each perturbed input.
-    level
-        Significance level of a change of class.
+    alpha
+        Significance level of a change of class: the probability to see one that is none.
     seed
         Seed of the attacks and of the judge's samples.
-    again
+    fresh
         Throw stored outcomes of these attacks away and begin anew.
     batch
         Noisy inputs per forward pass.
-    format_
-        markdown, csv or json.
     data
         Your own copy of the run's data.
     """
@@ -79,7 +83,7 @@ def attack(
     from unicr.runs import Run
 
     settings = Settings(
-        samples=samples, votes=n, level=level, seed=seed, clip=clip, searched=searched
+        samples=samples, votes=n, level=alpha, seed=seed, clip=clip, searched=searched
     )
     attacks = [make(name, effort) for name in dict.fromkeys(attack)]
     own = options.own(data)
@@ -97,14 +101,12 @@ def attack(
             norms=norm,
             factors=factor or FACTORS,
             limit=max_,
-            again=again,
+            again=fresh,
             batch=batch,
             model_arguments=own.model_arguments(manifest),
             own=own,
-            workers=place.workers,
-            ray=place.address,
-            gpus=place.gpus,
             on_task=progress.add,
+            **place.arguments,
         )
     found = defences(outcomes)
     print(defence_table(found, format_))

@@ -3,18 +3,36 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from unicr.cli._options import PLACE, MaybeWhole, Numbers, PlaceOptions, Whole, whole
+from unicr.cli._options import (
+    FAILED,
+    N0,
+    PLACE,
+    Alpha,
+    Device,
+    Max,
+    MaybeWhole,
+    Mean,
+    N,
+    Norms,
+    Numbers,
+    OutFolder,
+    PlaceOptions,
+    Resume,
+    Searched,
+    Seed,
+    Skip,
+    Std,
+    Whole,
+    Words,
+    named,
+)
 
 if TYPE_CHECKING:
     from unicr.c_opt import ShapeScore, Trained
-
-Words = Annotated[list[str] | None, Parameter(consume_multiple=True, negative="")]
-FAILED = 3
 
 
 def c_opt(
@@ -26,8 +44,8 @@ def c_opt(
     param: Words = None,
     sigma: Numbers = None,
     scale: Numbers = None,
-    norm: Annotated[list[str], Parameter(consume_multiple=True, negative="")],
-    out: Path,
+    norm: Norms,
+    out: OutFolder,
     arch: str = "mlp",
     epochs: Whole = 12,
     lr: float = 3e-3,
@@ -35,25 +53,29 @@ def c_opt(
     val_share: float = 0.02,
     patience: MaybeWhole = None,
     train_max: MaybeWhole = None,
-    n0: Annotated[int, Parameter(name="--n0", converter=whole)] = 100,
-    n: Whole = 1000,
-    alpha: float = 0.001,
-    searched: Annotated[bool, Parameter(negative="")] = False,
-    max_: Annotated[int | None, Parameter(name="--max", converter=whole)] = None,
-    skip: Whole = 1,
-    seed: int = 0,
-    device: str = "cpu",
-    mean: Numbers = None,
-    std: Numbers = None,
+    n0: N0 = 100,
+    n: N = 1000,
+    alpha: Alpha = 0.001,
+    searched: Searched = False,
+    max_: Max = None,
+    skip: Skip = 1,
+    seed: Seed = 0,
+    device: Device = "cpu",
+    mean: Mean = None,
+    std: Std = None,
     place: PlaceOptions = PLACE,
     search: Literal["grid", "optuna"] = "grid",
     trials: Whole = 30,
-    range_: Annotated[
-        list[str] | None, Parameter(name="--range", consume_multiple=True, negative="")
-    ] = None,
-    resume: Annotated[bool, Parameter(negative="")] = False,
+    range_: Annotated[Words, Parameter(name="--range")] = None,
+    resume: Resume = False,
 ) -> int:
-    """Train and certify with each noise of a family. Exit code 3 if some trainings failed.
+    """Find the best noise for a classifier by training with each (C-OPT).
+
+    Every noise of a family trains a network and certifies it. Exit code 3 if some trainings
+    failed. Example:
+
+    unicr c-opt --train mnist_train.npz --test builtin:mnist --family gennorm \\
+      --beta 1 1.5 2 --sigma 0.25 0.5 --norm 1 2 inf --out grid
 
     Parameters
     ----------
@@ -71,8 +93,6 @@ def c_opt(
         Standard deviations; the robustness score of a shape goes over all of them.
     scale
         In place of sigma, for families without a variance.
-    norm
-        One or more norms, from the same votes: --norm 1 2 inf.
     out
         The folder of the search.
     arch
@@ -89,34 +109,12 @@ def c_opt(
         Stop a training after this many epochs without a better accuracy.
     train_max
         Train on at most this many inputs.
-    n0
-        Samples that choose the class.
-    n
-        Fresh samples that bound its probability.
-    alpha
-        Failure probability of one certificate.
-    searched
-        Score by the searched radius, the paper's approximate one, instead of the proved one.
-    max_
-        Certify at most this many inputs.
-    skip
-        Certify every skip-th input only.
-    seed
-        Seed of weights and noise.
-    device
-        Where the models run.
-    mean
-        The networks are given (x - mean)/std, per channel; noise and radius stay in input space.
-    std
-        See mean.
     search
         grid, or optuna (the extra unicr[optuna]) within --range, by the score in the first norm.
     trials
         How many shapes optuna tries in all.
     range_
         Where optuna looks: name=low:high for each parameter.
-    resume
-        Go on with a search that was interrupted.
     """
     from unicr.c_opt import COpt, Scales, grid, optuna_search, search_of
     from unicr.c_opt import c_opt as over_grid
@@ -156,14 +154,7 @@ def c_opt(
         train_spec=train,
         test_spec=test,
     )
-    copt = COpt(
-        settings,
-        out,
-        workers=place.workers,
-        ray=place.address,
-        gpus=place.gpus,
-        on_result=_announce,
-    )
+    copt = COpt(settings, out, on_result=_announce, **place.arguments)
     lines: list[ShapeScore]
     if search == "optuna":
         lines = optuna_search(copt, kind, ranges, trials=trials, resume=resume)
@@ -188,9 +179,7 @@ def _announce(result: Trained) -> None:
     print(f"{result.point.name}: {words}", file=sys.stderr, flush=True)
 
 
-def _sizes(
-    sigma: list[float] | None, scale: list[float] | None
-) -> tuple[tuple[float, ...], Literal["sigma", "scale"]]:
+def _sizes(sigma: Numbers, scale: Numbers) -> tuple[tuple[float, ...], Literal["sigma", "scale"]]:
     from unicr.errors import SpecError
 
     if (sigma is None) == (scale is None):
@@ -201,34 +190,19 @@ def _sizes(
     return values, "scale" if sigma is None else "sigma"
 
 
-def _parameters(beta: list[float] | None, param: list[str] | None) -> dict[str, list[float]]:
+def _parameters(beta: Numbers, param: Words) -> dict[str, list[float]]:
     """The values of each parameter, from --beta and --param."""
-    from unicr.errors import SpecError
-
-    values: dict[str, list[float]] = {} if beta is None else {"beta": beta}
-    for text in param or []:
-        name, _, numbers = text.partition("=")
-        if name in values:
-            raise SpecError(f"the values of {name} are given twice")
-        try:
-            values[name] = [float(word) for word in numbers.split(",")]
-        except ValueError:
-            raise SpecError(f"cannot read --param {text!r}: write name=0.5,1,2") from None
-    return values
+    short = [] if beta is None else [f"beta={','.join(map(repr, beta))}"]
+    return dict(named([*short, *(param or [])], "--param", "name=0.5,1,2", ","))
 
 
-def _ranges(texts: list[str] | None) -> dict[str, tuple[float, float]]:
+def _ranges(texts: Words) -> dict[str, tuple[float, float]]:
     from unicr.errors import SpecError
 
     ranges = {}
-    for text in texts or []:
-        name, _, numbers = text.partition("=")
-        try:
-            low, high = map(float, numbers.split(":"))
-        except ValueError:
-            raise SpecError(f"cannot read --range {text!r}: write name=0.5:5") from None
+    for name, (low, high) in named(texts, "--range", "name=0.5:5", ":", 2).items():
         if not low < high:
-            raise SpecError(f"--range {text!r}: the first number must be below the second")
+            raise SpecError(f"--range {name}: the first number must be below the second")
         ranges[name] = (low, high)
     return ranges
 

@@ -8,72 +8,38 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from unicr.cli._options import (
-    DATA,
-    MODEL,
-    PLACE,
-    DataOptions,
-    ModelOptions,
-    PlaceOptions,
-    Whole,
-    whole,
-)
+from unicr.cli._options import FAILED, JobOptions, Noise_, OutFolder
 
 if TYPE_CHECKING:
     from unicr.runs import Job
     from unicr.smoothing import Rule
 
-FAILED = 3
 ADAPTIVE = 0.01
+EARLY = "When to stop early"
 
 
 def certify(
     *,
-    model: str,
-    data: str,
-    noise: str,
-    norm: Annotated[list[str], Parameter(consume_multiple=True, negative="")],
-    out: Path,
-    loading: ModelOptions = MODEL,
-    reading: DataOptions = DATA,
-    place: PlaceOptions = PLACE,
-    n0: Annotated[int, Parameter(name="--n0", converter=whole)] = 100,
-    n: Whole = 100_000,
-    alpha: float = 0.001,
-    bound: Literal["single", "both"] = "single",
-    target_radius: float | None = None,
-    tol: float | None = None,
-    adaptive: Annotated[bool, Parameter(negative="")] = False,
-    rule: str | None = None,
-    searched: Annotated[bool, Parameter(negative="")] = False,
-    batch: Whole = 1000,
-    chunk: Whole = 10_000,
-    skip: Whole = 1,
-    max_: Annotated[int | None, Parameter(name="--max", converter=whole)] = None,
-    seed: int = 0,
-    resume: Annotated[bool, Parameter(negative="")] = False,
-    retry_failed: Annotated[bool, Parameter(negative="")] = False,
+    noise: Noise_,
+    options: JobOptions,
+    out: OutFolder,
+    bound: Annotated[Literal["single", "both"], Parameter(group=EARLY)] = "single",
+    target_radius: Annotated[float | None, Parameter(group=EARLY)] = None,
+    tol: Annotated[float | None, Parameter(group=EARLY)] = None,
+    adaptive: Annotated[bool, Parameter(group=EARLY)] = False,
+    rule: Annotated[str | None, Parameter(group=EARLY)] = None,
+    resume: bool = False,
+    retry_failed: bool = False,
 ) -> int:
-    """Certify every input of a dataset. Exit code 3 if some inputs failed.
+    """Certify every input of a dataset into a folder that survives interruption.
+
+    Exit code 3 if some inputs failed. Example:
+
+    unicr certify --model builtin:mnist-mlp-0.5 --data builtin:mnist \\
+      --noise 'gaussian(sigma=0.5)' --norm 1 2 inf --n 10000 --max 20 --out my-run
 
     Parameters
     ----------
-    model
-        builtin:mnist-mlp-0.5, a .pt2, .pt, .onnx or .joblib file, file.py:name or hf:DIR.
-    data
-        builtin:mnist, an .npz, .npy, .csv, .parquet, idx or CIFAR file, or a folder of images.
-    noise
-        The smoothing noise, e.g. 'gaussian(sigma=0.5)'.
-    norm
-        One or more norms, from the same votes: --norm 1 2 inf.
-    out
-        The folder of the run.
-    n0
-        Samples that choose the class.
-    n
-        Fresh samples that bound its probability (the most, with early stopping).
-    alpha
-        Failure probability of one certificate.
     bound
         single: p_B = 1 - p_A. both: three tests at alpha/3 bound p_B too.
     target_radius
@@ -85,18 +51,6 @@ def certify(
     rule
         The sampling rule by its name, in place of the four options above: fixed, three,
         'target(radius=0.5)', 'tolerance(share=0.01)', or one of your own.
-    searched
-        Store the searched radius, the paper's approximate one, instead of the proved one.
-    batch
-        Samples per forward pass.
-    chunk
-        The most samples of one task, with --workers or --ray.
-    skip
-        Certify every skip-th input only.
-    max_
-        Certify at most this many inputs.
-    seed
-        Seed of the noise.
     resume
         Go on with a run that was interrupted, or with a larger --max. What failed by the
         environment (a full disk, a killed worker, no memory) is done again.
@@ -104,32 +58,9 @@ def certify(
         Like --resume, and do again every input that failed.
     """
     from unicr.noise import parse
-    from unicr.runs import Job
-    from unicr.smoothing import Plan, norms_of
 
     chosen = rule_of(rule, bound, target_radius, tol, adaptive)
-    smoothing, norms = parse(noise), norms_of(norm)
-    classifier = loading.load(model)
-    dataset = reading.load(data, classifier)
-    job = Job(
-        classifier=classifier,
-        data=dataset,
-        noise=smoothing,
-        norms=norms,
-        plan=Plan(n0=n0, n=n, alpha=alpha, rule=chosen),
-        seed=seed,
-        searched=searched,
-        skip=skip,
-        limit=max_,
-        batch=batch,
-        workers=place.workers,
-        ray=place.address,
-        gpus=place.gpus,
-        chunk=chunk,
-        data_spec=data,
-        data_arguments=reading.arguments(),
-        model_arguments=loading.arguments(model),
-    )
+    job = options.job(parse(noise), chosen)
     return run_and_report(job, out, resume=resume, retry_failed=retry_failed)
 
 
@@ -178,7 +109,7 @@ def run_and_report(job: Job, out: Path, *, resume: bool, retry_failed: bool = Fa
         )
     with run:
         rows, seal = list(run.rows()), run.seal()
-    Console().print(summary(rows, [norm.text for norm in job.norms], searched=job.searched))
+    print(summary(rows, [norm.text for norm in job.norms], searched=job.searched))
     if job.plan.rule.name in ("target", "tolerance"):
         taken = [row.certificate.n for row in rows if row.certificate is not None]
         mean = sum(taken) / max(len(taken), 1)

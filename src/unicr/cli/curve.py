@@ -7,27 +7,28 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from unicr.cli._options import MaybeWhole
+from unicr.cli._options import Dim, OneNorm, Out
 
 
 def curve(
     *,
-    noise: Annotated[list[str], Parameter(consume_multiple=True, negative="")],
-    norm: str,
-    dim: MaybeWhole = None,
-    output: Annotated[Path, Parameter(name=["--output", "-o"])],
+    noise: list[str],
+    norm: OneNorm,
+    dim: Dim = None,
+    out: Annotated[Path, Parameter(name=Out)],
 ) -> None:
     """Draw the radius against p_A for one or more noises.
+
+    Example:
+
+    unicr curve --noise 'gaussian(sigma=1)' 'laplace(sigma=1)' \\
+      --norm inf --dim 784 -o curve.png
 
     Parameters
     ----------
     noise
         One or more noises, e.g. --noise 'gaussian(sigma=1)' 'laplace(sigma=1)'.
-    norm
-        p of the lp norm.
-    dim
-        Number of input coordinates.
-    output
+    out
         .png, .svg, .pdf, .csv or .html (the last needs the extra unicr[report]).
     """
     from unicr.noise import parse
@@ -36,5 +37,5 @@ def curve(
     from unicr.report.curves import write_curves
 
     curves = [RadiusCurve(parse(spec), parse_norm(norm), dim) for spec in noise]
-    write_curves(curves, output)
-    print(f"written to {output}")
+    write_curves(curves, out)
+    print(f"written to {out}")

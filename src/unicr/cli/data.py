@@ -13,10 +13,13 @@ app = App(name="data", help="Download well-known datasets.")
 @app.command
 def fetch(
     name: Literal["mnist", "fashion-mnist", "cifar10"],
+    /,
     *,
     dir_: Annotated[Path | None, Parameter(name="--dir")] = None,
 ) -> None:
     """Download a dataset with checksum and resume; what is already there is kept.
+
+    Example: unicr data fetch cifar10
 
     Parameters
     ----------

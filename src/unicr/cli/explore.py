@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Annotated
 
-def explore(*, port: int = 0, browser: bool = True) -> None:
-    """Open the explorer: densities, radii and curves while sliders move. Ctrl-C ends it.
+from cyclopts import Parameter
+
+Browser = Annotated[bool, Parameter(negative="--no-browser")]
+
+
+def explore(*, port: int = 0, browser: Browser = True) -> None:
+    """Open a page with densities, radii and curves that follow sliders.
+
+    It runs on this machine alone; Ctrl-C ends it. Example: unicr explore --no-browser
 
     Parameters
     ----------

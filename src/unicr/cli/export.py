@@ -7,20 +7,23 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from unicr.cli._options import Out, RunFolder
+
 
 def export(
-    run: Path,
+    run: RunFolder,
+    /,
     *,
-    output: Annotated[Path, Parameter(name=["--output", "-o"])],
+    out: Annotated[Path, Parameter(name=Out)],
     norm: str | None = None,
 ) -> None:
     """Write the certificates of a run as a table; radii are rounded down.
 
+    Example: unicr export my-run --norm 2 -o my-run.tsv
+
     Parameters
     ----------
-    run
-        The folder of the run.
-    output
+    out
         A file that ends in .tsv (one norm, the format of published logs), .csv, .tex, .jsonl or
         .parquet.
     norm
@@ -30,6 +33,6 @@ def export(
     from unicr.runs import export as write
 
     with Run(run) as opened:
-        write(opened, output, norm)
+        write(opened, out, norm)
         kind = ", searched radii" if opened.manifest.searched else ""
-    print(f"written to {output}{kind}")
+    print(f"written to {out}{kind}")

@@ -6,48 +6,44 @@ import json
 import sys
 from decimal import ROUND_CEILING, Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-from cyclopts import Parameter
-
-from unicr.cli._options import RUN, MaybeWhole, RunOptions, whole
+from unicr.cli._options import FAILED, RUN, Max, MaybeWhole, RunFolder, RunOptions
 
 if TYPE_CHECKING:
     from unicr.data import Dataset
     from unicr.guard import Guard, Memory, Planted
 
-FAILED = 3
 DEFAULT = "guard.sqlite"
 
 
 def guard(
-    run: Path,
+    run: RunFolder,
+    /,
     *,
     norm: str | None = None,
     memory: Path | None = None,
     data: str | None = None,
-    max_: Annotated[int | None, Parameter(name="--max", converter=whole)] = None,
+    max_: Max = None,
     seed: MaybeWhole = None,
     run_data: str | None = None,
     options: RunOptions = RUN,
 ) -> int:
-    """Answer queries so that no answer contradicts a certified region given out before.
+    """Answer queries without contradicting a certified region given out before.
 
     The certificates of the run are the first regions of the memory. Every answer is a JSON line on
-    stdout; the summary goes to stderr. Exit code 3 if some queries got no answer.
+    stdout; the summary goes to stderr. Exit code 3 if some queries got no answer. Example:
+
+    unicr guard my-run --norm 2 --data builtin:mnist --max 30
 
     Parameters
     ----------
-    run
-        The folder of a run.
     norm
         The norm of the regions: one of the run's (the only one, if there is just one).
     memory
         The file that keeps the regions (guard.sqlite in the folder of the run).
     data
         The queries: as in `unicr certify`, or an .npy file with a single input.
-    max_
-        Answer at most this many queries.
     seed
         Seed of the noise for new points, for a new memory. Random unless given: who knows it can
         choose queries on which the samples mislead.
@@ -60,7 +56,7 @@ def guard(
     from unicr.runs import Run
 
     if max_ is not None and max_ < 0:
-        raise CertifyError(f"max={max_}: a number of queries, 0 or more")
+        raise CertifyError(f"--max {max_}: a number of queries, 0 or more")
     own = options.own(run_data)
     with Run(run) as opened:
         manifest = opened.manifest

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from unicr.cli._options import MaybeWhole
+from unicr.cli._options import Format, MaybeWhole, Numbers, Out, Words
 from unicr.errors import UnicrError
 
 if TYPE_CHECKING:
@@ -22,20 +22,23 @@ DEFAULT_FAMILIES = ("gennorm", "lapgauss", "expmix")
 
 def optimality(
     *,
-    norm: Annotated[list[str] | None, Parameter(consume_multiple=True, negative="")] = None,
+    norm: Words = None,
     dim: MaybeWhole = None,
-    family: Annotated[list[str] | None, Parameter(consume_multiple=True, negative="")] = None,
-    beta: Annotated[list[float] | None, Parameter(consume_multiple=True, negative="")] = None,
-    noise: Annotated[list[str] | None, Parameter(consume_multiple=True, negative="")] = None,
+    family: Words = None,
+    beta: Numbers = None,
+    noise: Words = None,
     sigma: float | None = None,
-    pa: Annotated[
-        list[float] | None, Parameter(name="--pa", consume_multiple=True, negative="")
-    ] = None,
+    pa: Annotated[Numbers, Parameter(name="--pa")] = None,
     run: Path | None = None,
-    format_: Annotated[Literal["markdown", "csv", "json"], Parameter(name="--format")] = "markdown",
-    output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
+    format_: Format = "table",
+    out: Annotated[Path | None, Parameter(name=Out)] = None,
 ) -> None:
-    """Rank noises of equal sigma by their radius at given p_A, and say what of it is proved.
+    """Rank noises of equal sigma by their radius, and say what is proved.
+
+    Example:
+
+    unicr optimality --norm 1 inf --dim 784 --family gennorm \\
+      --beta 1 2 3 --pa 0.6 0.99
 
     Parameters
     ----------
@@ -55,9 +58,7 @@ def optimality(
         The probabilities to compare at.
     run
         A run folder: compare the average radius over its inputs, each with the p_A it had.
-    format_
-        markdown, csv or json.
-    output
+    out
         Also draw the radius against p_A, a row for each family and a column for each norm.
     """
     from unicr.norms import parse_norm
@@ -82,10 +83,10 @@ def optimality(
     noises = list(dict.fromkeys(noises))
     own = None if inputs is None or sigma is not None else inputs.sigma / common
     comparisons: list[Comparison] = []
-    curves = None if output is None else True
+    curves = None if out is None else True
     with Meter() as meter:
-        if output is not None:
-            draw_gallery(groups, norms, dim, output, report=meter.update)
+        if out is not None:
+            draw_gallery(groups, norms, dim, out, report=meter.update)
         for lp in norms:
             if inputs is None:
                 comparisons += validate(
@@ -106,8 +107,8 @@ def optimality(
     print(optimality_table(comparisons, common, format_, per_input=per_input))
     if format_ == "csv":
         print(f"note: {NOTE}", file=sys.stderr)
-    if output is not None:
-        print(f"drawn to {output}", file=sys.stderr)
+    if out is not None:
+        print(f"drawn to {out}", file=sys.stderr)
 
 
 def _common_sigma(sigma: float | None, inputs: RunInputs | None) -> float:
@@ -122,9 +123,7 @@ def _common_sigma(sigma: float | None, inputs: RunInputs | None) -> float:
     return inputs.noise.sigma
 
 
-def _groups(
-    families: list[str] | None, betas: list[float] | None, noises: list[str] | None, sigma: float
-) -> list[Group]:
+def _groups(families: Words, betas: Numbers, noises: Words, sigma: float) -> list[Group]:
     """One group for each family, one for the noises that were named by themselves."""
     from unicr.noise import parse
     from unicr.optimality import at_sigma, gallery

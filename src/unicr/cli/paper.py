@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from unicr.cli._options import Whole
+from unicr.cli._options import FAILED, Out, Seed, Whole, Words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from unicr.paper import Mode, Request
 
-FAILED, MISSING, INTERRUPTED = 3, 4, 130
+MISSING, INTERRUPTED = 4, 130
 VARIABLE = "UNICR_PAPER_DATA"
 
 
@@ -24,18 +24,21 @@ def paper(
     names: list[str] | None = None,
     /,
     *,
-    quick: Annotated[bool, Parameter(negative="")] = False,
-    full: Annotated[bool, Parameter(negative="")] = False,
-    out: Path = Path("paper-results"),
+    quick: bool = False,
+    full: bool = False,
+    out: Annotated[Path, Parameter(name=Out)] = Path("paper-results"),
     data_dir: Path | None = None,
-    again: Annotated[bool, Parameter(negative="")] = False,
-    seed: int = 0,
+    fresh: bool = False,
+    seed: Seed = 0,
     workers: Whole = 0,
-    set_: Annotated[list[str] | None, Parameter(name="--set", negative="")] = None,
+    set_: Annotated[Words, Parameter(name="--set", consume_multiple=False)] = None,
 ) -> int:
-    """Make items of the paper again; `list` (or nothing) prints them. What is done is skipped.
+    """Make the tables and figures of the UniCR paper again.
 
-    Exit code 3 if an item failed, 4 if one was skipped because its data is not there.
+    Without a name it prints what there is; what is done is skipped. Exit code 3 if an item failed,
+    4 if one was skipped because its data is not there. Example:
+
+    unicr paper formulas noises --quick
 
     Parameters
     ----------
@@ -49,10 +52,8 @@ def paper(
         Each item writes CSV, PNG, SVG, comparison.txt and item.json into a folder of its own here.
     data_dir
         Where datasets and weights lie; $UNICR_PAPER_DATA or ./data if left out.
-    again
+    fresh
         Make items again that are done.
-    seed
-        Seed of everything random.
     workers
         Processes for certification runs; 0 runs everything in this one.
     set_
@@ -73,7 +74,7 @@ def paper(
         mode=mode,
         seed=seed,
         workers=workers,
-        again=again,
+        again=fresh,
         options=options,
     )
     if not names or [name.lower() for name in names] == ["list"]:
@@ -100,17 +101,11 @@ def _options(given: Sequence[str]) -> dict[str, str]:
 
 
 def _print_list(request: Request) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
     from unicr.paper import ITEMS, state_of
+    from unicr.report.tables import lay
 
-    table = Table(box=None, pad_edge=False)
-    for column in ("item", "in the paper", "what", "state"):
-        table.add_column(column)
-    for item in ITEMS.values():
-        table.add_row(item.name, item.source, item.title, state_of(item, request))
-    Console().print(table)
+    rows = [(one.name, one.source, one.title, state_of(one, request)) for one in ITEMS.values()]
+    print(lay(("item", "in the paper", "what", "state"), rows))
 
 
 def _run(names: Sequence[str], request: Request) -> int:

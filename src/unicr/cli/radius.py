@@ -7,59 +7,55 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from unicr.cli._options import MaybeWhole, Whole
+from unicr.cli._options import Dim, Noise_, OneNorm, Searched, Whole
+
+MONTE_CARLO = Parameter(group="Monte Carlo")
 
 
 def radius(
     *,
-    noise: str,
-    norm: str,
-    dim: MaybeWhole = None,
+    noise: Noise_,
+    norm: OneNorm,
+    dim: Dim = None,
     pa: Annotated[float, Parameter(name="--pa")],
     pb: Annotated[float | None, Parameter(name="--pb")] = None,
-    searched: Annotated[bool, Parameter(negative="")] = False,
+    searched: Searched = False,
     engine: Literal["auto", "exact", "numeric", "montecarlo"] = "auto",
-    samples: Whole = 20_000,
-    particles: Whole = 24,
-    iterations: Whole = 20,
-    seed: int = 0,
-    confidence_method: Literal["clopper-pearson", "dkw", "hockey-stick", "none"] = (
-        "clopper-pearson"
-    ),
-    failure: float = 1e-3,
-    json_: Annotated[bool, Parameter(name="--json", negative="")] = False,
+    samples: Annotated[Whole, MONTE_CARLO] = 20_000,
+    particles: Annotated[Whole, MONTE_CARLO] = 24,
+    iterations: Annotated[Whole, MONTE_CARLO] = 20,
+    seed: Annotated[int, MONTE_CARLO] = 0,
+    confidence_method: Annotated[
+        Literal["clopper-pearson", "dkw", "hockey-stick", "none"], MONTE_CARLO
+    ] = "clopper-pearson",
+    alpha: Annotated[float, MONTE_CARLO] = 1e-3,
+    json_: Annotated[bool, Parameter(name="--json")] = False,
 ) -> None:
-    """Certify one pair of probabilities: how far may the input move in this norm?
+    """Certify one pair of probabilities: how far may the input move?
+
+    Example: unicr radius --noise 'laplace(sigma=1)' --norm 2 --dim 3072 --pa 0.99
 
     Parameters
     ----------
-    noise
-        The smoothing noise, e.g. 'gaussian(sigma=0.5)'; see `unicr noise list`.
-    norm
-        p of the lp norm: 1, 2, inf, 0.5, …
-    dim
-        Number of input coordinates, e.g. 3072; joint noises know theirs.
     pa
         Lower bound of the top class's probability.
     pb
         Upper bound of every other class's probability; 1 - pa if left out.
-    searched
-        Report the searched radius, the paper's approximate one, instead of the proved one.
     engine
         auto, exact (theorems only), numeric (composition, no closed forms) or montecarlo (the
         paper's own algorithm, for any density; auto takes it where nothing else applies).
     samples
-        Monte Carlo: noise samples for the radius, and as many fresh ones for its confidence.
+        Noise samples for the radius, and as many fresh ones for its confidence.
     particles
-        Monte Carlo: directions that fly in the swarm.
+        Directions that fly in the swarm.
     iterations
-        Monte Carlo: steps of the swarm, at most.
+        Steps of the swarm, at most.
     seed
-        Monte Carlo: the same seed gives the same result.
+        The same seed gives the same result.
     confidence_method
-        Monte Carlo: how the radius with confidence is tested; none skips it.
-    failure
-        Monte Carlo: the probability that the radius with confidence is too large.
+        How the radius with confidence is tested; none skips it.
+    alpha
+        The probability that the radius with confidence is too large.
     json_
         Print one JSON object.
     """
@@ -81,7 +77,7 @@ def radius(
             iterations=iterations,
             seed=seed,
             confidence_method=confidence_method,
-            failure=failure,
+            failure=alpha,
         ),
     )
     if json_:

@@ -7,25 +7,29 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from unicr.cli._options import MaybeWhole, Whole
+from unicr.cli._options import MaybeWhole, Out, Searched, count
 from unicr.errors import UnicrError
 
 
 def recertify(
     log: Path,
+    /,
     *,
     noise: str,
     norm: str,
-    dim: Whole,
+    dim: Annotated[int, count("Number of input coordinates, e.g. 3072.")],
     origin: Annotated[str, Parameter(name="--from")] = "2",
     n: MaybeWhole = None,
     alpha: float | None = None,
-    searched: Annotated[bool, Parameter(negative="")] = False,
-    output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
+    searched: Searched = False,
+    out: Annotated[Path | None, Parameter(name=Out)] = None,
 ) -> None:
-    """Radii in another norm from a log of certificates, without the model.
+    """Carry a published log of radii to any other norm.
 
-    A log does not carry its alpha: the new radii hold at the confidence it was made with.
+    The model is not needed. A log does not carry its alpha: the new radii hold at the confidence
+    it was made with. Example:
+
+    unicr recertify cohen.tsv --noise 'gaussian(sigma=0.5)' --norm inf --dim 3072
 
     Parameters
     ----------
@@ -36,17 +40,13 @@ def recertify(
         The noise it was made with, e.g. 'gaussian(sigma=0.5)' or 'laplace(sigma=0.5)'.
     norm
         The norm to carry it to.
-    dim
-        Number of input coordinates, e.g. 3072.
     origin
         The norm of its radii.
     n
         With alpha, for a log with the column raw_count: the votes behind each count.
     alpha
         The failure probability to give the bounds from raw_count.
-    searched
-        Searched radii, the paper's approximate ones, instead of proved ones.
-    output
+    out
         Write the new log here instead of printing it.
     """
     from unicr.noise import parse
@@ -55,7 +55,7 @@ def recertify(
     from unicr.runs import recertify as carry
 
     if (n is None) != (alpha is None):
-        raise UnicrError("n and alpha belong together: give both, or neither")
+        raise UnicrError("--n and --alpha belong together: give both, or neither")
     rows = carry(
         read_log(log),
         parse(noise),
@@ -72,8 +72,8 @@ def recertify(
         values = (row.idx, row.label, row.predict, radius, int(row.correct), row.time)
         lines.append("\t".join(map(str, values)))
     text = "\n".join(lines) + "\n"
-    if output is None:
+    if out is None:
         print(text, end="")
     else:
-        output.write_text(text)
-        print(f"{len(rows)} certificates written to {output}")
+        out.write_text(text)
+        print(f"{len(rows)} certificates written to {out}")

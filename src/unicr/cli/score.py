@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 from cyclopts import Parameter
+
+from unicr.cli._options import Format, Numbers, Out
 
 
 def score(
     runs: list[Path],
+    /,
     *,
-    radii: Annotated[list[float] | None, Parameter(consume_multiple=True, negative="")] = None,
+    radii: Numbers = None,
     norm: str | None = None,
-    format_: Annotated[Literal["markdown", "csv", "json"], Parameter(name="--format")] = "markdown",
-    output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
+    format_: Format = "table",
+    out: Annotated[Path | None, Parameter(name=Out)] = None,
 ) -> None:
-    """Score one or more runs (folders) or published logs (.tsv).
+    """Print accuracies at radii, average radii and robustness scores of runs.
+
+    Runs are folders or published logs (.tsv). Example: unicr score my-run -o accuracy.png
 
     Parameters
     ----------
@@ -26,9 +31,7 @@ def score(
         Radii at which to print the certified accuracy.
     norm
         Which norm of the runs; every norm if left out.
-    format_
-        markdown, csv or json.
-    output
+    out
         Draw certified accuracy against the radius into this file.
     """
     from unicr.report.runs import draw_accuracy, score_table
@@ -36,5 +39,5 @@ def score(
 
     groups = load_scores(runs, norm)
     print(score_table(groups, radii, format_))
-    if output is not None:
-        draw_accuracy(groups, output)
+    if out is not None:
+        draw_accuracy(groups, out)

@@ -44,7 +44,11 @@ def train(
     start: str | None = None,
     resume: Annotated[bool, Parameter(negative="")] = False,
 ) -> None:
-    """Train a classifier on noisy inputs into a folder: model.safetensors and train.json.
+    """Train a classifier on noisy inputs.
+
+    The folder gets model.safetensors and train.json. Example:
+
+    unicr train --data mnist_train.npz --noise 'laplace(sigma=0.5)' --out model
 
     Parameters
     ----------

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from unicr.cli._options import RUN, RunOptions, Whole
+from unicr.cli._options import RUN, RunFolder, RunOptions, Whole, Words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,23 +18,24 @@ if TYPE_CHECKING:
 
 
 def verify(
-    run: Path,
+    run: RunFolder,
+    /,
     *,
     replay: Whole = 0,
     data: str | None = None,
     options: RunOptions = RUN,
-    seal: Annotated[list[str] | None, Parameter(negative="")] = None,
+    seal: Annotated[Words, Parameter(consume_multiple=False)] = None,
     key: Path | None = None,
 ) -> int:
-    """Recompute every claim of a run from its votes. Exit code 0 only if everything holds.
+    """Recompute every claim of a run from its votes.
 
-    Nothing that comes with the run is executed: see --trust. Attacks and a guard's memory beside
-    the run are checked too.
+    Exit code 0 only if everything holds. Nothing that comes with the run is executed: see --trust.
+    Attacks and a guard's memory beside the run are checked too. Example:
+
+    unicr verify my-run --replay 5
 
     Parameters
     ----------
-    run
-        The folder of the run.
     replay
         Also do this many inputs again from their seeds, with the model and the data. They are drawn
         afresh every time.

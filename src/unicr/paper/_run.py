@@ -108,11 +108,11 @@ def _kept(record: Mapping[str, Any] | None, wanted: Mapping[str, Any]) -> str | 
     if record is None:
         return None
     if _same(record, wanted):
-        return "done already (--again makes it again)"
+        return "done already (--fresh makes it again)"
     order = {mode: i for i, mode in enumerate(MODES)}
     larger = order.get(record.get("mode", ""), -1) > order[wanted["mode"]]
     if larger and _same(record, wanted, but="sizes"):
-        return f"has {record['mode']} results already (--again replaces them)"
+        return f"has {record['mode']} results already (--fresh replaces them)"
     return None
 
 

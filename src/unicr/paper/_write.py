@@ -15,7 +15,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from unicr.paper._item import Figure, Item, Output, Table
+from unicr.paper._item import Item, Output, Table
+from unicr.report.plots import figures
 
 RECORD = "item.json"
 COMPARISON = "comparison.txt"
@@ -62,7 +63,10 @@ def _write_files(item: Item, result: Output, folder: Path) -> None:
     for name, table in result.tables.items():
         _write_table(table, folder / f"{name}.csv")
     for name, figure in result.figures.items():
-        _write_figure(figure, folder, name)
+        size = {"width": figure.width, "height": figure.height}
+        paths = [folder / f"{name}.png", folder / f"{name}.svg"]
+        with figures(paths[0], figure.rows, figure.columns, also=paths[1:], **size) as axes:
+            figure.draw(list(axes))
     lines = [f"{item.title} ({item.source} of the paper)", "", *result.comparison]
     if result.remarks:
         lines += ["", *(f"Note: {remark}" for remark in result.remarks)]
@@ -82,18 +86,3 @@ def _write_table(table: Table, path: Path) -> None:
 def _cell(value: Any) -> Any:
     """Numbers of numpy as plain ones, so that 0.1 is written as 0.1 in full precision."""
     return value.item() if hasattr(value, "item") else value
-
-
-def _write_figure(figure: Figure, folder: Path, name: str) -> None:
-    import matplotlib
-
-    with matplotlib.rc_context({"backend": "Agg", "svg.hashsalt": "unicr", "legend.fontsize": 7}):
-        from matplotlib.figure import Figure as Canvas
-
-        canvas = Canvas(figsize=(figure.width, figure.height), layout="constrained")
-        axes = list(canvas.subplots(figure.rows, figure.columns, squeeze=False).ravel())
-        for one in axes:
-            one.grid(True, alpha=0.3)
-        figure.draw(axes)
-        canvas.savefig(folder / f"{name}.png", dpi=150)
-        canvas.savefig(folder / f"{name}.svg", metadata={"Date": None})

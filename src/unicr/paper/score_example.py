@@ -49,7 +49,7 @@ def run(context: Context) -> Output:
     x, y = r"$\ell_2$ radius", "certified accuracy"
     names = [f"sigma_{sigma:g}" for sigma in MODELS]
     alone = [
-        (f"{sigma:g}", run.clean_accuracy, run.average_radius)
+        (f"{sigma:g}", run.certified_accuracy(0), run.average_radius)
         for sigma, run in zip(MODELS, runs, strict=True)
     ]
     inputs, n = context.sizes["inputs"], context.sizes["n"]

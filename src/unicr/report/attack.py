@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from unicr.attack import Defence, Left, Task
-from unicr.report.tables import Bar, Form, as_csv, as_json, markdown
+from unicr.report.tables import Bar, Form, as_csv, as_json, lay, title
 
 
 class Progress(Bar):
@@ -22,17 +22,17 @@ class Progress(Bar):
         self.update(f"{task.attack.name}: {self._judged} perturbed inputs judged")
 
 
-def defence_table(found: Sequence[Defence], form: Form = "markdown") -> str:
-    """The summaries as one table per norm (markdown), one flat table (csv) or a list (json)."""
-    if form == "markdown":
-        return _markdown(found)
+def defence_table(found: Sequence[Defence], form: Form = "table") -> str:
+    """The summaries as one table per norm, one flat table (csv) or a list (json)."""
+    if form in ("table", "markdown"):
+        return _by_norm(found, form)
     records = [one.to_dict() for one in found]
     if form == "json":
         return as_json(records)
     return as_csv([{**one, "missed": " ".join(map(str, one["missed"]))} for one in records])
 
 
-def _markdown(found: Sequence[Defence]) -> str:
+def _by_norm(found: Sequence[Defence], form: Form) -> str:
     """Attacks down, multiples of the radius across: the paper's table, once per norm."""
     blocks = []
     for norm in dict.fromkeys(one.norm for one in found):
@@ -43,10 +43,9 @@ def _markdown(found: Sequence[Defence]) -> str:
             cells = {one.factor: one for one in here if one.attack == name}
             inputs = max(one.inputs for one in cells.values())
             rows.append([name, str(inputs), *(_cell(cells.get(factor)) for factor in factors)])
-        table = markdown(["attack", "inputs", *(f"{f:g} R" for f in factors)], rows)
-        blocks.append(
-            f"**l{norm}**: defence accuracy (95 % interval), significant changes\n\n{table}"
-        )
+        table = lay(["attack", "inputs", *(f"{f:g} R" for f in factors)], rows, form)
+        words = "defence accuracy in % (95 % interval), significant changes of class"
+        blocks.append(f"{title(f'l{norm}', form)}: {words}\n\n{table}")
     within = [one for one in found if one.factor <= 1]
     missed = sum(one.changed for one in within)
     total = sum(one.inputs for one in within)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from unicr.c_opt import ShapeScore, best_of
 from unicr.report.plots import figure
-from unicr.report.tables import as_csv, markdown
+from unicr.report.tables import as_csv, lay
 from unicr.values import number, round_down
 
 GAUSSIAN = (("beta", 2.0),)
@@ -26,7 +26,7 @@ def copt_table(lines: Sequence[ShapeScore], norms: Sequence[str]) -> str:
     ]
     head = [*(name for name, _ in lines[0].shape), *(f"l{norm}" for norm in norms)]
     failures = [f"- {reason}" for line in lines for reason in line.failures]
-    table = markdown(head, rows, "---:")
+    table = lay(head, rows, "markdown")
     return "\n".join([table, *(["", "Failed:", "", *failures] if failures else [])])
 
 

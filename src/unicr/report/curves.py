@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +15,9 @@ from unicr.radius import RadiusCurve
 from unicr.radius.tightness import Row
 from unicr.report.plots import FORMATS, figure
 from unicr.values import Array
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 def probabilities() -> Array:
@@ -36,19 +40,30 @@ def _title(curves: Sequence[RadiusCurve]) -> str:
     return f"{curves[0].norm}, dimension {curves[0].dim}"
 
 
-def _draw(curves: Sequence[RadiusCurve], path: Path) -> None:
+def draw_curves(
+    axes: Axes,
+    curves: Sequence[RadiusCurve],
+    labels: Sequence[str] | None = None,
+    colours: Sequence[Any] | None = None,
+) -> None:
+    """Proved radii as lines against p_A, with a band up to the searched ones."""
     p = probabilities()
-    with figure(path) as axes:
-        for i, curve in enumerate(curves):
-            searched, proved = curve(p, searched=True), curve(p)
-            axes.plot(p, proved, color=f"C{i}", label=curve.noise.text)
-            axes.fill_between(p, proved, searched, color=f"C{i}", alpha=0.2, linewidth=0)
-        axes.set_xlabel("$p_A$")
-        axes.set_ylabel("certified radius")
-        axes.set_title(f"{_title(curves)} (band: up to the searched radius)")
-        axes.set_xlim(0.5, 1.0)
-        axes.set_ylim(bottom=0)
+    for i, curve in enumerate(curves):
+        colour = f"C{i}" if colours is None else colours[i]
+        label = curve.noise.text if labels is None else labels[i]
+        searched, proved = curve(p, searched=True), curve(p)
+        axes.plot(p, proved, color=colour, label=label)
+        axes.fill_between(p, proved, searched, color=colour, alpha=0.2, linewidth=0)
+    axes.set(xlabel="$p_A$", ylabel=f"{curves[0].norm} radius, proved", xlim=(0.5, 1.0))
+    axes.set_ylim(bottom=0)
+    if labels is None:
         axes.legend()
+
+
+def _draw(curves: Sequence[RadiusCurve], path: Path) -> None:
+    with figure(path) as axes:
+        draw_curves(axes, curves)
+        axes.set_title(f"{_title(curves)} (band: up to the searched radius)")
 
 
 def _write_csv(curves: Sequence[RadiusCurve], path: Path) -> None:

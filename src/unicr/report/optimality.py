@@ -14,9 +14,9 @@ from unicr.noise import Noise
 from unicr.norms import Norm
 from unicr.optimality import Comparison, Heard, Standing
 from unicr.radius import RadiusCurve
-from unicr.report.curves import probabilities
+from unicr.report.curves import draw_curves
 from unicr.report.plots import figure
-from unicr.report.tables import Form, as_csv, as_json, markdown
+from unicr.report.tables import Form, as_csv, as_json, lay, title
 from unicr.values import round_down
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class Group:
 def optimality_table(
     comparisons: Sequence[Comparison], sigma: float, form: Form, *, per_input: bool = False
 ) -> str:
-    """Every comparison: per norm one table in markdown, one record for each noise in CSV.
+    """Every comparison: per norm one table, one record for each noise in CSV.
 
     `per_input` says that every input was taken at a σ of its own, not at the one in the noises.
     """
@@ -89,9 +89,9 @@ def optimality_table(
             for i, standing in enumerate(columns[0].standings)
         ]
         verdicts = [f"- {head}: {c.text}" for head, c in zip(heads, columns, strict=True)]
-        title = f"**{norm}, dimension {columns[0].dim}, {words}**"
-        table = markdown(["noise", *heads], rows)
-        blocks.append("\n".join([title, "", table, "", *verdicts]))
+        above = title(f"{norm}, dimension {columns[0].dim}, {words}", form)
+        table = lay(["noise", *heads], rows, form)
+        blocks.append("\n".join([above, "", table, "", *verdicts]))
     return "\n\n".join([*blocks, KEY, NOTE])
 
 
@@ -158,15 +158,8 @@ def draw_gallery(
 def _panel(axes: Axes, group: Group, norm: Norm, dim: int | None) -> None:
     from matplotlib import colormaps
 
-    p = probabilities()
     shades = colormaps["viridis"](np.linspace(0.0, 0.9, len(group.noises)))
-    for noise, label, colour in zip(group.noises, group.labels, shades, strict=True):
-        curve = RadiusCurve(noise, norm, dim)
-        searched, proved = curve(p, searched=True), curve(p)
-        axes.plot(p, proved, color=colour, linewidth=1.2, label=label)
-        axes.fill_between(p, proved, searched, color=colour, alpha=0.2, linewidth=0)
+    curves = [RadiusCurve(noise, norm, dim) for noise in group.noises]
+    draw_curves(axes, curves, group.labels, list(shades))
     axes.set_title(f"{group.name}, {norm}", fontsize=10)
-    axes.set_xlabel("$p_A$")
-    axes.set_xlim(0.5, 1.0)
-    axes.set_ylim(bottom=0)
     axes.grid(True, alpha=0.3)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,19 +16,37 @@ FORMATS = (".png", ".svg", ".pdf")
 
 
 @contextmanager
-def figure(path: Path, *, width: float = 6.4, height: float = 4.2) -> Iterator[Axes]:
-    """Axes that are saved to `path` at the end of the block."""
+def figures(
+    path: Path,
+    rows: int = 1,
+    columns: int = 1,
+    *,
+    width: float = 6.4,
+    height: float = 4.2,
+    also: Sequence[Path] = (),
+) -> Iterator[Sequence[Axes]]:
+    """rows × columns axes in reading order, saved to `path` (and `also`) after the block."""
     if path.suffix.lower() not in FORMATS:
         raise UnicrError(f"cannot draw to {path.name}: the ending must be one of {FORMATS}")
     if not path.absolute().parent.is_dir():
         raise UnicrError(f"cannot write {path}: the folder {path.parent} does not exist")
     import matplotlib
 
-    with matplotlib.rc_context({"backend": "Agg", "svg.hashsalt": "unicr"}):
+    with matplotlib.rc_context({"backend": "Agg", "svg.hashsalt": "unicr", "legend.fontsize": 8}):
         from matplotlib.figure import Figure
 
         canvas = Figure(figsize=(width, height), layout="constrained")
-        axes = canvas.subplots()
-        axes.grid(True, alpha=0.3)
+        axes = list(canvas.subplots(rows, columns, squeeze=False).ravel())
+        for one in axes:
+            one.grid(True, alpha=0.3)
         yield axes
-        canvas.savefig(path, dpi=150)
+        for one_path in (path, *also):
+            undated = {"Date": None} if one_path.suffix == ".svg" else None
+            canvas.savefig(one_path, dpi=150, metadata=undated)
+
+
+@contextmanager
+def figure(path: Path, *, width: float = 6.4, height: float = 4.2) -> Iterator[Axes]:
+    """One picture."""
+    with figures(path, width=width, height=height) as (axes,):
+        yield axes

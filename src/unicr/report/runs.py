@@ -7,19 +7,33 @@ import time
 from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from rich.console import Console
-from rich.table import Table
 
 from unicr.data import Dataset
 from unicr.metrics import Scores, accuracy_curve, envelope, robustness_score
 from unicr.noise import Noise
-from unicr.report.plots import figure
-from unicr.report.tables import Bar, Form, as_csv, as_json, markdown
+from unicr.report.plots import figures
+from unicr.report.tables import Bar, Form, as_csv, as_json, lay, title
 from unicr.runs import Row, scores_of
 from unicr.values import round_down
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+COUNTED = (
+    "wrong and abstained inputs count as radius 0; radii are in the units of the inputs (0.5 of "
+    "[0, 1] for images that range over it)"
+)
+TERMS = (
+    "certified_accuracy: inputs that are certified as their label, of all inputs; average_radius: "
+    "wrong and abstained inputs count as 0; accuracy_holds: what stays of the certified accuracy, "
+    "at 99.9 % confidence, when certificates fail as often as their alpha allows; at R: certified "
+    "with at least that radius; robustness score: area under the best of the runs' curves"
+)
 
 
 class Progress(Bar):
@@ -56,22 +70,27 @@ def warn_about_range(data: Dataset, noise: Noise) -> str | None:
     return None
 
 
-def summary(rows: Sequence[Row], norms: Sequence[str], *, searched: bool = False) -> Table:
-    """Counts and mean radii of a run, as a small table that says if its radii are not proved."""
-    total = len(rows)
+def summary(rows: Sequence[Row], norms: Sequence[str], *, searched: bool = False) -> str:
+    """Counts and radii of a run, as a small table that says if its radii are not proved."""
     status = {s: sum(row.status == s for row in rows) for s in ("certified", "abstained", "failed")}
     words = ", ".join(f"{count} {name}" for name, count in status.items())
-    table = Table(title=f"{total} inputs: {words}", box=None, pad_edge=False)
     kind = "searched radius" if searched else "radius"
-    for column in ("norm", "certified accuracy", f"average {kind}", f"median {kind}"):
-        table.add_column(column, justify="right")
+    lines = []
     for norm in norms:
         one = scores_of(rows, norm, "run", None)
-        radii = [row.radius(norm) for row in rows if row.correct]
-        median = round_down(float(np.median(radii)), 4) if radii else "-"
-        average = round_down(one.average_radius, 4)
-        table.add_row(f"l{norm}", f"{one.clean_accuracy:.1%}", average, median)
-    return table
+        radii = (one.average_radius, one.median_radius)
+        share = f"{one.certified_accuracy(0):.1%}"
+        lines.append([f"l{norm}", share, *(round_down(radius, 4) for radius in radii)])
+    table = lay(["norm", "certified accuracy", f"average {kind}", f"median {kind}"], lines)
+    blocks = [f"{len(rows)} inputs: {words}", table, COUNTED]
+    p_a = [row.certificate.p_a for row in rows if row.certificate and row.predict >= 0]
+    if p_a:
+        low, middle, high = (round_down(float(v), 4) for v in np.quantile(p_a, (0.1, 0.5, 0.9)))
+        blocks.append(
+            f"p_A (lower bounds of the top class's probability): {low} or less for a tenth of the "
+            f"certified inputs, {middle} in the middle, {high} or more for a tenth"
+        )
+    return "\n".join(blocks)
 
 
 def default_radii(runs: Sequence[Scores]) -> list[float]:
@@ -85,8 +104,9 @@ def default_radii(runs: Sequence[Scores]) -> list[float]:
 
 def score_table(groups: dict[str, list[Scores]], radii: Sequence[float] | None, form: Form) -> str:
     """Every run in every norm: one table (or JSON list) with the robustness score at its end."""
-    if form == "markdown":
-        return "\n\n".join(_markdown(norm, runs, radii) for norm, runs in groups.items())
+    if form in ("table", "markdown"):
+        tables = [_table(norm, runs, radii, form) for norm, runs in groups.items()]
+        return "\n\n".join([*tables, TERMS])
     records: list[dict[str, Any]] = []
     for norm, runs in groups.items():
         records += _records(runs, radii)
@@ -102,7 +122,7 @@ def _records(runs: Sequence[Scores], radii: Sequence[float] | None) -> list[dict
             "run": run.name,
             "norm": run.norm,
             "inputs": len(run.radius),
-            "clean_accuracy": run.clean_accuracy,
+            "certified_accuracy": run.certified_accuracy(0),
             "average_radius": run.average_radius,
             "abstention": run.abstention,
             **({} if run.alpha is None else {"accuracy_holds": run.accuracy_bound(0.0)}),
@@ -112,12 +132,13 @@ def _records(runs: Sequence[Scores], radii: Sequence[float] | None) -> list[dict
     ]
 
 
-def _markdown(norm: str, runs: Sequence[Scores], radii: Sequence[float] | None) -> str:
+def _table(norm: str, runs: Sequence[Scores], radii: Sequence[float] | None, form: Form) -> str:
     records = _records(runs, radii)
     keys = [key for key in records[0] if key != "norm"]
-    table = markdown(keys, [[_cell(key, record[key]) for key in keys] for record in records])
+    table = lay(keys, [[_cell(key, record[key]) for key in keys] for record in records], form)
     total = round_down(robustness_score(runs), 5)
-    return f"**l{norm}**\n\n{table}\n\nrobustness score over {len(runs)} run(s): {total}"
+    above = title(f"l{norm}", form)
+    return f"{above}\n\n{table}\n\nrobustness score over {len(runs)} run(s): {total}"
 
 
 def _cell(key: str, value: Any) -> str:
@@ -129,18 +150,21 @@ def _cell(key: str, value: Any) -> str:
 
 
 def draw_accuracy(groups: dict[str, list[Scores]], path: Path) -> None:
-    """Certified accuracy against the radius; the envelope that the robustness score integrates."""
-    norm, runs = next(iter(groups.items()))
+    """Certified accuracy against the radius, a panel for each norm."""
+    with figures(path, 1, len(groups), width=0.4 + 6 * len(groups)) as axes:
+        for one, runs in zip(axes, groups.values(), strict=True):
+            draw_steps(one, runs)
+
+
+def draw_steps(axes: Axes, runs: Sequence[Scores], *, best: bool = True) -> None:
+    """The steps of every run, and (`best`) the envelope that the robustness score integrates."""
     top = max(float(run.steps()[-1]) if run.steps().size else 0.0 for run in runs) or 1.0
     radii = np.linspace(0, 1.02 * top if math.isfinite(top) else 1.0, 800)
-    with figure(path) as axes:
-        for i, run in enumerate(runs):
-            axes.step(radii, accuracy_curve(run, radii), color=f"C{i}", label=run.name)
-        if len(runs) > 1:
-            best = envelope(runs, radii)
-            axes.fill_between(radii, best, step="pre", color="0.5", alpha=0.15, label="envelope")
-        axes.set_xlabel(f"l{norm} radius")
-        axes.set_ylabel("certified accuracy")
-        axes.set_ylim(0, 1)
-        axes.set_xlim(left=0)
-        axes.legend()
+    for run in runs:
+        axes.step(radii, accuracy_curve(run, radii), label=run.name)
+    if best and len(runs) > 1:
+        area = envelope(runs, radii)
+        axes.fill_between(radii, area, step="pre", color="0.5", alpha=0.15, label="best of them")
+    axes.set(xlabel=f"l{runs[0].norm} radius", ylabel="certified accuracy", ylim=(0, 1))
+    axes.set_xlim(left=0)
+    axes.legend()

@@ -11,13 +11,36 @@ from typing import Any, Literal, Self
 from rich import progress
 from rich.console import Console
 
-Form = Literal["markdown", "csv", "json"]
+Form = Literal["table", "markdown", "csv", "json"]
 
 
-def markdown(columns: Sequence[str], rows: Iterable[Sequence[str]], rule: str = "---") -> str:
-    """A table in Markdown."""
-    head, *lines = (f"| {' | '.join(cells)} |" for cells in (columns, *rows))
-    return "\n".join([head, "|" + f"{rule}|" * len(columns), *lines])
+def lay(columns: Sequence[str], rows: Iterable[Sequence[str]], form: Form = "table") -> str:
+    """A table for people: Markdown, or aligned columns, of which nothing is cut off."""
+    lines = [list(columns), *map(list, rows)]
+    if form == "markdown":
+        head, *body = (f"| {' | '.join(cells)} |" for cells in lines)
+        return "\n".join([head, "|" + "---|" * len(columns), *body])
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    right = [
+        all(cell[:1] in _NUMERIC for cell in column[1:]) for column in zip(*lines, strict=True)
+    ]
+    sides = list(zip(widths, right, strict=True))
+    texts = (
+        "  ".join(
+            cell.rjust(width) if number else cell.ljust(width)
+            for cell, (width, number) in zip(cells, sides, strict=True)
+        )
+        for cells in lines
+    )
+    return "\n".join(text.rstrip() for text in texts)
+
+
+def title(text: str, form: Form) -> str:
+    """The line above a table."""
+    return f"**{text}**" if form == "markdown" else text
+
+
+_NUMERIC = frozenset("0123456789-+.∞i")
 
 
 def as_csv(records: Sequence[Mapping[str, Any]]) -> str:
