@@ -352,7 +352,7 @@ def test_csv_and_json_read_back(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_printed_radii_are_rounded_down(capsys: pytest.CaptureFixture[str]) -> None:
-    run(*split("--norm 2 --dim 3072 --family gennorm --beta 2 --pa 0.6 0.9 0.99"))
+    run(*split("--norm 2 --dim 3072 --family gennorm --beta 2 --pa 0.6 0.9 0.99 --format markdown"))
     out = capsys.readouterr().out
     line = next(x for x in out.splitlines() if x.startswith("| gennorm(beta=2, sigma=1)"))
     cells = [float(cell.split()[0]) for cell in line.split("|")[2:-1]]
@@ -362,7 +362,7 @@ def test_printed_radii_are_rounded_down(capsys: pytest.CaptureFixture[str]) -> N
     low, high = 0.123456789, 1.99999999
     bracket = Standing("x", low, high, 1, 1, possible=True)
     made = Comparison(parse_norm(2), 3, 0.9, 1, (bracket,), "proved")
-    assert "| 0.12345 – 1.9999 #1 |" in optimality_table([made], 1.0, "markdown")
+    assert "| 0.123456 – 1.99999 #1 |" in optimality_table([made], 1.0, "markdown")
 
 
 def test_the_gallery_has_a_panel_for_each_family_and_norm(tmp_path: Path) -> None:

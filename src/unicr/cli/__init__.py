@@ -6,6 +6,7 @@ work, without standing in any help.
 
 from __future__ import annotations
 
+import shlex
 import sys
 from typing import Any, NoReturn
 
@@ -45,6 +46,7 @@ GROUPS = {
     },
     "The paper": {"paper": "Make the tables and figures of the UniCR paper again."},
 }
+RESUMED = ("certify", "i-opt", "c-opt", "train", "attack")
 RENAMED = {"--output": "--out", "--again": "--fresh", "--level": "--alpha", "--failure": "--alpha"}
 
 
@@ -88,7 +90,7 @@ def main() -> None:
         sys.stderr.close()
         sys.exit(141)
     except KeyboardInterrupt:
-        _stop("interrupted", 130)
+        _stop(f"interrupted{_go_on(words)}", 130)
     except UnicrError as error:
         _stop(str(error))
     except CycloptsError as error:
@@ -102,6 +104,14 @@ def main() -> None:
             sys.exit(141)
         _stop(f"code of a file that was loaded wanted to end the program ({error.code!r})")
     sys.exit(result if isinstance(result, int) else 0)
+
+
+def _go_on(words: list[str]) -> str:
+    """How to go on with what was interrupted."""
+    if words[0] not in RESUMED:
+        return ""
+    more = [] if "--resume" in words or words[0] == "attack" else ["--resume"]
+    return f"; what is done stays, go on with: unicr {shlex.join([*words, *more])}"
 
 
 def _current(word: str) -> str:

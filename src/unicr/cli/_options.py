@@ -231,6 +231,15 @@ class JobOptions:
         )
 
 
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class SearchOptions(JobOptions):
+    """Those of I-OPT, whose search looks at n0 samples of each noise."""
+
+    n0: N0 = 1000
+    n: N = 10_000
+
+
 @Parameter(name="*", group="Your own copy of model and data (what is left out is as in the run)")
 @dataclass(frozen=True)
 class RunOptions:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 ADAPTIVE = 0.01
 EARLY = "When to stop early"
+BUILDING = "building the p_A-R curves of this noise, once: they stay on disk ..."
 
 
 def certify(
@@ -92,20 +93,22 @@ def run_and_report(job: Job, out: Path, *, resume: bool, retry_failed: bool = Fa
     from rich.console import Console
 
     from unicr.radius import round_down
-    from unicr.report.runs import Progress, summary, warn_about_range
-    from unicr.runs import certify_run
+    from unicr.report.runs import Progress, summary
+    from unicr.report.tables import patience
+    from unicr.runs import certify_run, preflight
 
     console = Console(stderr=True)
-    reach = ", ".join(f"l{norm} {round_down(r, 4)}" for norm, r in job.largest.items())
+    with patience(BUILDING):
+        reach = ", ".join(f"l{norm} {round_down(r, 4)}" for norm, r in job.largest.items())
     kind = "searched radius" if job.searched else "proved radius"
     sizes = f"n={job.plan.n}, alpha={job.plan.alpha:g}"
     console.print(f"largest {kind} that {sizes} can give: {reach}")
-    warning = warn_about_range(job.data, job.noise)
-    if warning:
-        console.print(f"warning: {warning}", style="yellow", highlight=False)
-    with Progress(len(job.indices), job.norms[0].text, console) as progress:
+    for line in preflight(job):
+        warned = line.startswith("warning")
+        console.print(line, style="yellow" if warned else None, highlight=False)
+    with Progress(job, console) as progress:
         run = certify_run(
-            job, out, resume=resume, retry_failed=retry_failed, on_result=progress.add
+            progress.job, out, resume=resume, retry_failed=retry_failed, on_result=progress.add
         )
     with run:
         rows, seal = list(run.rows()), run.seal()

@@ -8,6 +8,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from unicr.cli._options import Dim, OneNorm, Out
+from unicr.cli.certify import BUILDING
 
 
 def curve(
@@ -35,7 +36,9 @@ def curve(
     from unicr.norms import parse_norm
     from unicr.radius import RadiusCurve
     from unicr.report.curves import write_curves
+    from unicr.report.tables import patience
 
-    curves = [RadiusCurve(parse(spec), parse_norm(norm), dim) for spec in noise]
-    write_curves(curves, out)
+    with patience(BUILDING):
+        curves = [RadiusCurve(parse(spec), parse_norm(norm), dim) for spec in noise]
+        write_curves(curves, out)
     print(f"written to {out}")

@@ -3,27 +3,17 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from unicr.cli._options import FAILED, N0, JobOptions, N, OutFolder, Resume, Words, named
+from unicr.cli._options import FAILED, OutFolder, Resume, SearchOptions, Words, named
 
 if TYPE_CHECKING:
     from unicr.i_opt import Axis
 
 SIGMA_STEP = 2**0.25
 SEARCH = "The search"
-
-
-@Parameter(name="*")
-@dataclass(frozen=True, kw_only=True)
-class SearchOptions(JobOptions):
-    """The options of a job; the search looks at n0 samples of each candidate."""
-
-    n0: N0 = 1000
-    n: N = 10_000
 
 
 def i_opt(
@@ -80,9 +70,9 @@ def i_opt(
         f"{lattice.size} noises to choose from; p_A-R curves are made on first use and kept",
         highlight=False,
     )
-    with Progress(len(job.indices), job.norms[0].text, console) as progress:
+    with Progress(job, console) as progress:
         places = i_opt_run(
-            job, settings, out, resume=resume, on_result=lambda rows: progress.add(rows[0])
+            progress.job, settings, out, resume=resume, on_result=lambda rows: progress.add(rows[0])
         )
     failed = False
     for one, folder in places.items():

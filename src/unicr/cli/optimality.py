@@ -83,15 +83,12 @@ def optimality(
     noises = list(dict.fromkeys(noises))
     own = None if inputs is None or sigma is not None else inputs.sigma / common
     comparisons: list[Comparison] = []
-    curves = None if out is None else True
     with Meter() as meter:
         if out is not None:
             draw_gallery(groups, norms, dim, out, report=meter.update)
         for lp in norms:
             if inputs is None:
-                comparisons += validate(
-                    noises, lp, dim, pa or DEFAULT_PA, curves=curves, report=meter.update
-                )
+                comparisons += validate(noises, lp, dim, pa or DEFAULT_PA, report=meter.update)
                 continue
             one = validate_average(
                 noises,
@@ -99,7 +96,6 @@ def optimality(
                 dim,
                 inputs.p_a,
                 factors=1.0 if own is None else own,
-                curves=curves,
                 report=meter.update,
             )
             comparisons.append(one)

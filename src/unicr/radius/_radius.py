@@ -44,7 +44,7 @@ def check_dimension(noise: Noise, dim: int | None) -> int:
     if dim is None:
         dim = noise.dim
     if dim is None:
-        raise RadiusError(f"{noise.text} works in any dimension: say which with dim=")
+        raise RadiusError(f"{noise.text} works in any dimension: say which, with --dim or dim=")
     if isinstance(dim, bool) or not 1 <= dim <= 1 << 53 or int(dim) != dim:
         raise RadiusError(f"dim={str(dim)[:30]} must be a whole number of at least 1, up to 2^53")
     if noise.dim is not None and dim != noise.dim:

@@ -78,8 +78,8 @@ def _certified(data: Dataset, name: str, folder: Path, inputs: int, n: int) -> l
     )
     try:
         with (
-            Progress(inputs, "2", Console(stderr=True)) as progress,
-            certify_run(job, folder, resume=True, on_result=progress.add) as run,
+            Progress(job, Console(stderr=True)) as progress,
+            certify_run(progress.job, folder, resume=True, on_result=progress.add) as run,
         ):
             return list(run.rows())
     except RunError as error:

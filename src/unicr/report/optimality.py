@@ -22,7 +22,7 @@ from unicr.values import round_down
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-DIGITS = 5
+DIGITS = 6
 LONG = 16
 KEY = (
     "Radii: proved – searched, one number where they meet; # is the rank by proved radius. "

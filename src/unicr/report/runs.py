@@ -3,31 +3,25 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Sequence
-from itertools import islice
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from rich.console import Console
 
-from unicr.data import Dataset
 from unicr.metrics import Scores, accuracy_curve, envelope, robustness_score
-from unicr.noise import Noise
 from unicr.report.plots import figures
 from unicr.report.tables import Bar, Form, as_csv, as_json, lay, title
-from unicr.runs import Row, scores_of
+from unicr.runs import Job, Row, scores_of
 from unicr.values import round_down
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-COUNTED = (
-    "wrong and abstained inputs count as radius 0; radii are in the units of the inputs (0.5 of "
-    "[0, 1] for images that range over it)"
-)
+COUNTED = "wrong and abstained inputs count as radius 0; radii are in the units of the inputs"
 TERMS = (
     "certified_accuracy: inputs that are certified as their label, of all inputs; average_radius: "
     "wrong and abstained inputs count as 0; accuracy_holds: what stays of the certified accuracy, "
@@ -37,37 +31,35 @@ TERMS = (
 
 
 class Progress(Bar):
-    """Inputs/s, ETA and the certified accuracy so far."""
+    """Inputs with the estimated end, by samples also inside an input, and the first failure."""
 
-    def __init__(self, total: int, norm: str, console: Console) -> None:
-        super().__init__("certifying", total, console)
-        self._correct = self._seen = 0
-        self._start = time.monotonic()
+    def __init__(self, job: Job, console: Console) -> None:
+        super().__init__("certifying", len(job.indices), console)
+        self._samples = job.plan.n0 + job.plan.n
+        self._correct = self._seen = self._failed = 0
+        self._under_way = 0.0
+        self.job = replace(job, on_samples=self._count)
+
+    def _count(self, samples: int) -> None:
+        self._under_way += samples / self._samples
+        self._show()
 
     def add(self, row: Row) -> None:
         """Count one finished input."""
         self._seen += 1
         self._correct += row.correct
-        rate = self._seen / max(time.monotonic() - self._start, 1e-9)
-        self.update(f"{rate:.2g} inputs/s, certified {self._correct / self._seen:.1%}")
+        taken = 0 if row.certificate is None else row.certificate.n0 + row.certificate.n
+        self._under_way = max(0.0, self._under_way - taken / self._samples)
+        if row.status == "failed":
+            if self._failed == 0:
+                self.say(f"input {row.idx} failed: {row.reason}")
+            self._failed += 1
+        self._show()
 
-
-def warn_about_range(data: Dataset, noise: Noise) -> str | None:
-    """A warning where inputs look normalised or in 0…255 while σ is meant for [0, 1]."""
-    inputs = [x.numpy().ravel() for x in islice(data.readable(), 16)]
-    if not inputs or not math.isfinite(noise.sigma):
-        return None
-    values = np.concatenate(inputs)
-    low, high = float(values.min()), float(values.max())
-    if high > 16 and noise.sigma < 0.05 * high:
-        return f"inputs reach {high:g}, sigma is {noise.sigma:g}: is the noise meant for [0, 1]?"
-    image_like = len(data.shape) == 3
-    if image_like and low < -0.2:
-        return (
-            f"inputs range from {low:.2g} to {high:.2g}, as if they were normalised: noise and "
-            "radius live in input space, give raw inputs and --mean/--std"
-        )
-    return None
+    def _show(self) -> None:
+        failed = f", {self._failed} failed" if self._failed else ""
+        share = f" {self._correct / self._seen:.1%}" if self._seen else ""
+        self.update(f"certified{share}{failed}", now=self._seen + min(self._under_way, 0.99))
 
 
 def summary(rows: Sequence[Row], norms: Sequence[str], *, searched: bool = False) -> str:

@@ -5,12 +5,17 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterable, Mapping, Sequence
+import sys
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from threading import Timer
 from typing import Any, Literal, Self
 
 from rich import progress
 from rich.console import Console
 
+EVERY = 20.0  # seconds between lines where nobody sees a bar
 Form = Literal["table", "markdown", "csv", "json"]
 
 
@@ -59,10 +64,15 @@ def as_json(value: Any) -> str:
 
 
 class Bar:
-    """A bar with a text on a terminal, silent elsewhere; without a total it counts seconds."""
+    """A bar with a text on a terminal; elsewhere a line now and then, with the estimated end.
+
+    Without a total it counts seconds.
+    """
 
     def __init__(self, what: str, total: int | None = None, console: Console | None = None) -> None:
-        console = console or Console(stderr=True)
+        self._console = console = console or Console(stderr=True)
+        self._total, self._done = total, 0.0
+        self._start = self._told = time.monotonic()
         columns: list[progress.ProgressColumn] = [progress.TextColumn("{task.description}")]
         if total is None:
             columns.append(progress.TimeElapsedColumn())
@@ -79,8 +89,40 @@ class Bar:
     def __exit__(self, *_: object) -> None:
         self._bar.stop()
 
-    def update(self, text: str, now: int | None = None) -> None:
+    def say(self, text: str) -> None:
+        """A line that stays."""
+        self._console.print(text, highlight=False, markup=False)
+
+    def update(self, text: str, now: float | None = None) -> None:
         """Another step done (or `now` of them), and what to say."""
-        self._bar.update(
-            self._task, description=text, completed=now, advance=1 if now is None else None
-        )
+        self._done = self._done + 1 if now is None else now
+        self._bar.update(self._task, description=text, completed=self._done)
+        moment = time.monotonic()
+        if not self._console.is_terminal and moment - self._told >= EVERY:
+            self._told = moment
+            self.say(text + self._left(moment - self._start))
+
+    def _left(self, passed: float) -> str:
+        """How much is done, and how long the rest takes at this speed."""
+        if self._total is None or not self._done:
+            return f" ({passed:.0f} s)"
+        left = passed * (self._total / self._done - 1)
+        return f" ({self._done:.1f} of {self._total}, about {_duration(left)} left)"
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+@contextmanager
+def patience(text: str, after: float = 2.0) -> Iterator[None]:
+    """Say on stderr what is being done, if the block takes longer than `after` seconds."""
+    timer = Timer(after, lambda: print(text, file=sys.stderr, flush=True))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()

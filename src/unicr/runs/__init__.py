@@ -7,6 +7,7 @@ from unicr.runs._export import export, floor_decimal, table, tsv_lines
 from unicr.runs._job import Job, Terms
 from unicr.runs._logs import LogRow, read_log, recertify
 from unicr.runs._manifest import EVERY_INPUT, THIS_INPUT, Manifest
+from unicr.runs._preflight import preflight, range_warning
 from unicr.runs._reopen import NOTHING, Own
 from unicr.runs._run import Row, Run, load_run
 from unicr.runs._scores import load_scores, scores_of
@@ -44,6 +45,8 @@ __all__ = [
     "in_todays_words",
     "load_run",
     "load_scores",
+    "preflight",
+    "range_warning",
     "read_log",
     "recertify",
     "replay",

@@ -100,7 +100,8 @@ def conversations(
         digest=job.classifier.digest if sent else None,
     )
     with executor(work, workers=job.workers, ray=job.ray, gpus=job.gpus) as where:
-        talks = Conversations(where, start, chunk=None if alone else job.chunk)
+        chunk = min(job.chunk, max(job.batch, 1000)) if alone else job.chunk
+        talks = Conversations(where, start, chunk=chunk, on_samples=job.on_samples)
         yield from talks.over(read_input(job.data, index) for index in todo)
 
 

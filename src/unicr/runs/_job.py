@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import platform
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
@@ -71,7 +72,8 @@ class Job(Terms):
     `data_spec` is how the data was named, `data_arguments` and `model_arguments` are those of
     `load_dataset` and `load_classifier`: the manifest keeps them, and workers load the model with
     them; without, it is pickled. `ray` is the address of a cluster ("local" starts one here),
-    `gpus` what each of its workers reserves. `chunk` is the most samples of one task.
+    `gpus` what each of its workers reserves. `chunk` is the most samples of one task. `on_samples`
+    hears how many samples were counted just now.
     """
 
     classifier: Classifier
@@ -85,6 +87,7 @@ class Job(Terms):
     ray: str | None = None
     gpus: float = 0
     chunk: int = CHUNK
+    on_samples: Callable[[int], None] | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -157,9 +157,11 @@ class Conversations(Generic[Result]):
         self,
         where: Executor,
         start: Callable[[Input], Procedure[Result]],
-        chunk: int | None = CHUNK,
+        chunk: int = CHUNK,
+        on_samples: Callable[[int], None] | None = None,
     ) -> None:
         self._where, self._start, self._chunk = where, start, chunk
+        self._on_samples = on_samples
         self._keys = count()
         self._talks: dict[int, _Talk[Result]] = {}
         self._ready: list[tuple[Input, Result | Failed, float]] = []
@@ -202,7 +204,7 @@ class Conversations(Generic[Result]):
             return
         talk.seconds += time.perf_counter() - begin
         noise = None if ask.noise is None else ask.noise.text
-        size = self._chunk or max(ask.n, 1)
+        size = self._chunk
         starts = range(ask.start, ask.start + ask.n, size) or [ask.start]
         talk.votes = np.zeros(0, dtype=np.int64)
         for first in starts:
@@ -226,5 +228,7 @@ class Conversations(Generic[Result]):
             self._ready.append((talk.one, votes, talk.seconds))
             return
         talk.votes = add(talk.votes, votes)
+        if self._on_samples is not None:
+            self._on_samples(int(votes.sum()))
         if not talk.out:
             self._go_on(talk, talk.votes)
