@@ -209,7 +209,7 @@ def test_errors() -> None:
         validate([gauss], 2, 10, [])
     with pytest.raises(RadiusError, match="has no curve"):
         validate([noise.Anisotropic(gauss, [1.0, 1.0])], 2, 2, [0.9])
-    with pytest.raises(RadiusError, match="say which with dim="):
+    with pytest.raises(RadiusError, match="say which, with --dim"):
         validate([gauss], 2, None, [0.9])
 
 
@@ -315,7 +315,7 @@ def test_a_run_without_a_sigma_or_results(tmp_path: Path) -> None:
         ),
         (["--norm", "1", "--dim", "4", "--noise", "cauchy(scale=1)"], "truncated"),
         (["--norm", "1", "--dim", "4", "--family", "sech"], "no family over beta"),
-        (["--norm", "1", "--noise", "sech(sigma=1)"], "say which with dim="),
+        (["--norm", "1", "--noise", "sech(sigma=1)"], "say which, with --dim"),
         (["--norm", "1", "--run", "nowhere"], "is not a run"),
         (["--norm", "1", "--dim", "4", "--family", "gennorm", "-o", "a.txt"], "the ending must be"),
     ],
