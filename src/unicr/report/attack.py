@@ -54,10 +54,13 @@ def _by_norm(found: Sequence[Defence], form: Form) -> str:
 
 
 def _cell(one: Defence | None) -> str:
-    if one is None:
-        return "-"
+    return "-" if one is None else f"{defence_text(one)}, {one.changed}"
+
+
+def defence_text(one: Defence) -> str:
+    """The share that held in percent, with its interval."""
     high = math.ceil(one.high * 1000 - 1e-9) / 10
-    return f"{_floor(one.accuracy)} ({_floor(one.low)} … {high:.1f}), {one.changed}"
+    return f"{_floor(one.accuracy)} ({_floor(one.low)} … {high:.1f})"
 
 
 def _floor(share: float) -> str:

@@ -91,7 +91,7 @@
     for (const id of ["accuracy", "curves", "distribution"]) {
       const entries = groupScores().runs.map((i) => el("button", { type: "button", "aria-pressed": String(!state.hidden.has(i)), "data-run": i,
         onclick: () => { if (!state.hidden.delete(i)) state.hidden.add(i); drawPlots(); $(`${id}-legend`).querySelector(`[data-run="${i}"]`).focus(); } }, named(i, D.runs[i].label)));
-      if (id === "accuracy") entries.push(el("span", {}, el("span", { class: "key area", "aria-hidden": "true" }), "envelope of all runs"));
+      if (id === "accuracy") entries.push(el("span", {}, el("span", { class: "key area", "aria-hidden": "true" }), "best of the runs at each radius"));
       fill($(`${id}-legend`), ...entries);
     }
   }
@@ -167,23 +167,23 @@
       });
       const dots = [...points.values()];
       for (const d of dots) shown = Math.max(shown, at(d.p));
-      traces.push({ x: dots.map((d) => at(d.p)), y: dots.map((d) => d.r), mode: "markers",
+      traces.push({ x: dots.map((d) => at(d.p)), y: dots.map((d) => d.r), mode: "markers", cliponaxis: false,
         name: plain(run.label), customdata: dots.map((d) => [d.p, d.text, plural(d.count, "input")]),
         marker: { color: colour(i), symbol: SYMBOLS[place(i) % SYMBOLS.length], size: dots.map((d) => 6 + 2 * Math.log2(d.count)), opacity: 0.75, line: { color: theme().card, width: 1 } },
         hovertemplate: "%{customdata[2]}<br>p<sub>A</sub> ≥ %{customdata[0]}<br>radius %{customdata[1]}<extra>%{fullData.name}</extra>" });
     }
     const ticks = [0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999, 0.999999];
-    const scale = stretched ? { tickvals: ticks.map(at), ticktext: ticks.map(String), range: [at(0.5), Math.max(shown, 3.1) + 0.1] } : { range: [0.5, 1.005] };
+    const scale = stretched ? { tickvals: ticks.map(at), ticktext: ticks.map(String), range: [at(0.5), Math.max(shown, 3.1) + 0.1] } : { range: [0.5, 1] };
     draw("curves-plot", traces, axis("p<sub>A</sub>", scale), axis(`${normMarkup(state.norm)} radius`, { rangemode: "tozero" }));
     fill($("curves-text"), "What a lower bound of ", pA(), ", the probability of the top class under noise, is worth in ", normNode(state.norm),
-      ". The line is the searched radius; a band reaches down to the proved one where the two differ. Each mark is one input or several.", ...[...notes].map((n) => " " + n));
+      ". The line is the proved radius; a band reaches up to the searched one where the two differ. Each mark is one input or several.", ...[...notes].map((n) => " " + n));
     $("curves-plot").setAttribute("aria-label", `Radius in ${normName(state.norm)} against p_A. ${summary.join("; ")}.`);
   }
 
   function histogram(id, values, title, digits, label) {
     const all = values.flatMap((v) => v.numbers);
     const top = all.reduce((a, b) => Math.max(a, b), 1e-12), bottom = all.reduce((a, b) => Math.min(a, b), top);
-    const start = id === "radius-plot" ? 0 : bottom, width = (top - start) / BINS || top / BINS;
+    const start = id === "radius-plot" ? 0 : Math.min(bottom, 0.9), end = id === "radius-plot" ? top : 1, width = (end - start) / BINS || top / BINS;
     const cut = (v) => Math.floor(v * 10 ** digits) / 10 ** digits;
     const traces = values.map(({ run, numbers }) => {
       const counts = new Array(BINS).fill(0);
@@ -193,7 +193,7 @@
         customdata: counts.map((n, j) => [`${cut(start + j * width)} to ${cut(start + (j + 1) * width)}`, plural(n, "input")]),
         hovertemplate: "%{customdata[0]}<br>%{customdata[1]}<extra>%{fullData.name}</extra>" };
     });
-    draw(id, traces, axis(title), axis("inputs", { rangemode: "tozero" }), { barmode: "group", bargap: values.length > 1 ? 0.2 : 0.06 });
+    draw(id, traces, axis(title, { range: [start, start + BINS * width] }), axis("inputs", { rangemode: "tozero" }), { barmode: "group", bargap: values.length > 1 ? 0.2 : 0.06 });
     $(id).setAttribute("aria-label", label + values.map(({ run, numbers }) => {
       const sorted = [...numbers].sort((a, b) => a - b);
       const middle = sorted.length ? cut(sorted[Math.floor((sorted.length - 1) / 2)]) : "none";
@@ -213,6 +213,26 @@
     $("distribution-text").textContent = "Bounds of all inputs that were sampled, and radii of the certified ones, right or wrong. Many inputs at the right end mean that the number of samples, not the model, limits the radius.";
   }
 
+  /* Attacks. */
+  function drawAttacks() {
+    const runs = groupScores().runs.filter((i) => D.runs[i].attacks.some((a) => a.norm === state.norm));
+    $("attacks").hidden = !runs.length;
+    $("attacks-link").hidden = !runs.length;
+    const factors = [...new Set(runs.flatMap((i) => D.runs[i].attacks.filter((a) => a.norm === state.norm).map((a) => a.factor)))].sort((a, b) => a - b);
+    const head = el("tr", {}, el("th", { scope: "col" }, "Run"), el("th", { scope: "col" }, "Attack"), el("th", { scope: "col", class: "num" }, "Inputs"),
+      ...factors.map((f) => el("th", { scope: "col", class: "num" }, `${f} R`)));
+    const body = runs.flatMap((i) => {
+      const own = D.runs[i].attacks.filter((a) => a.norm === state.norm);
+      return [...new Set(own.map((a) => a.attack))].map((name) => {
+        const cells = factors.map((f) => own.find((a) => a.attack === name && a.factor === f));
+        return el("tr", {}, el("th", { scope: "row", class: "long" }, named(i, D.runs[i].label)), el("td", {}, name),
+          el("td", { class: "num" }, whole(Math.max(...cells.filter(Boolean).map((c) => c.inputs)))),
+          ...cells.map((c) => el("td", { class: "num" }, c ? `${c.text}, ${c.changed}` : dashed())));
+      });
+    });
+    fill($("attacks-table"), el("thead", {}, head), el("tbody", {}, ...body));
+  }
+
   /* Summary. */
   function drawSummary() {
     const g = group();
@@ -220,14 +240,14 @@
     const proved = g.runs.every((i) => D.runs[i].proved);
     $("promise").textContent = `For each input, except with probability ${alphas.join(" or ")} over the noise samples: no change of the input below its radius changes the class that the smoothed classifier gives it. `
       + (proved ? "Every radius here is proved." : "A radius marked exact is proved up to 0.2 %; one marked approximate was searched for, and the proved radius stands beside it.")
-      + " What holds at 99.9 % is the accuracy left when every certificate that may be wrong by chance is taken off.";
+      + " What holds at 99.9 % is the accuracy left when every certificate that may be wrong by chance is taken off. In an average radius wrong and abstained inputs count as 0; radii are in the units of the inputs.";
     choice($("groups"), D.groups.length > 1 ? D.groups.map((one, i) => ({ value: i, node: short(`${one.data}, ${plural(one.total, "input")}`, 60) })) : [], state.group, setGroup);
     fill($("tiles"), ...g.norms.map((p) => el("div", { class: "tile" },
-      el("b", {}, g.scores[p].score), el("span", {}, "robustness score, ", normNode(p)))),
+      el("b", {}, g.scores[p].score), el("span", {}, "robustness score, ", normNode(p), `, ${proved ? "proved" : "searched"} radii`))),
     el("div", { class: "tile" }, el("b", {}, whole(g.total)), el("span", {}, g.runs.length > 1 ? `inputs in ${g.runs.length} runs` : "inputs")));
-    const heads = ["Run", "Noise", "Model", "Clean accuracy", "Holds at 99.9\u00a0%", "Certified", "Abstained", "Failed"];
+    const heads = ["Run", "Noise", "Model", "Certified accuracy", "Holds at 99.9\u00a0%", "Certified", "Abstained", "Failed"];
     const head = el("tr", {}, ...heads.map((h, i) => el("th", { scope: "col", class: i > 2 ? "num" : "" }, h)),
-      ...g.norms.map((p) => el("th", { scope: "col", class: "num" }, "Mean radius ", normNode(p))));
+      ...g.norms.map((p) => el("th", { scope: "col", class: "num" }, "Average radius ", normNode(p))));
     const body = g.runs.map((i) => {
       const run = D.runs[i];
       return el("tr", {}, el("th", { scope: "row", class: "long" }, named(i, run.name)), el("td", { class: "long mono" }, run.noise),
@@ -280,11 +300,10 @@
     } },
     { key: "p_a", title: () => ["p", el("sub", {}, "A")], num: true, value: at("p_a"), node: (e) => at("p_a")(e).toFixed(6) },
     { key: "radius", title: () => ["Radius ", normNode(state.norm)], num: true, value: (e) => { const v = inRadii("value")(e); return v === null ? null : number(v); }, node: (e) => inRadii("radius")(e) },
-    { key: "proved", title: () => ["Proved"], num: true, value: (e) => { const v = inRadii("proved")(e); return v === null ? null : Number(v === "inf" ? Infinity : v); }, node: (e) => inRadii("proved")(e) },
+    { key: "proved", title: () => ["Proved"], show: () => !group().runs.every((i) => D.runs[i].proved), num: true, value: (e) => { const v = inRadii("proved")(e); return v === null ? null : Number(v === "inf" ? Infinity : v); }, node: (e) => inRadii("proved")(e) },
     { key: "proof", title: () => ["Proof"], value: inRadii("by"), node: (e) => el("span", { class: "badge" }, inRadii("by")(e)) },
     { key: "votes", title: () => ["Votes"], value: (e) => { const v = at("votes")(e); return v && v.length ? v[0][1] / v.reduce((s, [, n]) => s + n, 0) : null; }, node: (e) => votes(e, 2) },
     { key: "noise", title: () => ["Noise"], value: at("noise"), show: ownNoise, node: (e) => (at("noise")(e) ? el("span", { class: "mono", title: "scope: this input's noise" }, at("noise")(e)) : el("span", { class: "faint" }, "the run's")) },
-    { key: "seconds", title: () => ["Seconds"], num: true, value: at("seconds") },
   ];
   function opener(e) {
     const id = `more-${e.run}-${e.row}`, open = state.open.has(id);
@@ -307,6 +326,7 @@
       }
     }
     add("Noise", at("noise")(e) ? `${at("noise")(e)} (scope: this input's noise)` : r.noise);
+    add("Seconds", String(at("seconds")(e)));
     add("Input hash", el("span", { class: "mono" }, at("hash")(e)));
     const pictures = [[clean(e), "input"], [at("noisy")(e), "with noise, clipped"]].filter(([s]) => s)
       .map(([source, words]) => el("figure", {}, image(source, 140, words), el("figcaption", {}, words)));
@@ -420,6 +440,7 @@
     drawAccuracy();
     drawCurves();
     drawDistribution();
+    drawAttacks();
   }
   function setNorm(norm) {
     state.norm = norm;
