@@ -264,9 +264,9 @@ function niceTicks(low, high, count) {
   return ticks;
 }
 
-function frame(svg, xs, ys, xTicks, yTicks, xName) {
+function frame(svg, xs, ys, xTicks, yTicks, xName, yName) {
   const width = svg.clientWidth || 600, height = svg.clientHeight || 300;
-  const left = 56, right = 20, top = 8, bottom = 40;
+  const left = 70, right = 20, top = 8, bottom = 40;
   const x = (v) => left + (xs.of(v) * (width - left - right));
   const y = (v) => height - bottom - (ys.of(v) * (height - top - bottom));
   svg.replaceChildren();
@@ -280,6 +280,9 @@ function frame(svg, xs, ys, xTicks, yTicks, xName) {
     put(svg, "text", { x: x(value), y: height - bottom + 17, "text-anchor": "middle" }, label);
   }
   put(svg, "text", { x: (left + width - right) / 2, y: height - 4, "text-anchor": "middle" }, xName);
+  const middle = (top + height - bottom) / 2;
+  put(svg, "text", { class: "y-name", x: 14, y: middle, "text-anchor": "middle",
+    transform: `rotate(-90 14 ${middle})` }, yName);
   return { x, y, top, bottom: height - bottom, left, right: width - right };
 }
 
@@ -296,7 +299,7 @@ function drawCurves() {
   const ys = { of: (v) => v / most };
   const at = frame($("curve"), { of: probability.from }, ys, marks.map((p) => [p, String(p)]),
     (items.length || point ? niceTicks(0, most, 5) : []).map((v) => [v, String(v)]),
-    "p_A (logit scale)");
+    "p_A (logit scale)", `${normName(state.norm)} radius`);
   for (const { curve, colour } of items) {
     const group = put($("curve"), "g", { class: `data c${colour}` });
     const lower = path([...curve.p_a].reverse(), [...curve.proved].reverse(), at).replace("M", "L");
@@ -360,7 +363,8 @@ function drawDensities() {
   const count = svg.clientWidth < 480 ? 4 : 8;
   const at = frame(svg, { of: (v) => (v - low) / (high - low) }, ys,
     niceTicks(low, high, count).map((v) => [v, String(v)]), yTicks,
-    main.of === "the length" ? "length of the noise vector" : "noise in one coordinate");
+    main.of === "the length" ? "length of the noise vector" : "noise in one coordinate",
+    log ? "density (log scale)" : "density");
   for (const { density, colour } of alike) {
     const group = put(svg, "g", { class: `data c${colour}` });
     const line = path(density.x, density.y, at);
