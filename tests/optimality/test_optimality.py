@@ -386,5 +386,5 @@ def test_the_command_draws(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     run(*split("--norm 1 --dim 9 --family gennorm --beta 1 2 3 -o"), str(path))
     printed = capsys.readouterr()
     assert "drawn to" in printed.err
-    assert "**l1, dimension 9, sigma 1**" in printed.out
+    assert "l1, dimension 9, sigma 1\n" in printed.out
     assert path.read_text().count('<g id="axes_') == 1

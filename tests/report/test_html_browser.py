@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -12,6 +13,8 @@ import pytest
 
 from tests.browser import browser_or_skip, console_errors, requested, set_scheme, set_viewport
 from tests.report.runs import make_run, save_pictures
+from unicr.attack import AttackStore, Outcome
+from unicr.attack._verdict import verdict
 from unicr.report.html import write_report
 from unicr.runs import Row, Run
 
@@ -248,6 +251,35 @@ def test_a_phone_never_scrolls_sideways(page: Any, width: int) -> None:
     table = find(page, "#inputs .scroll")
     inside = "return arguments[0].scrollWidth > arguments[0].clientWidth"
     assert page.execute_script(inside, table)
+
+
+def test_no_table_is_cut_on_a_laptop_and_p_a_ends_at_one(page: Any) -> None:
+    wide = (
+        "return [...document.querySelectorAll('.scroll')].map(e => e.scrollWidth - e.clientWidth)"
+    )
+    assert set(page.execute_script(wide)) == {0}
+    for plot in ("curves-plot", "p-plot"):
+        ends = page.execute_script(f"return document.getElementById('{plot}').layout.xaxis.range")
+        assert ends[1] <= 1 + 1e-12
+
+
+def test_attacks_are_shown_in_their_norm(chromium: Any, place: Path) -> None:
+    folder = place / "attacked"
+    shutil.copytree(place / "again", folder)
+    with Run(folder) as run, AttackStore(folder) as store:
+        first = next(row for row in run.rows() if row.predict >= 0)
+        for factor, counts in ((1.0, (5, 95)), (3.0, (95, 5))):
+            votes = counts if first.predict else counts[::-1]
+            same = ("planted", "2", factor, first.idx, first.predict, 1.0, 1.0, votes)
+            store.add([Outcome(*same, verdict(votes, first.predict, 0.001))])
+    write_report([folder], place / "attacked.html")
+    chromium.get((place / "attacked.html").as_uri())
+    cells = [cell.text for cell in find_all(chromium, "#attacks-table tbody td")]
+    assert cells[:2] == ["planted", "1"]
+    assert [cell.rpartition(", ")[2] for cell in cells[2:]] == ["0", "1"]
+    press(chromium, "#norms button")
+    assert not find(chromium, "#attacks").is_displayed()
+    assert console_errors(chromium) == []
 
 
 def test_light_and_dark(page: Any) -> None:
