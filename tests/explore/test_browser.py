@@ -216,9 +216,9 @@ def test_a_click_on_the_curve_sets_p_a(page: tuple[Any, Explorer]) -> None:
 
 
 def test_axes_have_names(page: tuple[Any, Explorer]) -> None:
-    driver, _ = page
+    driver = visit(page)
     names = driver.find_elements("css selector", "svg .y-name")
-    assert [name.text for name in names] == ["ℓ∞ radius", "density"]
+    assert [name.text for name in names] == ["ℓ1 radius", "density"]
 
 
 def test_every_control_has_a_name_and_results_are_announced(page: tuple[Any, Explorer]) -> None:
