@@ -85,7 +85,7 @@ def radius(
         return
     name = "searched, " if searched else ""
     print(f"radius     {round_down(result.radius)}   ({name}{result.norm}, dimension {result.dim})")
-    print(f"proved     {round_down(result.proved)}   {result.theorem}")
+    print(f"proved     {round_down(result.proved)}   {result.proof}")
     print(f"searched   {round_down(result.searched)}   {result.engine}")
     if result.radius_with_confidence is not None:
         confident = round_down(result.radius_with_confidence)

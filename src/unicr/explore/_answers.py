@@ -103,7 +103,7 @@ def radius(query: Query) -> Answer:
     return {
         **_bracket(found, noise.scale),
         "guarantee": found.guarantee,
-        "theorem": found.theorem,
+        "theorem": found.proof,
         "engine": found.engine,
         "direction": None if direction is None else direction.text,
         "norm": str(norm),

@@ -12,7 +12,7 @@ from unicr.noise import IID, parse
 from unicr.norms import Norm, l1, l2, linf, parse_norm
 from unicr.paper._item import Axes, Context, Figure
 from unicr.radius import MonteCarlo, RadiusCurve, certified_radius
-from unicr.radius.internal import search, start_guess
+from unicr.radius.internal import exact, search, start_guess
 
 NORMS = (l1, l2, linf)
 DIM = 3072
@@ -41,6 +41,14 @@ class Line:
         proved = [""] * len(self.p_a) if self.proved is None else self.proved
         start = (self.noise, self.norm.text, DIM)
         return [(*start, *values) for values in zip(self.p_a, self.searched, proved, strict=True)]
+
+    def drawn(self) -> tuple[Sequence[float], Sequence[float]]:
+        """The points to draw: closely spaced where a closed form gives them for nothing."""
+        law = parse(self.noise)
+        known = exact(law, self.norm, DIM)
+        if known is None or known.engine != "closed form":
+            return self.p_a, self.searched
+        return MANY, RadiusCurve(law, self.norm, DIM)(MANY).tolist()
 
     def at(self, p_a: float) -> float:
         """The searched radius at one of the p_A."""
@@ -114,11 +122,12 @@ def curves(
 
 def _draw(axes: Axes, lines: Sequence[Line], names: Sequence[str]) -> None:
     """Searched radii as lines; where theorems were asked, a band from the proved ones."""
-    style = "-" if len(lines[0].p_a) == len(MANY) else "o-"
     factor = 255.0 if math.isinf(lines[0].norm.p) else 1.0
     for i, (one, name) in enumerate(zip(lines, names, strict=True)):
-        searched = [factor * r for r in one.searched]
-        axes.plot(one.p_a, searched, style, color=f"C{i}", label=name, linewidth=1.2, markersize=3)
+        p_a, radii = one.drawn()
+        style = "-" if len(p_a) == len(MANY) else "o-"
+        searched = [factor * r for r in radii]
+        axes.plot(p_a, searched, style, color=f"C{i}", label=name, linewidth=1.2, markersize=3)
         if one.proved is not None:
             proved = [factor * r for r in one.proved]
             axes.fill_between(one.p_a, proved, searched, color=f"C{i}", alpha=0.15, linewidth=0)

@@ -45,6 +45,12 @@ class Radius:
     seed: int | None = None
     vector: Array | None = field(default=None, compare=False, repr=False)
 
+    @property
+    def proof(self) -> str:
+        """The theorem in words, with its letter on the theory page in brackets."""
+        letter, _, words = self.theorem.partition(") ")
+        return f"{words} {letter})" if words else self.theorem
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON; an infinite radius is the text "inf".
 

@@ -7,11 +7,12 @@ from unicr.radius._progress import Meter
 from unicr.radius._radius import check_dimension
 from unicr.radius._result import guarantee_of
 from unicr.radius._worst import from_below
-from unicr.radius.theorems import start_guess
+from unicr.radius.theorems import exact, start_guess
 
 __all__ = [
     "Meter",
     "check_dimension",
+    "exact",
     "from_below",
     "guarantee_of",
     "lower_bound",

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
-from unicr.attack import Defence, Left, Task
+from unicr.attack import AttackStore, Defence, Left, Task, defences
+from unicr.errors import RunError
 from unicr.report.tables import Bar, Form, as_csv, as_json, lay, title
 
 
@@ -66,6 +69,19 @@ def defence_text(one: Defence) -> str:
 def _floor(share: float) -> str:
     """Percent with one decimal, cut and never rounded up: 100.0 means all of them."""
     return f"{math.floor(share * 1000 + 1e-9) / 10:.1f}"
+
+
+def attack_records(folder: Path, notes: list[str]) -> list[dict[str, Any]]:
+    """How the attacks fared that were made on a run; `notes` gets why they cannot be read."""
+    if not (folder / "attacks.sqlite").is_file():
+        return []
+    try:
+        with AttackStore(folder, create=False) as store:
+            found = defences(store.outcomes())
+    except RunError as error:
+        notes.append(f"no attacks are shown: {error}")
+        return []
+    return [{**one.to_dict(), "text": defence_text(one)} for one in found]
 
 
 def left_out(left: Left) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import os
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -195,7 +196,14 @@ class SmoothedClassifier:
     def predict(self, x: Any, *, n: int = 1000, alpha: float = 0.001, input_index: int = 0) -> Any:
         """The class of g at x, or −1: wrong with probability at most α (a two-sided binomial test
         between the two classes with most votes). For a stack of inputs or a dataset, an array.
+        An n at which even votes that all agree would abstain is refused.
         """
+        if 2.0 ** (1 - n) > alpha > 0:
+            least = math.ceil(1 - math.log2(alpha))
+            raise CertifyError(
+                f"n={n} votes can decide nothing at alpha={alpha:g}, even if all agree: take "
+                f"{least} or more"
+            )
         several = self._inputs(x)
         if several is None:
             return self._predict(x, n, alpha, input_index)

@@ -17,13 +17,12 @@ from typing import Any
 import numpy as np
 
 import unicr
-from unicr.attack import AttackStore, defences
 from unicr.errors import RunError, UnicrError
 from unicr.extras import require
 from unicr.metrics import Scores, accuracy_curve, envelope, robustness_score
 from unicr.norms import parse_norm
 from unicr.radius import RadiusCurve, round_down
-from unicr.report.attack import defence_text
+from unicr.report.attack import attack_records
 from unicr.report.html._images import Pictures
 from unicr.report.runs import default_radii
 from unicr.runs import Manifest, Own, Row, Run, floor_decimal, scores_of
@@ -35,7 +34,6 @@ MOST_STEPS = 2000
 MOST_NOISES = 6
 TOP_CLASSES = 5
 REPLAY = 5
-ATTACKS = "attacks.sqlite"
 
 
 def collect(runs: Sequence[Path], *, own: Own, max_images: int) -> dict[str, Any]:
@@ -129,31 +127,8 @@ def _run(
         "rows": _rows(rows, manifest, pictures.noisy_of(rows, manifest)),
         "manifest": [[key, _text(value)] for key, value in manifest.to_dict().items()],
         "verify": _commands(path),
-        "attacks": _attacks(path, pictures.notes),
+        "attacks": attack_records(path, pictures.notes),
     }
-
-
-def _attacks(path: Path, notes: list[str]) -> list[dict[str, Any]]:
-    """How the attacks fared that were made on the run (`unicr attack`)."""
-    if not (path / ATTACKS).is_file():
-        return []
-    try:
-        with AttackStore(path, create=False) as store:
-            found = defences(store.outcomes())
-    except RunError as error:
-        notes.append(f"no attacks are shown: {error}")
-        return []
-    return [
-        {
-            "attack": one.attack,
-            "norm": one.norm,
-            "factor": one.factor,
-            "inputs": one.inputs,
-            "changed": one.changed,
-            "text": defence_text(one),
-        }
-        for one in found
-    ]
 
 
 def _text(value: Any) -> str:
