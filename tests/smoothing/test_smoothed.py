@@ -147,7 +147,7 @@ def test_a_coin_abstains() -> None:
 
 def test_predict_finds_a_clear_class() -> None:
     smoothed = SmoothedClassifier(half_space(ONE_HOT), noise.gaussian(sigma=1), num_classes=2)
-    with pytest.raises(CertifyError, match="n=10 votes can decide nothing .* take 11 or more"):
+    with pytest.raises(CertifyError, match="n=10 votes can decide nothing"):
         smoothed.predict(2 * ONE_HOT, n=10)
     assert smoothed.predict(9 * ONE_HOT, n=11) == 1
     assert smoothed.predict(2 * ONE_HOT, n=200) == 1
