@@ -21,6 +21,7 @@ from unicr.metrics import Scores, accuracy_curve, robustness_score
 from unicr.noise import Gaussian, Noise
 from unicr.norms import l1, l2, linf
 from unicr.paper._item import Axes, Context, Figure, Output, Table, panels
+from unicr.report.runs import Progress
 from unicr.runs import Job, Row, Run, certify_run, scores_of
 from unicr.smoothing import Plan, norms_of
 from unicr.values import round_down
@@ -113,8 +114,11 @@ def certified(
 ) -> list[Row]:
     """The inputs certified with one noise, in all norms from the same votes, in `work / name`."""
     context.log(f"certifying with {noise.text}")
-    job = _job(context, setup, noise, norms)
-    with certify_run(job, context.work / name, resume=True) as store:
+    folder = context.work / name
+    with (
+        Progress(_job(context, setup, noise, norms)) as shown,
+        certify_run(shown.job, folder, resume=True, on_result=shown.add) as store,
+    ):
         return list(store.rows())
 
 
@@ -130,9 +134,16 @@ def compare(context: Context, setup: Setup) -> dict[str, Pair]:
     settings = IOpt(lattice, keep=setup.keep)
     fixed = certified(context, setup, gaussian, sizes["norms"], "fixed")
     context.log(f"searching among {lattice.size} noises for each input")
-    job = _job(context, setup, gaussian, sizes["norms"])
+    with Progress(_job(context, setup, gaussian, sizes["norms"])) as shown:
+        folders = i_opt_run(
+            shown.job,
+            settings,
+            context.work / "i-opt",
+            resume=True,
+            on_result=lambda rows: shown.add(rows[0]),
+        )
     pairs = {}
-    for norm, folder in i_opt_run(job, settings, context.work / "i-opt", resume=True).items():
+    for norm, folder in folders.items():
         with Run(folder) as run:
             pairs[norm.text] = Pair(norm.text, fixed, list(run.rows()))
     return pairs

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from rich.console import Console
 
 from unicr.classifier import load_classifier
 from unicr.data import Dataset, load_dataset
@@ -78,7 +77,7 @@ def _certified(data: Dataset, name: str, folder: Path, inputs: int, n: int) -> l
     )
     try:
         with (
-            Progress(job, Console(stderr=True)) as progress,
+            Progress(job) as progress,
             certify_run(progress.job, folder, resume=True, on_result=progress.add) as run,
         ):
             return list(run.rows())

@@ -33,7 +33,7 @@ TERMS = (
 class Progress(Bar):
     """Inputs with the estimated end, by samples also inside an input, and the first failure."""
 
-    def __init__(self, job: Job, console: Console) -> None:
+    def __init__(self, job: Job, console: Console | None = None) -> None:
         super().__init__("certifying", len(job.indices), console)
         self._samples = job.plan.n0 + job.plan.n
         self._correct = self._seen = self._failed = 0
@@ -59,7 +59,8 @@ class Progress(Bar):
     def _show(self) -> None:
         failed = f", {self._failed} failed" if self._failed else ""
         share = f" {self._correct / self._seen:.1%}" if self._seen else ""
-        self.update(f"certified{share}{failed}", now=self._seen + min(self._under_way, 0.99))
+        done = self._seen + min(self._under_way, 0.99)
+        self.update(f"certified accuracy so far{share}{failed}", now=done)
 
 
 def summary(rows: Sequence[Row], norms: Sequence[str], *, searched: bool = False) -> str:
