@@ -6,8 +6,6 @@ know the noise by its samples and by its p_A–R curve only, so each works for e
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -17,10 +15,10 @@ import torch
 from scipy import special
 from torch.nn import functional
 
+from unicr.extras import modules_of
 from unicr.noise import Noise
 from unicr.norms import Norm
 from unicr.radius import RadiusCurve
-from unicr.train import methods
 
 
 @dataclass(frozen=True)
@@ -121,8 +119,5 @@ class Method:
 @cache
 def all_methods() -> dict[str, Method]:
     """Every method in `methods/` by name."""
-    found = [
-        importlib.import_module(f"{methods.__name__}.{module.name}").METHOD
-        for module in pkgutil.iter_modules(methods.__path__)
-    ]
+    found = [module.METHOD for module in modules_of("unicr.train.methods")]
     return {method.name: method for method in found}

@@ -1,7 +1,7 @@
 """How much mass of a panel lies before a point, and where is a given mass reached?
 
 Panels are Chebyshev series of their cumulated mass, from either end, so that small masses keep
-their relative accuracy; the inverse starts from a Hermite table and is polished by Newton steps.
+their relative accuracy; the inverse is found by Newton steps between the knots of a table.
 """
 
 from __future__ import annotations
@@ -39,7 +39,6 @@ class CumulatedMass:
         table = knots[:, None] * (vander @ self._from_near)
         table[-1] = self.mass
         self._knot_mass = np.minimum(np.maximum.accumulate(table, axis=0), self.mass)
-        self._knot_slope = np.maximum(vander @ self.density, 0.0)
 
     def log_density(self, index: IntArray, z: Array) -> Array:
         """Log of the density at z: of its series, or where that is tiny the series of its log."""
@@ -82,69 +81,40 @@ class CumulatedMass:
         return out
 
     def invert(self, index: IntArray, rest: Array, from_near: NDArray[np.bool_]) -> Array:
-        """z such that the mass between z and the chosen end of panel `index` equals rest."""
+        """z such that the mass between z and the chosen end of panel `index` equals rest.
+
+        Newton steps inside a bracket, which starts as the two knots around z.
+        """
         mass = self.mass[index]
         near = np.where(from_near, rest, np.maximum(mass - rest, 0.0))
         knot = np.zeros(index.size, dtype=np.int64)
         for step in (8, 4, 2, 1):
             higher = self._knot_mass[knot + step, index] <= near
             knot += step * (higher & (knot + step < _KNOTS - 1))
-        h = 1.0 / (_KNOTS - 1)
-        z0: Array = knot.astype(np.float64) * h
+        low = knot / (_KNOTS - 1.0)
+        high = low + 1.0 / (_KNOTS - 1.0)
         m0, m1 = self._knot_mass[knot, index], self._knot_mass[knot + 1, index]
-        d0, d1 = self._knot_slope[knot, index], self._knot_slope[knot + 1, index]
-        with np.errstate(all="ignore"):
-            w = m1 - m0
-            t = np.clip(np.where(w > 0.0, (near - m0) / w, 0.0), 0.0, 1.0)
-            a, b = w / (d0 * h), w / (d1 * h)
-            hermite = t * t * (3 - 2 * t) + t * (1 - t) ** 2 * a - t * t * (1 - t) * b
-            t = np.where((hermite >= 0.0) & (hermite <= 1.0), hermite, t)
-        z = z0 + h * t
-        low, high = z0, z0 + h
-        small_z = knot == 0
-        for _ in range(3):
-            z, step_size, _ = self._newton(index, rest, from_near, z, low, high)
-        undone = step_size > 4.0 * EPS * np.where(small_z, z, 1.0)
-        if undone.any():
-            k, r, side = index[undone], rest[undone], from_near[undone]
-            zk, lo, hi = z[undone], low[undone].copy(), high[undone].copy()
-            for _ in range(60):
-                before = zk
-                zk, _, excess = self._newton(k, r, side, zk, lo, hi)
-                lo, hi = np.where(excess > 0, lo, before), np.where(excess > 0, before, hi)
-                outside = (zk <= lo) | (zk >= hi)
-                zk = np.where(outside, lo + (hi - lo) / 2.0, zk)
-            z[undone] = zk
         power = self._panels.kind[index] == INNER_POWER
-        if power.any():
-            k = index[power]
-            with np.errstate(all="ignore"):
-                share = np.where(mass[power] > 0, rest[power] / mass[power], 0.0)
-                log_z = np.where(from_near[power], np.log(share), np.log1p(-share))
-                z[power] = np.exp(log_z / self._panels.kappa[k])
-        return z
-
-    def _newton(
-        self,
-        index: IntArray,
-        rest: Array,
-        from_near: NDArray[np.bool_],
-        z: Array,
-        low: Array,
-        high: Array,
-    ) -> tuple[Array, Array, Array]:
-        """One Newton step; returns the new z, the step length and the signed excess in z."""
-        excess = np.empty_like(z)
-        for side in (True, False):
-            m = from_near == side
-            if m.any():
-                zi, ki = z[m], index[m]
-                if side:
-                    excess[m] = zi * clenshaw(self._from_near, ki, zi) - rest[m]
-                else:
-                    excess[m] = rest[m] - (1.0 - zi) * clenshaw(self._from_far, ki, zi)
-        slope = clenshaw(self.density, index, z)
+        undone = np.flatnonzero(~power)
         with np.errstate(all="ignore"):
-            step = np.where(slope > 0.0, excess / slope, 0.0)
-        new = np.clip(z - step, low, high)
-        return new, np.abs(new - z), excess
+            z = low + (high - low) * np.where(m1 > m0, np.clip((near - m0) / (m1 - m0), 0, 1), 0.0)
+            for _ in range(64):
+                k, at = index[undone], z[undone]
+                excess = np.where(
+                    from_near[undone],
+                    at * clenshaw(self._from_near, k, at) - rest[undone],
+                    rest[undone] - (1.0 - at) * clenshaw(self._from_far, k, at),
+                )
+                low[undone] = np.where(excess < 0.0, at, low[undone])
+                high[undone] = np.where(excess > 0.0, at, high[undone])
+                new = at - excess / clenshaw(self.density, k, at)
+                inside = (new >= low[undone]) & (new <= high[undone])
+                z[undone] = new = np.where(inside, new, (low + high)[undone] / 2.0)
+                far = np.abs(new - at) > 4.0 * EPS * np.where(knot[undone] == 0, new, 1.0)
+                undone = undone[far]
+                if not undone.size:
+                    break
+            share = np.where(mass > 0.0, rest / mass, 0.0)[power]
+            log_z = np.where(from_near[power], np.log(share), np.log1p(-share))
+            z[power] = np.exp(log_z / self._panels.kappa[index[power]])
+        return z

@@ -38,11 +38,11 @@ def primary_grid(support: tuple[float, float], points: Sequence[float]) -> Array
     return x[(x > low) & (x < high)]
 
 
-def zigzag_maxima(value: Array) -> list[int]:
+def zigzag_maxima(value: Array) -> IntArray:
     """Indices of the local maxima that stand out of their surroundings by more than rounding."""
     found: list[int] = []
     best, lowest, rising, index = -math.inf, math.inf, True, 0
-    for i, v in enumerate(value.tolist()):
+    for i, v in enumerate(np.clip(value, LOWEST, -LOWEST).tolist()):
         noise = 1e-10 * (1.0 + min(abs(v), 1e300))
         if rising:
             if v > best:
@@ -56,7 +56,7 @@ def zigzag_maxima(value: Array) -> list[int]:
             rising, best, index = True, v, i
     if rising and best > LOWEST:
         found.append(index)
-    return found
+    return np.array(found, dtype=np.int64)
 
 
 def nice(x: float, slack: float) -> float:
@@ -166,9 +166,8 @@ def scan(f: LogDensity, points: Sequence[float], places: Array) -> tuple[Array, 
             "the density is zero (logpdf = -inf) at every scanned point; if its mass is narrow "
             "and far from zero, name a place where it is positive with `points=(x0, ...)`"
         )
-    finite = np.where(np.isneginf(value), LOWEST, np.where(np.isposinf(value), 1.7e308, value))
-    maxima = np.array(zigzag_maxima(finite), dtype=np.int64)
-    weight = finite[maxima] + np.log(np.maximum(np.gradient(x)[maxima], 1e-300))
+    maxima = zigzag_maxima(value)
+    weight = np.minimum(value[maxima], -LOWEST) + np.log(np.maximum(np.gradient(x)[maxima], 1e-300))
     maxima = maxima[np.argsort(-weight)[:24]]
     centre, _ = refine_maxima(f, x, value, maxima)
     reach = np.full(centre.size, x[-1] - x[0])
@@ -249,8 +248,7 @@ def survey(f: LogDensity, points: Sequence[float], places: Array) -> Landscape:
     if math.isinf(high):
         high = float(x[last])
 
-    ranked = np.where(alive, np.where(np.isposinf(value), 1.7e308, value), LOWEST)
-    maxima = np.array(zigzag_maxima(ranked), dtype=np.int64)
+    maxima = zigzag_maxima(value)
     if maxima.size > 1500:
         raise NoiseError(
             f"logpdf has {maxima.size} local maxima on the scan; it looks like noise or an "

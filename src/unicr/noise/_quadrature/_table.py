@@ -114,7 +114,7 @@ class TabulatedDensity:
         self.mean = moment(panels, shift, total, far, 1)
         self.second_moment = moment(panels, shift, total, far, 2)
         self_check(f, panels, self.log_mass, (far[0][0] + far[1][0]) / total)
-        self._tabulate(panels, shift, total, far)
+        self._tabulate(panels, total, far)
         anchors = np.array(land.anchors)
         corners = np.where(np.isin(anchors, f.support), np.nan, f(anchors) - self.log_mass)
         sides = np.stack([self.beside(-1.0), self.beside(1.0)])
@@ -122,9 +122,7 @@ class TabulatedDensity:
         self._corners = np.where(np.isfinite(corners), near, corners)
         check_scan(self, land.x)
 
-    def _tabulate(
-        self, panels: Panels, shift: float, total: float, far: list[tuple[float, float, float]]
-    ) -> None:
+    def _tabulate(self, panels: Panels, total: float, far: list[Tail]) -> None:
         land = self._land
         mass = panels.mass / total
         below = np.concatenate([[far[0][0] / total], mass]).cumsum()

@@ -16,39 +16,30 @@ from unicr.noise._quadrature._panels import INNER_POWER, Panels
 from unicr.noise._quadrature._scan import Landscape
 
 
-def _tail_exponent(f: LogDensity, land: Landscape, sign: float, end: float) -> float:
-    """kappa with tail mass ~ s^kappa at the far end of an unbounded side."""
-    origin = land.anchors[0] if sign < 0 else land.anchors[-1]
-    s = abs(end - origin)
-    if s == 0.0:
-        return -math.inf
-    ratio = 1e3 if s > 1e30 else 1.05
-    outer, inner = f(np.array([origin + sign * s * (1 - 1e-12), origin + sign * s / ratio]))
-    with np.errstate(all="ignore"):
-        alpha = float((outer - inner) / math.log(ratio))
-    return -math.inf if not alpha > -1e6 else 1.0 + alpha
-
-
 def far_mass(
     f: LogDensity, land: Landscape, sign: float, shift: float, total: float
 ) -> tuple[float, float, float]:
-    """(mass beyond the scan in units of exp(shift), kappa, distance reached) for one side."""
-    hard = land.hard_low if sign < 0 else land.hard_high
-    end = land.low if sign < 0 else land.high
-    if hard:
+    """(mass beyond the scan in units of exp(shift), kappa, distance reached) for one side.
+
+    The mass beyond a distance s falls like s^kappa.
+    """
+    hard, end = (land.hard_low, land.low) if sign < 0 else (land.hard_high, land.high)
+    side, origin = ("-", land.anchors[0]) if sign < 0 else ("+", land.anchors[-1])
+    side, s = f"{side}infinity", abs(end - origin)
+    if hard or s == 0.0:
         return 0.0, -math.inf, 0.0
-    kappa = _tail_exponent(f, land, sign, end)
-    side = "-infinity" if sign < 0 else "+infinity"
+    ratio = 1e3 if s > 1e30 else 1.05
+    outer, inner = f(np.array([origin + sign * s * (1 - 1e-12), origin + sign * s / ratio]))
+    with np.errstate(all="ignore"):
+        kappa = 1.0 + float((outer - inner) / math.log(ratio))
+    if not kappa > -1e6:
+        return 0.0, -math.inf, 0.0
     if kappa > -0.02:
         raise NoiseError(
             f"the density is not integrable at {side}: near x = {end:.3g} it behaves like "
             f"|x|^{kappa - 1.0:.4g}, which must fall faster than |x|^-1.02; {HINT}; "
             "or declare a bounded `support`"
         )
-    if math.isinf(kappa):
-        return 0.0, kappa, 0.0
-    origin = land.anchors[0] if sign < 0 else land.anchors[-1]
-    s = abs(end - origin)
     log_f = float(f(np.array([end]))[0])
     mass = math.exp(min(log_f + math.log(s) - shift, 700.0)) / -kappa
     if mass > 1e-12 * total:

@@ -7,9 +7,8 @@ exact, which direction is worst and which radius is proved are asked of this lis
 from __future__ import annotations
 
 from functools import cache
-from importlib import import_module
-from pkgutil import iter_modules
 
+from unicr.extras import modules_of
 from unicr.noise import IID, Noise
 from unicr.norms import Norm
 from unicr.radius._spectrum import Spectrum
@@ -21,8 +20,7 @@ __all__ = ["Proof", "Theorem", "exact", "prove", "start_guess", "theorems", "wor
 @cache
 def theorems() -> tuple[Theorem, ...]:
     """All of them, by letter."""
-    names = [one.name for one in iter_modules(__path__) if not one.name.startswith("_")]
-    found = [import_module(f"{__name__}.{name}").THEOREM for name in names]
+    found = [module.THEOREM for module in modules_of(__name__)]
     return tuple(sorted(found, key=lambda one: (one.letter, one.words)))
 
 
