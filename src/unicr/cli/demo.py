@@ -13,7 +13,7 @@ from unicr.cli._options import Out, Whole
 def demo(
     *,
     out: Annotated[Path, Parameter(name=Out)] = Path("unicr-demo"),
-    inputs: Whole = 100,
+    inputs: Whole = 50,
     n: Whole = 10_000,
     quick: bool = False,
     fresh: bool = False,

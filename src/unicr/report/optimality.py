@@ -149,7 +149,6 @@ def draw_gallery(
                 if report is not None:
                     report(f"{group.name}, {norm}", (i + j / len(norms)) / len(groups))
                 _panel(axes, group, norm, dim)
-            panels[0].set_ylabel("certified radius")
             lines, labels = panels[0].get_legend_handles_labels()
             place = "right center" if max(map(len, labels)) < LONG else "lower center"
             row.legend(lines, labels, loc=f"outside {place}", fontsize=8)
