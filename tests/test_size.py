@@ -28,7 +28,7 @@ CEILING: dict[str, int] = {
     "optimality": 359,
     "paper": 2272,
     "radius": 5257,
-    "report": 1573,
+    "report": 1572,
     "runs": 2831,
     "smoothing": 1570,
     "tradeoff": 1633,
