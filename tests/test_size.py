@@ -15,24 +15,25 @@ LONGEST = 350
 # Lines of each package ("." holds the single modules). Lower a figure when a change makes its
 # package smaller; a change that needs more deletes something else, or brings a new capability.
 CEILING: dict[str, int] = {
-    ".": 668,
-    "attack": 1431,
+    ".": 670,
+    "attack": 1549,
     "c_opt": 500,
-    "classifier": 1963,
-    "cli": 2401,
+    "classifier": 2082,
+    "cli": 2578,
     "data": 1091,
     "explore": 695,
-    "guard": 814,
+    "guard": 816,
     "i_opt": 472,
     "noise": 5584,
     "optimality": 359,
     "paper": 2272,
     "radius": 5257,
     "report": 1572,
-    "runs": 2831,
-    "smoothing": 1570,
+    "runs": 2851,
+    "select": 870,
+    "smoothing": 1630,
     "tradeoff": 1633,
-    "train": 989,
+    "train": 1002,
 }
 TOO_LONG: dict[str, int] = {
     "radius/_montecarlo.py": 389,

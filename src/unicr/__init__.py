@@ -25,6 +25,7 @@ _SUBMODULES = (
     "optimality",
     "radius",
     "runs",
+    "select",
     "sklearn",
     "smoothing",
     "tradeoff",
@@ -33,6 +34,7 @@ _SUBMODULES = (
 _NAMES = {
     "Denoised": "classifier",
     "Normalised": "classifier",
+    "SelectiveClassifier": "select",
     "SmoothedClassifier": "smoothing",
     "certified_radius": "radius",
     "load_run": "runs",

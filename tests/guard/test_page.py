@@ -9,8 +9,8 @@ PAGE = Path(__file__).parents[2] / "docs" / "input-dependent.md"
 BLOCKS = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), flags=re.DOTALL)
 
 
-def test_there_are_two_examples() -> None:
-    assert len(BLOCKS) == 2
+def test_there_are_three_examples() -> None:
+    assert len(BLOCKS) == 3
 
 
 @pytest.mark.parametrize("code", BLOCKS)

@@ -18,14 +18,15 @@ import torch
 
 from unicr.attack._base import Attack, AttackError
 from unicr.attack._store import AttackStore, Outcome
-from unicr.attack._study import Aim, Settings, Study, Task
+from unicr.attack._study import Aim, Settings, Study, Task, attacked
 from unicr.attack._verdict import interval
 from unicr.classifier import Classifier
 from unicr.data import Dataset
 from unicr.errors import RunError
 from unicr.norms import parse_norm
 from unicr.runs import NOTHING, Manifest, Own, Row, Run, execute
-from unicr.smoothing import Certificate, SmoothedModel
+from unicr.select import Recount
+from unicr.smoothing import Certificate
 
 FACTORS = (1.0, 1.5, 3.0)
 GROUP = 32  # inputs attacked together
@@ -74,7 +75,8 @@ def attack_run(
     if limit is not None and limit < 1:
         raise AttackError(f"max={limit}: at least one input")
     texts, classes = _chosen(manifest.norms, norms), _num_classes(classifier, rows)
-    probe = SmoothedModel(classifier, [], [], manifest.shape, num_classes=classes)
+    selector = None if manifest.selector is None else Recount.of(manifest, own).settings
+    probe = attacked(classifier, selector, [], [], manifest.shape, num_classes=classes)
     for attack in attacks:
         attack.check(probe, manifest.shape)
     aims, left = aims_of(
@@ -89,6 +91,7 @@ def attack_run(
         run_seed=manifest.seed,
         starts=starts_of(aims),
         batch=batch,
+        selector=selector,
     )
     with AttackStore(folder) as kept:
         for attack in attacks:

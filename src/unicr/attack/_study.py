@@ -12,12 +12,16 @@ import numpy as np
 import torch
 
 from unicr.attack._base import Attack, AttackError, Memory, Targets, mixed
+from unicr.attack._selective import SelectiveModel, selective_judge
 from unicr.attack._store import Outcome
 from unicr.attack._verdict import verdict
-from unicr.classifier import Classifier, load_classifier
+from unicr.classifier import Classifier, Selective, load_classifier
 from unicr.noise import Noise
 from unicr.norms import parse_norm
-from unicr.smoothing import SmoothedClassifier, SmoothedModel
+from unicr.select import Selector
+from unicr.smoothing import Counts, SmoothedClassifier, SmoothedModel
+
+Judge = Callable[[torch.Tensor, int, int, int], Counts]  # votes at x, n, of an input, for a class
 
 
 @dataclass(frozen=True)
@@ -73,6 +77,7 @@ class Study:
     """The unit of work for `unicr.runs.execute`: picklable, opened once per process.
 
     `arguments` are those of `load_classifier`; without them the classifier itself is carried.
+    With a `selector` the whole predictor is attacked and judged, the choice of the noise too.
     """
 
     classifier: Classifier | None
@@ -82,6 +87,7 @@ class Study:
     run_seed: int
     starts: dict[int, torch.Tensor] = field(default_factory=dict)
     batch: int = 1024
+    selector: Selector | None = None
 
     def open(self) -> Callable[[Task], list[Outcome]]:
         """Load the model; what comes back attacks the inputs of one task."""
@@ -92,20 +98,39 @@ class Study:
         return _Worker(self, classifier)
 
 
+def attacked(
+    classifier: Classifier,
+    selector: Selector | None,
+    noises: Sequence[Noise],
+    indices: Sequence[int],
+    shape: tuple[int, ...],
+    *,
+    num_classes: int,
+    **settings: Any,
+) -> SmoothedModel:
+    """What attacks see of the smoothed classifier, or of the predictor with a selector."""
+    if selector is None:
+        return SmoothedModel(
+            classifier, noises, indices, shape, num_classes=num_classes, **settings
+        )
+    assert isinstance(classifier, Selective)
+    return SelectiveModel(classifier, selector, indices, shape, num_classes=num_classes, **settings)
+
+
 class _Worker:
     def __init__(self, study: Study, classifier: Classifier) -> None:
         self._study, self._classifier = study, classifier
         self._judge = cache(self._make_judge)
 
-    def _make_judge(self, noise: Noise) -> SmoothedClassifier:
+    def _make_judge(self, noise: Noise) -> Judge:
         """g with samples that neither the certificate nor the attack has seen."""
-        return SmoothedClassifier(
-            self._classifier,
-            noise,
-            num_classes=self._study.num_classes,
-            batch=self._study.batch,
-            seed=self._seed("judge"),
+        study, seed = self._study, self._seed("judge")
+        if study.selector is not None:
+            return selective_judge(self._classifier, study.selector, seed, study.batch)
+        smoothed = SmoothedClassifier(
+            self._classifier, noise, num_classes=study.num_classes, batch=study.batch, seed=seed
         )
+        return lambda x, n, index, _: smoothed.votes(x, n, start=0, input_index=index)
 
     def _seed(self, role: str) -> int:
         return mixed(self._study.run_seed, self._study.settings.seed, role)
@@ -123,11 +148,11 @@ class _Worker:
 
     def _targets(self, aims: Sequence[Aim]) -> Targets:
         study, device = self._study, self._classifier.device
-        noises = [aim.noise for aim in aims]
         x = torch.stack([aim.x for aim in aims]).to(device, torch.float32)
-        model = SmoothedModel(
+        model = attacked(
             self._classifier,
-            noises,
+            study.selector,
+            [aim.noise for aim in aims],
             [aim.idx for aim in aims],
             tuple(x.shape[1:]),
             num_classes=study.num_classes,
@@ -149,7 +174,7 @@ class _Worker:
     ) -> Outcome:
         settings = self._study.settings
         judge = self._judge(aim.noise)
-        counts = judge.votes(moved, settings.votes, start=0, input_index=aim.idx)
+        counts = judge(moved, settings.votes, aim.idx, aim.certified)
         found = tuple(int(c) for c in counts)
         away = moved.cpu().to(torch.float64) - aim.x.to(torch.float64)
         return Outcome(

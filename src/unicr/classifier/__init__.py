@@ -12,6 +12,7 @@ from unicr.classifier._wrap import Denoised, Normalised
 from unicr.classifier.adapters.function import CallableClassifier
 from unicr.classifier.adapters.module import ModuleClassifier
 from unicr.classifier.adapters.onnx import OnnxClassifier
+from unicr.classifier.adapters.selective import Selective
 from unicr.classifier.adapters.sklearn import SklearnClassifier
 from unicr.classifier.diffusion import DiffusionDenoiser
 from unicr.classifier.mlp import MLP
@@ -27,6 +28,7 @@ __all__ = [
     "Normalised",
     "OnnxClassifier",
     "ResNet",
+    "Selective",
     "SklearnClassifier",
     "check_fit",
     "check_shape",

@@ -30,6 +30,7 @@ GROUPS = {
         "noise": "List the built-in noises, or show the facts of one.",
         "optimality": "Rank noises of equal sigma by their radius, and say what is proved.",
         "i-opt": "Find the best noise for every input, then certify it (I-OPT).",
+        "select": "Make a selector that gives each input its noise, for certify --selector.",
         "c-opt": "Find the best noise for a classifier by training with each (C-OPT).",
         "train": "Train a classifier on noisy inputs.",
     },

@@ -169,6 +169,7 @@ class PlaceOptions:
 
 
 MODEL, DATA, PLACE = ModelOptions(), DataOptions(), PlaceOptions()
+MODELS = "builtin:mnist-mlp-0.5, a .pt2, .pt, .onnx or .joblib file, file.py:name, hf:DIR."
 
 
 @Parameter(name="*")
@@ -176,12 +177,7 @@ MODEL, DATA, PLACE = ModelOptions(), DataOptions(), PlaceOptions()
 class JobOptions:
     """What is certified, with how many samples, and where: all of a job but its noise."""
 
-    model: Annotated[
-        str,
-        Parameter(
-            help="builtin:mnist-mlp-0.5, a .pt2, .pt, .onnx or .joblib file, file.py:name, hf:DIR."
-        ),
-    ]
+    model: Annotated[str, Parameter(help=MODELS)]
     data: Annotated[
         str,
         Parameter(
@@ -229,6 +225,14 @@ class JobOptions:
             model_arguments=self.loading.arguments(self.model),
             **self.place.arguments,
         )
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class CertifyOptions(JobOptions):
+    """Those of `unicr certify`, where a selector may stand in place of the model."""
+
+    model: Annotated[str, Parameter(help=MODELS)] = ""
 
 
 @Parameter(name="*")

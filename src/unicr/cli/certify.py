@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from unicr.cli._options import FAILED, JobOptions, Noise_, OutFolder
+from unicr.cli._options import FAILED, CertifyOptions, Noise_, OutFolder
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from unicr.runs import Job
-    from unicr.smoothing import Rule
+    from unicr.select import Selector
+    from unicr.smoothing import Certificate, Rule
 
 ADAPTIVE = 0.01
 EARLY = "When to stop early"
@@ -21,9 +26,10 @@ BUILDING = "building the p_A-R curves of this noise, once: they stay on disk ...
 
 def certify(
     *,
-    noise: Noise_,
-    options: JobOptions,
+    options: CertifyOptions,
     out: OutFolder,
+    noise: Noise_ = "",
+    selector: Path | None = None,
     bound: Annotated[Literal["single", "both"], Parameter(group=EARLY)] = "single",
     target_radius: Annotated[float | None, Parameter(group=EARLY)] = None,
     tol: Annotated[float | None, Parameter(group=EARLY)] = None,
@@ -41,6 +47,9 @@ def certify(
 
     Parameters
     ----------
+    selector
+        In place of --model and --noise: a folder that `unicr select` made. Each input gets the
+        noise that its selector chooses, and the choice is certified too.
     bound
         single: p_B = 1 - p_A. both: three tests at alpha/3 bound p_B too.
     target_radius
@@ -58,11 +67,19 @@ def certify(
     retry_failed
         Like --resume, and do again every input that failed.
     """
+    from unicr.errors import CertifyError
     from unicr.noise import parse
+    from unicr.select import Selector, file_of
 
     chosen = rule_of(rule, bound, target_radius, tol, adaptive)
-    job = options.job(parse(noise), chosen)
-    return run_and_report(job, out, resume=resume, retry_failed=retry_failed)
+    if bool(options.model and noise) == (selector is not None) or (selector and options.model):
+        raise CertifyError("give --model and --noise, or --selector in place of both")
+    choice = None
+    if selector is not None:
+        choice = Selector.load(file_of(selector))
+        options = replace(options, model=str(file_of(selector)))
+    job = options.job(parse(noise) if choice is None else choice.noise, chosen)
+    return run_and_report(job, out, resume=resume, retry_failed=retry_failed, selector=choice)
 
 
 def rule_of(
@@ -88,7 +105,14 @@ def rule_of(
     return chosen[0] if chosen else Fixed()
 
 
-def run_and_report(job: Job, out: Path, *, resume: bool, retry_failed: bool = False) -> int:
+def run_and_report(
+    job: Job,
+    out: Path,
+    *,
+    resume: bool,
+    retry_failed: bool = False,
+    selector: Selector | None = None,
+) -> int:
     """Announce, run with a progress bar on a terminal, and sum up."""
     from rich.console import Console
 
@@ -96,27 +120,42 @@ def run_and_report(job: Job, out: Path, *, resume: bool, retry_failed: bool = Fa
     from unicr.report.runs import Progress, summary
     from unicr.report.tables import patience
     from unicr.runs import certify_run, preflight
+    from unicr.select import select_run
 
     console = Console(stderr=True)
     with patience(BUILDING):
         reach = ", ".join(f"l{norm} {round_down(r, 4)}" for norm, r in job.largest.items())
     kind = "searched radius" if job.searched else "proved radius"
     sizes = f"n={job.plan.n}, alpha={job.plan.alpha:g}"
-    console.print(f"largest {kind} that {sizes} can give: {reach}")
+    under = "" if selector is None else f" under {selector.noise.text}, the selector's noise"
+    console.print(f"largest {kind} that {sizes} can give{under}: {reach}")
     for line in preflight(job):
         warned = line.startswith("warning")
         console.print(line, style="yellow" if warned else None, highlight=False)
     with Progress(job, console) as progress:
-        run = certify_run(
+        certify = certify_run if selector is None else partial(select_run, selector=selector)
+        run = certify(
             progress.job, out, resume=resume, retry_failed=retry_failed, on_result=progress.add
         )
     with run:
         rows, seal = list(run.rows()), run.seal()
     print(summary(rows, [norm.text for norm in job.norms], searched=job.searched))
-    if job.plan.rule.name in ("target", "tolerance"):
+    if selector is not None:
+        print(votes_line([row.certificate for row in rows if row.certificate is not None]))
+    elif job.plan.rule.name in ("target", "tolerance"):
         taken = [row.certificate.n for row in rows if row.certificate is not None]
         mean = sum(taken) / max(len(taken), 1)
         saved = job.plan.n / max(mean, 1)
         print(f"early stopping: {mean:.0f} of {job.plan.n} samples on average, {saved:.1f} x fewer")
     print(f"run in {out}, seal {seal}", file=sys.stderr)
     return FAILED if any(row.status == "failed" for row in rows) else 0
+
+
+def votes_line(found: Sequence[Certificate]) -> str:
+    """What the selector chose, and how many votes an input took."""
+    chosen: dict[str, int] = {}
+    for one in found:
+        chosen[str(one.noise)] = chosen.get(str(one.noise), 0) + 1
+    often = ", ".join(f"{noise} {count} times" for noise, count in sorted(chosen.items()))
+    mean = sum(one.n0 + one.n for one in found) / max(len(found), 1)
+    return f"chosen: {often}; {mean:.0f} votes an input"

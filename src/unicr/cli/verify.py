@@ -64,7 +64,7 @@ def verify(
 
     own = options.own(data)
     with Run(run) as opened:
-        search = search_of(opened)
+        search = search_of(opened, own)
         classifier, dataset = open_both(opened, own, model=replay > 0)
         tell(check(opened, own=own, search=search, data=dataset))
         rows = opened.records()
@@ -89,10 +89,13 @@ def verify(
     return 1 if problems else 0
 
 
-def search_of(run: Run) -> Search | None:
-    """The search of a run that chose a noise for each input."""
+def search_of(run: Run, own: Own) -> Search | None:
+    """How a run chose the noise of each input: by a search, by a selector, or not at all."""
     from unicr.i_opt import IOpt
+    from unicr.select import Recount
 
+    if run.manifest.selector is not None:
+        return Recount.of(run.manifest, own)
     settings = run.manifest.i_opt
     return None if settings is None else IOpt.from_dict(settings)
 

@@ -87,6 +87,8 @@ def policy(
 
     `norm` and `seed` are those of the memory.
     """
+    if manifest.selector is not None:
+        raise RunError("the certificates of a run with a selector hold for every input: no memory")
     batch, plan, shape = manifest.batch, manifest.plan, manifest.shape
     settings: dict[str, Any] = {"seed": seed, "searched": manifest.searched, "batch": batch}
     if manifest.i_opt is not None:

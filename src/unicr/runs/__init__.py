@@ -13,7 +13,7 @@ from unicr.runs._run import Row, Run, load_run
 from unicr.runs._scores import load_scores, scores_of
 from unicr.runs._settings import changes, in_todays_words
 from unicr.runs._sign import seals, sign, signed_by
-from unicr.runs._verify import Problem, Search, caught, replay, verify
+from unicr.runs._verify import Problem, Search, caught, difference, replay, verify
 from unicr.runs._votes import Failed, Input
 
 __all__ = [
@@ -39,6 +39,7 @@ __all__ = [
     "certify_run",
     "changes",
     "conversations",
+    "difference",
     "execute",
     "export",
     "floor_decimal",

@@ -27,7 +27,8 @@ class Manifest:
     `model_hash` is of the whole model, `model_digests` of it and its preprocessing apart; `classes`
     are its own names for its labels.
     `noise_data` is the noise as numbers, so that nobody needs its code.
-    `i_opt` are the settings of a search for each input. None where an older version did not know.
+    `i_opt` are the settings of a search for each input, `selector` those of a certified choice.
+    None where an older version did not know.
     """
 
     model: str
@@ -48,6 +49,7 @@ class Manifest:
     unicr: str
     scope: str = EVERY_INPUT
     i_opt: dict[str, Any] | None = None
+    selector: dict[str, Any] | None = None
     noise_data: dict[str, Any] | None = None
     loading: dict[str, Any] | None = None
     reading: dict[str, Any] | None = None

@@ -12,7 +12,7 @@ import random
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, fields
 from functools import cache
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -37,7 +37,7 @@ SAME = 1e-6
 
 
 class Search(Protocol):
-    """The search of a run with a noise for each input, as `unicr.i_opt` reads it."""
+    """How a run chose noises: the search of `unicr.i_opt`, or the selector of `unicr.select`."""
 
     @property
     def noises(self) -> Collection[str]:
@@ -48,8 +48,17 @@ class Search(Protocol):
         """The plan that its certificates need."""
         ...
 
-    def again(self, manifest: Manifest) -> Callable[[], Procedure[tuple[Certificate, ...]]]:
+    def again(self, manifest: Manifest) -> Callable[[], Procedure[Any]]:
         """What makes the procedure of an input."""
+        ...
+
+
+@runtime_checkable
+class Recounts(Protocol):
+    """A choice of noise whose certificates join the votes of several noises."""
+
+    def check(self, row: Row) -> str | None:
+        """None, or the first thing about a stored certificate that its votes do not support."""
         ...
 
 
@@ -87,7 +96,11 @@ def verify(
         try:
             row = run.row(record)
             text = row.certificate.noise if row.certificate else None
-            complaint = _noise(text, search) or check_row(row, manifest.plan, *radii(text))
+            complaint = _noise(text, search)
+            if isinstance(search, Recounts):
+                complaint = complaint or search.check(row)
+            else:
+                complaint = complaint or check_row(row, manifest.plan, *radii(text))
             complaint = complaint or (None if data is None else _input(row, data))
         except (UnicrError, ValueError, TypeError, KeyError, OverflowError) as error:
             complaint = f"cannot be read: {error}"
@@ -108,7 +121,7 @@ def _settings(
     scope = EVERY_INPUT if manifest.i_opt is None else THIS_INPUT
     if manifest.scope != scope:
         yield f"scope {manifest.scope!r} where it should be {scope!r}"
-    if (search is None) != (manifest.i_opt is None):
+    if (search is None) != (manifest.i_opt is None and manifest.selector is None):
         raise RunError("the run chose a noise for each input: its search is needed to check it")
     plan = manifest.plan
     if search is not None and plan != search.plan(plan.n0, plan.n, plan.alpha):
@@ -180,7 +193,11 @@ def check_row(row: Row, plan: Plan, noise: Noise, radii: Radii) -> str | None:
     if votes.n != c.n or c.n > plan.n or plan.rule.next(votes, plan, radii) > 0:
         return f"{votes.n} votes where n = {c.n} of {plan.n} by the rule {plan.rule.text}"
     own = None if c.noise is None else noise
-    again = plan.measure.conclude(plan, radii, selection, counts, own)
+    return difference(c, plan.measure.conclude(plan, radii, selection, counts, own))
+
+
+def difference(c: Certificate, again: Certificate) -> str | None:
+    """None, or the first thing that a stored certificate says and the one made again does not."""
     for one in fields(c):
         old, new = getattr(c, one.name), getattr(again, one.name)
         if one.name == "radii":
@@ -259,7 +276,7 @@ def _replay_one(
         stored, now = getattr(c, name), getattr(again, name)
         if _trim(stored) != _trim(now):
             return f"{name} {list(stored)} stored, {list(now)} now"
-    return None
+    return None if type(c) is Certificate else difference(c, again)
 
 
 def _trim(counts: tuple[int, ...]) -> list[int]:

@@ -10,7 +10,7 @@ from unicr.smoothing._module import SmoothedModel, SmoothedModule
 from unicr.smoothing._plan import Plan
 from unicr.smoothing._radii import Radii
 from unicr.smoothing._rule import Rule, Votes
-from unicr.smoothing._smoothed import SmoothedClassifier, norms_of
+from unicr.smoothing._smoothed import SmoothedClassifier, clear_winner, norms_of
 
 __all__ = [
     "ABSTAIN",
@@ -31,6 +31,7 @@ __all__ = [
     "add",
     "anytime_lower_bound",
     "certification",
+    "clear_winner",
     "converse",
     "log_wealth",
     "lower_bound",

@@ -211,13 +211,7 @@ class SmoothedClassifier:
         return np.array(found, dtype=np.int64)
 
     def _predict(self, x: torch.Tensor, n: int, alpha: float, input_index: int) -> int:
-        counts = self.votes(x, n, start=0, input_index=input_index)
-        order = np.argsort(-counts, kind="stable")
-        first = int(counts[order[0]])
-        second = int(counts[order[1]]) if len(counts) > 1 else 0
-        both = first + second
-        tail = 2 * float(special.bdtrc(first - 1, both, 0.5)) if first > second else 1.0
-        return int(order[0]) if tail <= alpha else ABSTAIN
+        return clear_winner(self.votes(x, n, start=0, input_index=input_index), alpha)
 
     def certify(
         self,
@@ -256,6 +250,18 @@ class SmoothedClassifier:
     ) -> Certificate:
         """`certify` with radii that were prepared once for many inputs."""
         return converse(certification(plan, radii), lambda ask: self.answer(ask, x, input_index))
+
+
+def clear_winner(counts: Counts, alpha: float) -> int:
+    """The class with most votes, or −1: another is more probable with probability at most α (a
+    two-sided binomial test between the first two).
+    """
+    order = np.argsort(-counts, kind="stable")
+    first = int(counts[order[0]])
+    second = int(counts[order[1]]) if len(counts) > 1 else 0
+    both = first + second
+    tail = 2 * float(special.bdtrc(first - 1, both, 0.5)) if first > second else 1.0
+    return int(order[0]) if tail <= alpha else ABSTAIN
 
 
 def norms_of(norm: Norm | float | str | Iterable[Norm | float | str]) -> tuple[Norm, ...]:

@@ -58,7 +58,7 @@ class Fitted:
         return max(scored, key=lambda e: e["accuracy"]) if scored else self.history[-1]
 
 
-def _stream(purpose: str, seed: int) -> int:
+def stream(purpose: str, seed: int) -> int:
     """A seed that no other purpose has. The noise of certification must be independent of the
     weights, so training never draws from the streams (seed, input) that certification votes with.
     """
@@ -75,7 +75,7 @@ class Trainer:
         self.method = all_methods()[settings.method]
         if self.noise is None and not self.method.noiseless:
             raise TrainError(f"the method {settings.method} needs a noise: augment trains without")
-        with _seeded(_stream("weights", settings.seed)):
+        with seeded(stream("weights", settings.seed)):
             self.module = build(settings.arch, examples.shape, examples.num_classes)
             if settings.start is not None:
                 load_weights(self.module, Path(settings.start))
@@ -205,7 +205,7 @@ class Trainer:
         shape = self.examples.shape
         if self.noise is None:
             return torch.zeros((n, *shape), device=self.device)
-        seed = _stream(purpose, self.settings.seed)
+        seed = stream(purpose, self.settings.seed)
         return self.noise.sample(
             n, shape, seed=seed, input_index=epoch, start=start, device=self.device
         )
@@ -224,7 +224,7 @@ class Trainer:
         total = torch.zeros((), device=self.device)
         copies, steps = self.tuned.samples, settings.epochs * len(starts)
         self.module.train()
-        with _seeded(_stream("layers", settings.seed) + epoch):
+        with seeded(stream("layers", settings.seed) + epoch):
             for i, start in enumerate(starts):
                 rows = self.kept[order[start : start + settings.batch]]
                 now = epoch * len(starts) + i
@@ -302,11 +302,11 @@ def _finite(module: nn.Module) -> bool:
 
 
 def _generator(purpose: str, seed: int, epoch: int = 0) -> torch.Generator:
-    return torch.Generator().manual_seed(_stream(purpose, seed) + epoch)
+    return torch.Generator().manual_seed(stream(purpose, seed) + epoch)
 
 
 @contextmanager
-def _seeded(seed: int) -> Iterator[None]:
+def seeded(seed: int) -> Iterator[None]:
     """Torch's global generators at this seed inside, and as they were after."""
     with torch.random.fork_rng():
         torch.manual_seed(seed)

@@ -2,5 +2,6 @@
 
 from unicr.smoothing._measure import Measure
 from unicr.smoothing.measures.classes import ClassVotes
+from unicr.smoothing.measures.member import MemberVotes, SelectiveCertificate
 
-__all__ = ["ClassVotes", "Measure"]
+__all__ = ["ClassVotes", "Measure", "MemberVotes", "SelectiveCertificate"]

@@ -1,0 +1,106 @@
+"""A selector with the classifiers that it chooses between, as one model: `DIR/selector.json`.
+
+Which noise belongs to which of them is the business of `unicr.select`; here they are members of one
+classifier with one digest, so that runs, workers and auditors load and compare them together.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from unicr.classifier._adapter import Adapter, Asked
+from unicr.classifier._base import Classifier
+from unicr.classifier._digest import check_inside, combined_digest
+from unicr.errors import ModelError
+
+FILE = "selector.json"
+LOADING = frozenset({"spec", "weights", "mean", "std", "num_classes"})
+PLAIN = ("builtin:", "hf:")  # beside .onnx files, what holds a model and no program
+
+
+class Selective(Classifier):
+    """`members[0]` gives each input the number k of a choice, `members[1 + k]` then its label."""
+
+    def __init__(
+        self, selector: Classifier, choices: Sequence[Classifier], name: str = "selective"
+    ) -> None:
+        members = (selector, *choices)
+        if len(choices) < 2:
+            raise ModelError(f"{name}: a selector needs at least two classifiers to choose between")
+        if selector.num_classes not in (None, len(choices)):
+            raise ModelError(
+                f"{name}: the selector {selector.name} gives {selector.num_classes} labels, and "
+                f"there are {len(choices)} classifiers to choose between"
+            )
+        sizes = {one.num_classes for one in choices if one.num_classes is not None}
+        if len(sizes) > 1 or len({one.classes for one in choices}) > 1:
+            raise ModelError(f"{name}: its classifiers have different classes ({sorted(sizes)})")
+        super().__init__(
+            name=name,
+            digest=combined_digest("selective", *(one.digest for one in members)),
+            device=selector.device,
+            num_classes=next(iter(sizes), None),
+            classes=choices[0].classes,
+        )
+        self.members = members
+
+    def predict(self, batch: torch.Tensor) -> torch.Tensor:
+        chosen = self.members[0].predict(batch)
+        labels = torch.zeros_like(chosen)
+        for k, member in enumerate(self.members[1:]):
+            if bool((mine := chosen == k).any()):
+                labels[mine] = member.predict(batch[mine])
+        return labels
+
+    def replica(self) -> Selective | None:
+        twins = [one.replica() for one in self.members]
+        if any(one is None for one in twins):
+            return None
+        twin = copy.copy(self)
+        twin.members = tuple(one for one in twins if one is not None)
+        return twin
+
+
+def read(path: Path) -> dict[str, Any]:
+    """What a selector.json says: `noise`, `choices` and `models`, each of the right type."""
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+        texts, models = [values["noise"], *values["choices"]], values["models"]
+        right = all(isinstance(text, str) for text in texts) and len(texts) == len(models) > 2
+        right &= all(isinstance(one, dict) and isinstance(one["spec"], str) for one in models)
+        right &= all(set(one) <= LOADING for one in models)
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        raise ModelError(f"{path} is no selector: {error!r}") from None
+    if not right:
+        raise ModelError(f"{path} is no selector: a noise and a model for it and for each choice")
+    return dict(values)
+
+
+def load(asked: Asked) -> Classifier:
+    """All members. Weights lie beside the file; models that are code need the user's trust."""
+    from unicr.classifier._load import load_classifier
+
+    path = asked.path
+    members = []
+    for one in read(path)["models"]:
+        plain = one["spec"].startswith(PLAIN) or one["spec"].lower().endswith(".onnx")
+        if not (plain or asked.trust):
+            raise ModelError(
+                f"{path} names the model {one['spec']}, which may run code: allow it with --trust"
+            )
+        if "weights" in one:
+            check_inside(path, path.parent, str(one["weights"]))
+            one = {**one, "weights": path.parent / str(one["weights"])}
+        members.append(load_classifier(**one, device=asked.device, trust=asked.trust))
+    return Selective(members[0], members[1:], name=str(asked.spec))
+
+
+ADAPTERS = (
+    Adapter(FILE, lambda asked: asked.thing is None and asked.path.name == FILE, load, rank=-1),
+)

@@ -1,0 +1,133 @@
+"""The deployable predictor g(x) = g_{s(x)}(x): its answer depends on the input alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from unicr.classifier import Classifier, Selective, load_classifier
+from unicr.errors import CertifyError
+from unicr.noise import Noise
+from unicr.norms import Norm
+from unicr.select._certify import selective, share_of
+from unicr.select._selector import Selector, file_of
+from unicr.smoothing import (
+    ABSTAIN,
+    Counts,
+    Plan,
+    SmoothedClassifier,
+    clear_winner,
+    converse,
+    lower_bound,
+    norms_of,
+)
+from unicr.smoothing.measures import MemberVotes, SelectiveCertificate
+
+Query = Norm | float | str | Iterable[Norm | float | str]
+
+
+class SelectiveClassifier:
+    """A selector h under `noise`, and a classifier (or one for all) under each noise of `choices`.
+
+    h gives the number of a choice; s(x) is the median of h(x + η), with two choices the more
+    probable one; g(x) is the most probable class of the chosen classifier under its noise. Models
+    are anything that `load_classifier` takes. There is no memory: nothing depends on what was asked
+    before, and a certificate speaks of every input in its ball.
+    """
+
+    def __init__(
+        self,
+        selector: Classifier | Any,
+        noise: Noise,
+        models: Any,
+        choices: Sequence[Noise],
+        *,
+        seed: int = 0,
+        batch: int = 1000,
+        **settings: Any,
+    ) -> None:
+        several = list(models) if isinstance(models, list | tuple) else [models] * len(choices)
+        if len(several) != len(choices):
+            raise CertifyError(f"{len(several)} models for {len(choices)} noises to choose from")
+        members = [load_classifier(one) for one in several]
+        self.settings = Selector(noise, tuple(choices), **settings)
+        self.model = Selective(load_classifier(selector), members)
+        self._smoothed = SmoothedClassifier(self.model, noise, seed=seed, batch=batch)
+
+    @classmethod
+    def load(
+        cls, path: str | Path, *, seed: int = 0, batch: int = 1000, trust: bool = False
+    ) -> SelectiveClassifier:
+        """The predictor of a folder that `unicr select` made."""
+        file = file_of(Path(path))
+        model = load_classifier(str(file), trust=trust)
+        assert isinstance(model, Selective)
+        found, one = Selector.load(file), model.members
+        return cls(one[0], found.noise, one[1:], found.choices, seed=seed, batch=batch)
+
+    def certify(
+        self,
+        x: torch.Tensor,
+        norm: Query = 2,
+        *,
+        n0: int = 100,
+        n: int = 100_000,
+        alpha: float = 0.001,
+        plan: Plan | None = None,
+        searched: bool = False,
+        input_index: int = 0,
+    ) -> SelectiveCertificate:
+        """With probability ≥ 1 − α: g(x + δ) = g(x) for every ‖δ‖_p below the radius (`selective`).
+
+        n is for the chosen classifier, and the most for each test beside it; most need far fewer.
+        """
+        plan = plan or Plan(n0=n0, n=n, alpha=alpha)
+        plan = self.settings.plan(plan.n0, plan.n, plan.alpha, plan)
+        radii = self.settings.radii(norms_of(norm), int(np.prod(x.shape)), searched)
+        procedure = selective(self.settings, plan, radii)
+        return converse(procedure, lambda ask: self._smoothed.answer(ask, x, input_index))
+
+    def predict(
+        self, x: torch.Tensor, *, n: int = 1000, alpha: float = 0.001, input_index: int = 0
+    ) -> int:
+        """g(x), or −1 where the votes do not show it: wrong with probability at most α.
+
+        Half of α is for the choices that n votes of h leave possible (one, as a rule), half for
+        the classifiers of these, n votes each: all must clearly give one class.
+        """
+        found = self.class_votes(x, n, alpha / 4, input_index)
+        labels = {clear_winner(votes, alpha / (2 * len(found))) for votes in found}
+        return labels.pop() if len(labels) == 1 else ABSTAIN
+
+    def class_votes(self, x: torch.Tensor, n: int, level: float, input_index: int) -> list[Counts]:
+        """n votes of each classifier that the selector may choose at x, by n votes of its own.
+
+        s(x) is another one with probability at most `level` for either end: then a share of at most
+        ½ would have seemed larger (for the choices beyond are nested, one such test is all).
+        """
+        chosen = self._votes(x, 0, n, 0, input_index)
+        end = len(self.settings.choices) - 1
+
+        def more_than_half(first: int, last: int) -> bool:
+            return lower_bound(share_of(chosen, first, last), n, level) > 0.5
+
+        first = max(k for k in range(end + 1) if k == 0 or more_than_half(k, end))
+        last = min(k for k in range(end + 1) if k == end or more_than_half(0, k))
+        members = range(1 + first, 2 + last)
+        return [self._votes(x, k, n, k * n, input_index) for k in members]
+
+    def _votes(self, x: torch.Tensor, member: int, n: int, start: int, index: int) -> Counts:
+        law = self._laws[member]
+        measure = MemberVotes(member)
+        return self._smoothed.votes(
+            x, n, start=start, input_index=index, noise=law, measure=measure
+        )
+
+    @cached_property
+    def _laws(self) -> tuple[Noise, ...]:
+        return (self.settings.noise, *self.settings.choices)

@@ -1,0 +1,125 @@
+"""A dataset certified through a selector: an ordinary run, whose g is one for every input."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+from unicr.classifier import Selective
+from unicr.errors import CertifyError, RunError
+from unicr.runs import (
+    Job,
+    Manifest,
+    Own,
+    Row,
+    Run,
+    begin,
+    conversations,
+    difference,
+    row_of,
+    write,
+)
+from unicr.select._certify import recounted, selective
+from unicr.select._selector import Selector
+from unicr.smoothing import Plan, Procedure, Radii
+from unicr.smoothing.measures import SelectiveCertificate
+
+
+def select_run(
+    job: Job,
+    folder: Path,
+    *,
+    selector: Selector,
+    resume: bool = False,
+    retry_failed: bool = False,
+    on_result: Callable[[Row], None] | None = None,
+) -> Run:
+    """Certify every input of the job through its model's selector; the open run, sealed.
+
+    The job's classifier is a `Selective`, its noise that of the selector; of its plan the rule is
+    for the chosen classifier.
+    """
+    job = prepared(job, selector)
+    job.check()
+    radii = selector.radii(job.norms, job.dim, job.searched)
+    run = Run(folder, create=True)
+    try:
+        manifest = job.manifest(selector=selector.to_dict())
+        todo = begin(run, manifest, job.indices, resume=resume, retry_failed=retry_failed)
+        results = conversations(job, todo, lambda _: selective(selector, job.plan, radii))
+        for one, found, seconds in results:
+            row = row_of(one, found, seconds)
+            write(run, row)
+            if on_result is not None:
+                on_result(row)
+        run.set_seal()
+    except BaseException:
+        run.close()
+        raise
+    return run
+
+
+def prepared(job: Job, settings: Selector) -> Job:
+    """The job with the plan of selective certificates and the selector's noise."""
+    if not isinstance(job.classifier, Selective):
+        raise CertifyError(f"{job.classifier.name} is no selector: `unicr select` makes one")
+    if len(job.classifier.members) != 1 + len(settings.choices):
+        raise CertifyError(
+            f"{len(settings.choices)} noises for {len(job.classifier.members) - 1} classifiers"
+        )
+    plan = settings.plan(job.plan.n0, job.plan.n, job.plan.alpha, job.plan)
+    return replace(job, plan=plan, noise=settings.noise)
+
+
+@dataclass(frozen=True)
+class Recount:
+    """What `runs.verify` and `runs.replay` need of a run with a selector."""
+
+    settings: Selector
+    manifest: Manifest
+
+    @classmethod
+    def of(cls, manifest: Manifest, own: Own) -> Recount:
+        """From the settings of a run; noises that are code are refused as everywhere."""
+        if manifest.selector is None:
+            raise RunError("the run has no selector")
+        settings = Selector.from_dict(manifest.selector, lambda text: own.noise(manifest, text))
+        return cls(settings, manifest)
+
+    @cached_property
+    def radii(self) -> tuple[Radii, ...]:
+        """The curves that the votes are read with, made when first asked for."""
+        run = self.manifest
+        return self.settings.radii(run.parsed_norms, math.prod(run.shape), run.searched)
+
+    @property
+    def noises(self) -> frozenset[str]:
+        """The noises that a certificate may speak of."""
+        return self.settings.noises
+
+    def plan(self, n0: int, n: int, alpha: float) -> Plan:
+        """The plan that the certificates need: their own rule, the votes of members."""
+        return self.settings.plan(n0, n, alpha, self.manifest.plan)
+
+    def start(self) -> Procedure[SelectiveCertificate]:
+        """The procedure of one input."""
+        return selective(self.settings, self.manifest.plan, self.radii)
+
+    def again(self, manifest: Manifest) -> Callable[[], Procedure[SelectiveCertificate]]:
+        """What makes the procedure of each input of a run, to replay it."""
+        return self.start
+
+    def check(self, row: Row) -> str | None:
+        """None, or what of a stored certificate its own votes do not give again."""
+        stored = row.certificate
+        if stored is None:
+            return None
+        if not isinstance(stored, SelectiveCertificate):
+            return "it is no certificate of a selector"
+        found = recounted(stored, self.start)
+        if isinstance(found, str):
+            return found
+        return difference(stored, found)

@@ -1,0 +1,352 @@
+"""A selector all the way: made, certified with, verified, replayed, attacked, shown."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from unicr import noise
+from unicr.attack import Settings, attack_run, defences, make
+from unicr.classifier import MLP, Selective, load_classifier
+from unicr.data import load_dataset
+from unicr.errors import CertifyError, ModelError, RunError, UnicrError
+from unicr.guard import policy
+from unicr.norms import l2, linf
+from unicr.runs import NOTHING, Job, Own, Run, export, replay, table, verify
+from unicr.select import (
+    Lesson,
+    Recount,
+    SelectiveClassifier,
+    Selector,
+    file_of,
+    select_run,
+    select_train,
+    write_selector,
+)
+from unicr.select.internal import lost, taught, worth
+from unicr.smoothing import Plan
+from unicr.smoothing.measures import MemberVotes, SelectiveCertificate
+from unicr.train import Examples
+
+MODELS = ("builtin:mnist-mlp-0.5", "builtin:mnist-mlp-1.0")
+CHOICES = (noise.gaussian(sigma=0.5), noise.gaussian(sigma=1))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A selector with weights drawn at random: nothing that is certified may depend on its wit."""
+    torch.manual_seed(1)
+    place = tmp_path_factory.mktemp("selector")
+    save_file(MLP((784, 16, 2)).state_dict(), place / "own.safetensors")
+    own = {"spec": "builtin:mlp", "weights": place / "own.safetensors"}
+    settings = Selector(noise.gaussian(sigma=1), CHOICES)
+    write_selector(place, settings, [own, *({"spec": spec} for spec in MODELS)])
+    return place
+
+
+@pytest.fixture(scope="module")
+def run(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("run")
+    select_run(job_of(folder), out, selector=Selector.load(folder)).close()
+    return out
+
+
+def job_of(folder: Path) -> Job:
+    spec = str(file_of(folder))
+    return Job(
+        classifier=load_classifier(spec),
+        data=load_dataset("builtin:mnist"),
+        noise=noise.gaussian(sigma=1),
+        norms=(l2, linf),
+        plan=Plan(n0=50, n=400),
+        limit=8,
+        data_spec="builtin:mnist",
+        model_arguments={"spec": spec},
+    )
+
+
+def test_a_run_verifies_and_replays(run: Path) -> None:
+    with Run(run) as opened:
+        manifest = opened.manifest
+        search = Recount.of(manifest, NOTHING)
+        assert list(verify(opened, search=search)) == []
+        rows = list(opened.rows())
+        assert sum(row.status == "certified" for row in rows) >= 5
+        assert {row.certificate.noise for row in rows if row.certificate} <= search.noises
+        model = NOTHING.open_model(manifest)
+        again = list(replay(opened, model, NOTHING.open_data(manifest), 3, search=search))
+        assert [text for _, text in again] == [None] * 3
+        assert manifest.scope == "every input"
+        assert len(table(opened)) == 8
+
+
+def test_radii_are_those_of_the_weakest_part(run: Path) -> None:
+    """The certificate from its own counts, by hand: the least of all bounds that back it."""
+    with Run(run) as opened:
+        found = [row.certificate for row in opened.rows()]
+        plan = opened.manifest.plan
+    from scipy import special, stats
+
+    sigmas = (1.0, 0.5, 1.0)
+    for one in found:
+        assert isinstance(one, SelectiveCertificate)
+        if one.abstained:
+            continue
+        main = 1 + [law.text for law in CHOICES].index(str(one.noise))
+        k = one.counts[one.predict]
+        low = stats.beta.ppf(0.9 * plan.alpha, k, plan.n - k + 1)
+        most = sigmas[main] * special.ndtri(low)
+        assert one.radius("2") <= most * (1 + 1e-9)
+        assert one.radius("inf") == pytest.approx(one.radius("2") / 28)
+        backed = [m for m, _ in one.talk[3:] if m != main]
+        assert set(backed) - {3 - main} <= {0}
+
+
+def test_workers_and_resume_change_nothing(folder: Path, run: Path, tmp_path: Path) -> None:
+    settings = Selector.load(folder)
+    some = replace(job_of(folder), limit=1, workers=1)
+    select_run(some, tmp_path, selector=settings).close()
+    job = replace(job_of(folder), limit=2)
+    with select_run(job, tmp_path, selector=settings, resume=True) as opened, Run(run) as whole:
+        mine = [row.certificate for row in opened.rows()]
+        assert mine == [row.certificate for row in whole.rows()][:2]
+    other = replace(settings, share=0.2)
+    with pytest.raises(RunError, match="selector"):
+        select_run(job, tmp_path, selector=other, resume=True)
+
+
+@pytest.mark.parametrize("field", ["talk", "radii", "predict", "noise"])
+def test_a_changed_certificate_is_found(run: Path, tmp_path: Path, field: str) -> None:
+    with Run(run) as opened, Run(tmp_path, create=True) as forged:
+        forged.set_manifest(opened.manifest)
+        rows = list(opened.rows())
+        row = next(row for row in rows if row.status == "certified")
+        one = row.certificate
+        assert isinstance(one, SelectiveCertificate)
+        member, counts = one.talk[-1]
+        best = list(np.roll(counts, 1))
+        talk = (*one.talk[:-1], (member, tuple(int(c) for c in best)))
+        other = next(law.text for law in CHOICES if law.text != one.noise)
+        longer = tuple(replace(r, radius=r.radius * 1.1) for r in one.radii)
+        changed = {
+            "talk": replace(one, talk=talk),
+            "radii": replace(one, radii=longer),
+            "predict": replace(one, predict=(one.predict + 1) % 10),
+            "noise": replace(one, noise=other),
+        }[field]
+        for each in rows:
+            forged.add(replace(row, certificate=changed) if each.idx == row.idx else each)
+        found = list(verify(forged, search=Recount.of(forged.manifest, NOTHING)))
+    assert [problem.idx for problem in found] == [row.idx]
+
+
+def test_votes_that_nobody_asked_for(run: Path, folder: Path) -> None:
+    with Run(run) as opened:
+        search = Recount.of(opened.manifest, NOTHING)
+        row = next(opened.rows())
+    one = row.certificate
+    assert isinstance(one, SelectiveCertificate)
+    more = replace(one, talk=(*one.talk, (0, (1, 0))))
+    assert "nobody asked" in str(search.check(replace(row, certificate=more)))
+    less = replace(one, talk=one.talk[:-1])
+    assert "are asked for" in str(search.check(replace(row, certificate=less)))
+
+
+def test_attacks_on_selector_and_classifier_together(run: Path) -> None:
+    with Run(run) as opened:
+        manifest = opened.manifest
+    model = NOTHING.open_model(manifest)
+    settings = Settings(samples=8, votes=100)
+    outcomes, _ = attack_run(
+        run,
+        model,
+        NOTHING.open_data(manifest),
+        [make("apgd", 0.2), make("gaussian", 0.1)],
+        settings=settings,
+        norms=["2"],
+        factors=[1.0, 4.0],
+        limit=3,
+        model_arguments={"spec": manifest.model},
+    )
+    found = {(one.attack, one.factor): one for one in defences(outcomes)}
+    assert found["apgd", 1.0].changed == found["gaussian", 1.0].changed == 0
+    assert found["apgd", 4.0].held < found["apgd", 1.0].held
+
+
+def test_the_predictor_depends_on_the_input_alone(folder: Path) -> None:
+    predictor = SelectiveClassifier.load(folder)
+    data = load_dataset("builtin:mnist")
+    inputs = [data[i][0] for i in range(4)]
+    first = [predictor.predict(x, n=300) for x in inputs]
+    assert first == [predictor.predict(x, n=300) for x in reversed(inputs)][::-1]
+    assert sum(a == data[i][1] for i, a in enumerate(first)) >= 3
+    one = predictor.certify(inputs[0], [2, "inf"], n=500)
+    assert one.predict == data[0][1]
+    assert 0 < one.radius("inf") < one.radius(2)
+
+
+def test_three_choices_and_an_interval() -> None:
+    """With the selector between the first two, they back each other up; the third is excluded."""
+    laws = [noise.gaussian(sigma=s) for s in (0.5, 0.7, 1.0)]
+
+    def select(batch: torch.Tensor) -> torch.Tensor:
+        return (batch[:, 0] > 0).long() + (batch[:, 0] > 3).long()
+
+    def classify(batch: torch.Tensor) -> torch.Tensor:
+        return (batch[:, 1] > -1).long()
+
+    predictor = SelectiveClassifier(select, noise.gaussian(sigma=1), classify, laws)
+    found = predictor.certify(torch.tensor([0.02, 0.0]), 2, n=3000)
+    assert found.among == (0, 1)
+    assert found.predict == 1
+    assert 0.8 < found.radius() < 1
+    assert predictor.predict(torch.tensor([0.02, 0.0])) == 1
+    alone = predictor.certify(torch.tensor([1.5, 0.0]), 2, n=3000)
+    assert alone.among == (1, 1) or alone.among == (0, 1)
+
+
+def test_a_selector_learns_which_choice_is_better(tmp_path: Path) -> None:
+    """Choice 0 is worth more on the left, choice 1 on the right."""
+    net = f"{tmp_path}/net.py:net"
+    (tmp_path / "net.py").write_text(NET)
+    torch.manual_seed(0)
+    inputs = torch.randn(300, 4) * 2
+    worths = torch.where(inputs[:, :1] > 0, torch.tensor([0.2, 1.0]), torch.tensor([1.0, 0.2]))
+    examples = Examples(inputs, torch.zeros(300, dtype=torch.long), 2)
+    law = noise.gaussian(sigma=0.5)
+    losses: list[float] = []
+    lesson = Lesson(arch=net, epochs=5, lr=3e-2, batch=50, copies=4)
+    module = taught(worths, law, examples, lesson, lambda _, loss: losses.append(loss))
+    far = inputs[:, 0].abs() > 0.5
+    right = module(inputs).argmax(1) == (inputs[:, 0] > 0)
+    assert float(right[far].float().mean()) > 0.9
+    assert losses[-1] < 0.6 * losses[0]
+
+
+def test_what_a_choice_is_worth_is_about_its_radius() -> None:
+    """A linear model whose radius is known: the distance to its boundary."""
+    module = torch.nn.Linear(3, 2)
+    with torch.no_grad():
+        module.weight[:] = torch.tensor([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0]])
+        module.bias.zero_()
+    model = load_classifier(module)
+    inputs = torch.tensor([[1.0, 0, 0], [0.5, 0, 0], [-0.5, 0, 0]])
+    examples = Examples(inputs, torch.tensor([1, 1, 1]), 2)
+    lesson = Lesson(votes=400)
+    by_scores = worth(model, noise.gaussian(sigma=0.5), l2, examples, lesson)
+    votes = load_classifier(lambda batch: (batch[:, 0] > 0).long())
+    by_votes = worth(votes, noise.gaussian(sigma=0.5), l2, examples, lesson)
+    for found in (by_scores, by_votes):
+        assert found.tolist() == pytest.approx([1.0, 0.5, 0.0], abs=0.12)
+
+
+def test_losses_are_bounded_by_the_stake_first() -> None:
+    scores = torch.tensor([[[0.0, 9.0], [0.0, 10.0]], [[9.0, 0.0], [10.0, 0.0]]])
+    right, wrong = lost(scores, torch.tensor([[0.5, 1.0], [0.5, 1.0]]), 1.0).tolist()
+    assert right == 0.0
+    assert wrong > 0.5
+
+
+def test_training_makes_a_folder_that_can_be_moved(tmp_path: Path) -> None:
+    data = load_dataset("builtin:mnist")
+    inputs = torch.stack([data[i][0] for i in range(40)])
+    labels = torch.tensor([data[i][1] for i in range(40)])
+    models = [({"spec": spec}, load_classifier(spec)) for spec in MODELS]
+    settings = Selector(noise.gaussian(sigma=1), CHOICES)
+    lesson = Lesson(epochs=1, batch=20, copies=2, votes=10)
+    place = tmp_path / "made"
+    worths = select_train(Examples(inputs, labels, 10), models, settings, l2, place, lesson)
+    assert worths.shape == (40, 2)
+    place.rename(tmp_path / "moved")
+    found = load_classifier(str(tmp_path / "moved" / "selector.json"))
+    assert isinstance(found, Selective)
+    assert found.predict(inputs).tolist()
+    assert Selector.load(tmp_path / "moved") == settings
+    with pytest.raises(RunError, match="already holds a selector"):
+        select_train(Examples(inputs, labels, 10), models, settings, l2, tmp_path / "moved", lesson)
+
+
+def test_code_is_not_run_without_trust(folder: Path, tmp_path: Path) -> None:
+    values = json.loads((folder / "selector.json").read_text())
+    (tmp_path / "trap.py").write_text("raise SystemExit('ran')\n")
+    values["models"][1] = {"spec": f"{tmp_path}/trap.py:model"}
+    (tmp_path / "own.safetensors").write_bytes((folder / "selector.safetensors").read_bytes())
+    values["models"][0]["weights"] = "own.safetensors"
+    (tmp_path / "selector.json").write_text(json.dumps(values))
+    with pytest.raises(ModelError, match="may run code: allow it with --trust"):
+        load_classifier(str(tmp_path / "selector.json"))
+    values["models"][0]["weights"] = "../elsewhere.safetensors"
+    (tmp_path / "selector.json").write_text(json.dumps(values))
+    with pytest.raises(ModelError, match="outside its folder"):
+        load_classifier(str(tmp_path / "selector.json"))
+    laws = {"noise": f"{tmp_path}/trap.py:law", "choices": ["a", "b"], "share": 0.1, "votes": None}
+    manifest = job_of(folder).manifest(selector=laws)
+    with pytest.raises(RunError, match="nothing of a run is executed"):
+        Recount.of(manifest, Own())
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "[]", "{}", '{"noise": 1, "choices": [], "models": []}', '{"noise": "x", "models": 3}'],
+)
+def test_files_that_are_no_selectors(tmp_path: Path, text: str) -> None:
+    (tmp_path / "selector.json").write_text(text)
+    with pytest.raises(ModelError, match="is no selector"):
+        load_classifier(str(tmp_path / "selector.json"))
+
+
+def test_settings_that_make_no_sense(folder: Path, run: Path, tmp_path: Path) -> None:
+    law = noise.gaussian(sigma=1)
+    for bad in (
+        lambda: Selector(law, (law,)),
+        lambda: Selector(law, CHOICES, share=1.0),
+        lambda: Selector(law, CHOICES, votes=0),
+        lambda: Selector.from_dict({"noise": "gaussian(sigma=1)"}),
+        lambda: Selector(law, CHOICES).plan(1, 1, 0.1, Plan.from_dict(UNION)),
+        lambda: SelectiveClassifier(len, law, [len], CHOICES),
+        lambda: write_selector(tmp_path, Selector(law, CHOICES), [{"spec": "a"}]),
+        lambda: Lesson(copies=1),
+        lambda: Lesson(lr=0.0),
+        lambda: select_run(
+            replace(job_of(folder), classifier=load_classifier(MODELS[0])),
+            tmp_path,
+            selector=Selector(law, CHOICES),
+        ),
+    ):
+        with pytest.raises(UnicrError):
+            bad()
+    with Run(run) as opened, pytest.raises(RunError, match="no memory"):
+        policy(opened.manifest, load_classifier(str(file_of(folder))), l2, 1)
+    with pytest.raises(ModelError, match="at least two"):
+        Selective(load_classifier(MODELS[0]), [load_classifier(MODELS[0])])
+    with pytest.raises(CertifyError, match="no member"):
+        MemberVotes(1).count(load_classifier(MODELS[0]), torch.zeros(1, 784), 10)
+
+
+NET = """
+import torch
+
+
+def net():
+    return torch.nn.Sequential(torch.nn.Linear(4, 16), torch.nn.ReLU(), torch.nn.Linear(16, 2))
+"""
+UNION = {
+    "n0": 1,
+    "n": 1,
+    "alpha": 0.1,
+    "rule": {"name": "union", "candidates": 2},
+    "measure": {"name": "classes"},
+}
+
+
+def test_export_of_a_run(run: Path, tmp_path: Path) -> None:
+    with Run(run) as opened:
+        export(opened, tmp_path / "run.jsonl")
+    lines = (tmp_path / "run.jsonl").read_text().splitlines()
+    assert {json.loads(line)["scope"] for line in lines} == {"every input"}
