@@ -11,6 +11,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
+from tests.cli.command import run as run_unicr
 from unicr import noise
 from unicr.attack import Settings, attack_run, defences, make
 from unicr.classifier import MLP, Selective, load_classifier
@@ -350,3 +351,20 @@ def test_export_of_a_run(run: Path, tmp_path: Path) -> None:
         export(opened, tmp_path / "run.jsonl")
     lines = (tmp_path / "run.jsonl").read_text().splitlines()
     assert {json.loads(line)["scope"] for line in lines} == {"every input"}
+
+
+def test_the_command_line_with_a_selector_of_ones_own(tmp_path: Path) -> None:
+    (tmp_path / "rule.py").write_text(
+        "def dark(batch):\n    return (batch.flatten(1).mean(1) < 0.13).long()\n"
+    )
+    made, laws = tmp_path / "choice", [law.text for law in CHOICES]
+    by = ["--by", f"{tmp_path}/rule.py:dark"]
+    run_unicr("select", *by, "--model", *MODELS, "--noise", *laws, "--out", made)
+    where = ["--data", "builtin:mnist", "--norm", "2", "--out", tmp_path / "run"]
+    certify = ["certify", "--selector", made, *where, "--n", "300", "--max", "3"]
+    run_unicr(*certify).check_refused("may run code")
+    done = run_unicr(*certify, "--trust")
+    assert (done.code, "votes an input" in done.out) == (0, True)
+    trust = ["--trust", made / "selector.json"]
+    assert run_unicr("verify", tmp_path / "run", "--replay", "2", *trust).code == 0
+    run_unicr(*certify, "--model", "x").check_refused("in place of both")

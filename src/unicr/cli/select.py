@@ -108,7 +108,14 @@ def select(
         return
     assert data is not None
     lesson = Lesson(
-        arch=arch, epochs=epochs, lr=lr, batch=batch, copies=copies, votes=votes, seed=seed
+        arch=arch,
+        epochs=epochs,
+        lr=lr,
+        batch=batch,
+        copies=copies,
+        votes=votes,
+        seed=seed,
+        device=loading.device,
     )
     read = load_dataset(data, labels=labels, split=split, label_column=label_column)
     examples = examples_of(read, max_)
