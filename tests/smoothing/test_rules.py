@@ -29,9 +29,26 @@ from unicr.smoothing import (
     norms_of,
     rules,
 )
-from unicr.smoothing.rules import Fixed, Target, ThreeTests, Tolerance, Union
+from unicr.smoothing.rules import (
+    Fixed,
+    Looks,
+    Randomised,
+    Target,
+    ThreeTests,
+    Tolerance,
+    Union,
+)
 
-EVERY = [Fixed(), ThreeTests(), Target(0.5), Tolerance(0.1), Tolerance(share=0.01), Union(12)]
+EVERY = [
+    Fixed(),
+    ThreeTests(),
+    Target(0.5),
+    Tolerance(0.1),
+    Tolerance(share=0.01),
+    Looks(0.1),
+    Randomised(7),
+    Union(12),
+]
 
 
 @pytest.mark.parametrize("rule", EVERY, ids=lambda rule: rule.text)
@@ -78,7 +95,8 @@ def test_the_options_of_the_command_line_are_rules() -> None:
     assert rule_of(None, "single", None, None, False) == Fixed()
     assert rule_of(None, "both", None, None, False) == ThreeTests()
     assert rule_of(None, "single", 0.5, None, False) == Target(0.5)
-    assert rule_of(None, "single", None, None, True) == Tolerance(share=0.01)
+    assert rule_of(None, "single", None, 0.2, False) == Looks(radius=0.2)
+    assert rule_of(None, "single", None, None, True) == Looks(share=0.01)
     assert rule_of("union(candidates=3)", "single", None, None, False) == Union(3)
     for both in ((None, "both", 0.5, None, False), ("fixed", "single", None, 0.1, False)):
         with pytest.raises(CertifyError, match="give one of"):

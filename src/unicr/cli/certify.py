@@ -55,12 +55,13 @@ def certify(
     target_radius
         Stop an input as soon as it is certified at this radius (in the first norm), or cannot be.
     tol
-        Stop when the samples left could raise the radius (in the first norm) by at most this.
+        Stop when all n samples would raise the radius (in the first norm) by at most this, if
+        they went on voting as they did.
     adaptive
         Stop early with --tol at 1 % of the largest radius that n can give.
     rule
         The sampling rule by its name, in place of the four options above: fixed, three,
-        'target(radius=0.5)', 'tolerance(share=0.01)', or one of your own.
+        'target(radius=0.5)', 'looks(share=0.01)', randomised, or one of your own.
     resume
         Go on with a run that was interrupted, or with a larger --max. What failed by the
         environment (a full disk, a killed worker, no memory) is done again.
@@ -70,8 +71,12 @@ def certify(
     from unicr.errors import CertifyError
     from unicr.noise import parse
     from unicr.select import Selector, file_of
+    from unicr.smoothing.rules import Randomised
 
     chosen = rule_of(rule, bound, target_radius, tol, adaptive)
+    if chosen == Randomised():
+        words = (options.seed, options.model, options.data, noise, selector)
+        chosen = Randomised(Randomised.seed_from(*words))
     if bool(options.model and noise) == (selector is not None) or (selector and options.model):
         raise CertifyError("give --model and --noise, or --selector in place of both")
     choice = None
@@ -88,12 +93,12 @@ def rule_of(
     """The sampling rule that the options ask for."""
     from unicr.errors import CertifyError
     from unicr.smoothing import Rule
-    from unicr.smoothing.rules import Fixed, Target, ThreeTests, Tolerance
+    from unicr.smoothing.rules import Fixed, Looks, Target, ThreeTests
 
     given = [
         Target(target) if target is not None else None,
-        Tolerance(radius=tol) if tol is not None else None,
-        Tolerance(share=ADAPTIVE) if adaptive else None,
+        Looks(radius=tol) if tol is not None else None,
+        Looks(share=ADAPTIVE) if adaptive else None,
         ThreeTests() if bound == "both" else None,
         Rule.parse(text) if text is not None else None,
     ]
@@ -142,7 +147,7 @@ def run_and_report(
     print(summary(rows, [norm.text for norm in job.norms], searched=job.searched))
     if selector is not None:
         print(votes_line([row.certificate for row in rows if row.certificate is not None]))
-    elif job.plan.rule.name in ("target", "tolerance"):
+    elif job.plan.rule.name in ("target", "tolerance", "looks"):
         taken = [row.certificate.n for row in rows if row.certificate is not None]
         mean = sum(taken) / max(len(taken), 1)
         saved = job.plan.n / max(mean, 1)

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
 from unicr.cli._options import Dim, Noise_, OneNorm, Searched, Whole
+from unicr.errors import RadiusError
+
+if TYPE_CHECKING:
+    from unicr.noise import Noise
 
 MONTE_CARLO = Parameter(group="Monte Carlo")
+TWO = Parameter(group="Votes under two laws (l2)")
 
 
 def radius(
@@ -19,6 +24,8 @@ def radius(
     dim: Dim = None,
     pa: Annotated[float, Parameter(name="--pa")],
     pb: Annotated[float | None, Parameter(name="--pb")] = None,
+    qa: Annotated[float | None, TWO] = None,
+    share: Annotated[float | None, TWO] = None,
     searched: Searched = False,
     engine: Literal["auto", "exact", "numeric", "montecarlo"] = "auto",
     samples: Annotated[Whole, MONTE_CARLO] = 20_000,
@@ -41,6 +48,10 @@ def radius(
         Lower bound of the top class's probability.
     pb
         Upper bound of every other class's probability; 1 - pa if left out.
+    qa
+        Lower bound of the top class's probability under the same spherical noise within a ball.
+    share
+        The share of the noise that the ball holds, e.g. 0.8.
     engine
         auto, exact (theorems only), numeric (composition, no closed forms) or montecarlo (the
         paper's own algorithm, for any density; auto takes it where nothing else applies).
@@ -63,6 +74,10 @@ def radius(
     from unicr.norms import parse_norm
     from unicr.radius import MonteCarlo, certified_radius, round_down
 
+    if qa is not None or share is not None:
+        found = _two_laws(parse(noise), parse_norm(norm).p, pa, pb, qa, share)
+        print(json.dumps({"radius": found}) if json_ else f"radius     {round_down(found)}   (l2)")
+        return
     result = certified_radius(
         parse(noise),
         parse_norm(norm),
@@ -96,3 +111,16 @@ def radius(
         print(f"direction  {result.direction.text}")
     print(f"guarantee  {result.guarantee}")
     print(f"noise      {result.noise}, p_A = {result.p_a:g}, p_B = {result.p_b:g}")
+
+
+def _two_laws(
+    noise: Noise, p: float, pa: float, pb: float | None, qa: float | None, share: float | None
+) -> float:
+    from unicr.radius.two import TwoLaws
+
+    if qa is None or share is None or p != 2 or pb is not None:
+        raise RadiusError(
+            "two laws need --qa, --share and --norm 2, without --pb: q_A is what the votes under "
+            "the noise within a ball prove; leave both away where there is p_A only"
+        )
+    return TwoLaws(noise, (share,)).radius(pa, qa, share)

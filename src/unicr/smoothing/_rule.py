@@ -21,12 +21,13 @@ FIRST_LOOK, LOOK_EVERY = 100, 500
 class Votes:
     """Fresh votes so far: for the class that the selection chose, for its runner-up, and all.
 
-    `second` is None where there is no other class.
+    `second` is None where there is no other class. `selection` are the votes that chose the class.
     """
 
     top: int
     second: int | None
     n: int
+    selection: tuple[int, ...] = ()
 
 
 class Rule(Named, ABC):

@@ -41,13 +41,13 @@ class Levels:
     cell is at an edge; otherwise ρ at the left edge and r at the right one bound it.
     """
 
-    def __init__(self, noise: RadialNoise, power: int) -> None:
+    def __init__(self, noise: RadialNoise, power: int, cells: int = CELLS) -> None:
         law, self._noise, self._power = noise._law, noise, power
         self._kept: dict[float, Array] = {}
-        few = CELLS * 3 // 20
+        few = cells * 3 // 20
         u = np.concatenate([
             np.geomspace(TAIL, 0.02, few, endpoint=False),
-            np.linspace(0.02, 0.5, CELLS // 2 - few, endpoint=False),
+            np.linspace(0.02, 0.5, cells // 2 - few, endpoint=False),
         ])  # fmt: skip
         edges = np.unique(np.concatenate([law.ppf(u), law.ppf([0.5]), law.isf(u)]))
         edges = edges[edges > 0]

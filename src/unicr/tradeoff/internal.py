@@ -10,9 +10,11 @@ from unicr.tradeoff._falling import (
 )
 from unicr.tradeoff._ratio import RatioCells, interval_mass, ratio_cells
 from unicr.tradeoff._spherical import spherical_tradeoff
+from unicr.tradeoff._two import TwoParts, levels_for_two, total_variation, two_parts
 
 __all__ = [
     "RatioCells",
+    "TwoParts",
     "ball_tradeoff",
     "cross_tradeoff",
     "cube_levels_tradeoff",
@@ -20,6 +22,9 @@ __all__ = [
     "envelope",
     "falls",
     "interval_mass",
+    "levels_for_two",
     "ratio_cells",
     "spherical_tradeoff",
+    "total_variation",
+    "two_parts",
 ]

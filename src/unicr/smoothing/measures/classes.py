@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from unicr.classifier import Classifier
-from unicr.smoothing._measure import Counts, Measure, at
+from unicr.smoothing._measure import Counts, Measure, as_tuple, at
 from unicr.smoothing._rule import Votes
 
 
@@ -30,4 +30,5 @@ class ClassVotes(Measure):
         """Votes for the chosen class and for its runner-up on the selection."""
         order = np.argsort(-selection, kind="stable")
         second = at(counts, int(order[1])) if len(order) > 1 else None
-        return Votes(at(counts, int(order[0])), second, int(counts.sum()))
+        top = at(counts, int(order[0]))
+        return Votes(top, second, int(counts.sum()), as_tuple(selection))

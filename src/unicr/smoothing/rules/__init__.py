@@ -5,9 +5,21 @@ A new rule is a new file here: `unicr certify --rule 'name(setting=1)'` and `uni
 
 from unicr.smoothing._rule import Rule, Votes
 from unicr.smoothing.rules.fixed import Fixed
+from unicr.smoothing.rules.looks import Looks
+from unicr.smoothing.rules.randomised import Randomised
 from unicr.smoothing.rules.target import Target
 from unicr.smoothing.rules.three import ThreeTests
 from unicr.smoothing.rules.tolerance import Tolerance
 from unicr.smoothing.rules.union import Union
 
-__all__ = ["Fixed", "Rule", "Target", "ThreeTests", "Tolerance", "Union", "Votes"]
+__all__ = [
+    "Fixed",
+    "Looks",
+    "Randomised",
+    "Rule",
+    "Target",
+    "ThreeTests",
+    "Tolerance",
+    "Union",
+    "Votes",
+]

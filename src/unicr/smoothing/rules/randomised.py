@@ -1,0 +1,84 @@
+"""All n samples, one bound with a random tie-breaker: exact confidence (Stevens; Voráček 2024)."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from scipy import optimize, special
+
+from unicr.errors import CertifyError
+from unicr.radius.internal import lower_bound
+from unicr.smoothing._rule import Rule, Votes
+
+if TYPE_CHECKING:
+    from unicr.smoothing._plan import Plan
+    from unicr.smoothing._radii import Radii
+
+LEAST = 0.05  # a smaller draw counts as this one: no bound of 1 from finitely many votes
+SHAVE = 1e-13
+
+
+def randomised_lower_bound(k: int, n: int, alpha: float, u: float) -> float:
+    """p with P(X > k) + u·P(X = k) = α, X ~ Binomial(n, p): P(p > true probability) ≤ α.
+
+    For u uniform the probability is α exactly; u = 1 is Clopper–Pearson, and a larger u than the
+    one drawn is always allowed.
+    """
+    if not 0 <= k <= n or not 0 <= u <= 1:
+        raise CertifyError(f"{k} successes in {n} trials, u={u!r}: 0 <= k <= n and 0 <= u <= 1")
+    u = max(u, LEAST)
+    if k == n:
+        return min(math.exp(math.log(alpha / u) / n), 1.0) - SHAVE
+    low, high = lower_bound(k, n, alpha), lower_bound(k + 1, n, alpha)
+
+    def excess(p: float) -> float:
+        beyond = float(special.betainc(k + 1, n - k, p))  # P(X > k)
+        from_k = float(special.betainc(k, n - k + 1, p)) if k else 1.0  # P(X >= k)
+        return beyond + u * (from_k - beyond) - alpha
+
+    if excess(low) >= 0 or excess(high) <= 0:
+        return low
+    found = float(optimize.brentq(excess, low, high, xtol=1e-15, rtol=1e-14))
+    return max(low, found - SHAVE)
+
+
+@dataclass(frozen=True)
+class Randomised(Rule):
+    """p_A from below at exactly α; every other class gets the rest.
+
+    u is a digest of `seed` and of the selection votes, so it knows nothing of the fresh ones. The
+    seed must be fixed before sampling: `unicr certify` draws it from what decides the run.
+    """
+
+    name = "randomised"
+    proof = (
+        "P(X > k) + u·P(X = k) with u uniform and independent of X is uniform, so it falls below α "
+        "with probability α (randomised Clopper–Pearson)"
+    )
+    seed: int = 0
+
+    def check(self, plan: Plan) -> None:
+        """A whole number."""
+        if not isinstance(self.seed, int) or self.seed < 0:
+            raise CertifyError(f"seed={self.seed!r} must be a whole number, not negative")
+
+    def conclude(self, votes: Votes, plan: Plan, radii: Radii) -> tuple[float, float]:
+        """(p_A, 1 − p_A)."""
+        words = f"randomised|{self.seed}|{','.join(map(str, votes.selection))}"
+        digest = hashlib.sha256(words.encode()).digest()
+        u = int.from_bytes(digest[:6], "big") / 2**48
+        p_a = randomised_lower_bound(votes.top, votes.n, plan.alpha, u)
+        return p_a, 1.0 - p_a
+
+    def best(self, plan: Plan) -> float:
+        """Unanimous votes and the luckiest draw."""
+        return randomised_lower_bound(plan.n, plan.n, plan.alpha, 0.0)
+
+    @staticmethod
+    def seed_from(*words: object) -> int:
+        """A seed that follows from what decides a run."""
+        text = "|".join(map(str, words))
+        return int.from_bytes(hashlib.sha256(text.encode()).digest()[:6], "big")

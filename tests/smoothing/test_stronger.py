@@ -1,0 +1,148 @@
+"""Stronger bounds from the same votes: confidence by counting, and what early looks save."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy import special, stats
+
+from unicr.errors import CertifyError
+from unicr.noise import gaussian
+from unicr.norms import Norm
+from unicr.radius.internal import lower_bound
+from unicr.smoothing import Plan, Radii, Rule, Votes
+from unicr.smoothing.rules import Fixed, Looks, Randomised, Tolerance
+from unicr.smoothing.rules.randomised import randomised_lower_bound
+
+# p_A of every 25th input published by Li et al. 2022 (github.com/llylly/DSRS), middle of the
+# interval: CIFAR-10, sigma 0.5, wrong and right ones
+CIFAR = (
+    0.8908,
+    0.6525,
+    0.0718,
+    0.9961,
+    0.9983,
+    0.9559,
+    0.8553,
+    0.9083,
+    0.664,
+    0.7932,
+    0.6301,
+    0.9969,
+    0.9976,
+    0.0377,
+    0.5579,
+    0.2146,
+    0.01,
+    0.2159,
+    0.2116,
+    0.2462,
+    0.9999,
+    0.7741,
+    0.7034,
+    0.667,
+    0.5219,
+    0.3771,
+    0.025,
+    0.104,
+    0.0865,
+    0.9563,
+    0.9999,
+    0.0002,
+    0.9826,
+    0.9828,
+    0.9649,
+    0.9979,
+    0.9998,
+    0.0591,
+    0.939,
+    0.9404,
+)
+RADII = Radii(gaussian(sigma=0.5), (Norm(2.0),), 3072)
+
+
+@pytest.mark.parametrize(("n", "p"), [(40, 0.5), (40, 0.97), (7, 0.2)])
+def test_the_randomised_bound_fails_with_probability_alpha(n: int, p: float) -> None:
+    """Every k with every u of a grid, weighted: an exact sum but for the grid of u."""
+    alpha, draws = 0.1, (np.arange(400) + 0.5) / 400
+    share = [
+        np.mean([randomised_lower_bound(k, n, alpha, u) > p for u in draws]) for k in range(n + 1)
+    ]
+    failure = float(np.sum(stats.binom.pmf(np.arange(n + 1), n, p) * np.array(share)))
+    assert failure <= alpha + 1 / 800
+    assert failure >= 0.85 * alpha  # draws below 0.05 count as 0.05
+    assert failure > float(special.bdtrc(_least(n, p, alpha) - 1, n, p))  # Clopper–Pearson's own
+
+
+def _least(n: int, p: float, alpha: float) -> int:
+    """The fewest votes at which Clopper–Pearson errs; n + 1 where it cannot."""
+    return next((k for k in range(n + 1) if lower_bound(k, n, alpha) > p), n + 1)
+
+
+def test_the_randomised_bound_lies_between_two_counts() -> None:
+    for k, n in ((0, 50), (20, 50), (49, 50), (99_990, 100_000)):
+        bounds = [randomised_lower_bound(k, n, 0.001, u) for u in (1.0, 0.7, 0.3, 0.0)]
+        assert bounds == sorted(bounds)
+        assert bounds[0] == pytest.approx(lower_bound(k, n, 0.001), abs=2e-13)
+        assert bounds[-1] <= lower_bound(k + 1, n, 0.001)
+    assert randomised_lower_bound(1000, 1000, 0.001, 0.5) == pytest.approx(0.002 ** (1 / 1000))
+    with pytest.raises(CertifyError, match="5 successes in 4 trials"):
+        randomised_lower_bound(5, 4, 0.1, 0.5)
+
+
+def test_the_draw_does_not_look_at_the_fresh_votes() -> None:
+    plan = Plan(n=1000, rule=Randomised(3))
+    one = plan.rule.conclude(Votes(990, 5, 1000, (0, 100)), plan, RADII)
+    assert one == plan.rule.conclude(Votes(990, 8, 1000, (0, 100)), plan, RADII)
+    other = {plan.rule.conclude(Votes(990, 5, 1000, (k, 100 - k)), plan, RADII) for k in range(9)}
+    assert len(other) == 9
+    assert Randomised.seed_from(1, "m", "d") != Randomised.seed_from(2, "m", "d")
+    with pytest.raises(CertifyError, match="whole number"):
+        Plan(rule=Randomised(-1))
+
+
+def walked(rule: Rule, plan: Plan, p: float, rng: np.random.Generator) -> Votes:
+    votes = Votes(0, 0, 0)
+    while more := rule.next(votes, plan, RADII):
+        votes = Votes(votes.top + int(rng.binomial(more, p)), 0, votes.n + more)
+    return votes
+
+
+def test_looks_fail_with_at_most_alpha() -> None:
+    """1,500 walks at alpha 0.1: six deviations above it, a false alarm below 1e-8."""
+    rng, alpha, p = np.random.default_rng(8), 0.1, 0.93
+    plan = Plan(n=500, alpha=alpha, rule=Looks(radius=0.05))
+    wrong = 0
+    for _ in range(1500):
+        votes = walked(plan.rule, plan, p, rng)
+        wrong += plan.rule.conclude(votes, plan, RADII)[0] > p
+    assert wrong / 1500 <= alpha + 6 * math.sqrt(alpha * (1 - alpha) / 1500)
+
+
+def test_looks_save_three_times_at_the_average_radius_of_the_old_rule() -> None:
+    rng, n = np.random.default_rng(9), 100_000
+    samples, radius = [], []
+    for rule in (Fixed(), Tolerance(radius=0.05), Looks(radius=0.05), Looks(radius=0.02)):
+        plan = Plan(n=n, rule=rule)
+        votes = [walked(rule, plan, p, rng) for p in CIFAR]
+        samples.append(sum(one.n for one in votes))
+        found = [rule.conclude(one, plan, RADII)[0] for one in votes]
+        radius.append(float(np.mean([RADII.first(p) for p in found])))
+    fixed, old, coarse, fine = samples
+    assert fixed <= 2 * old
+    assert fixed >= 6 * coarse
+    assert fixed >= 3 * fine
+    assert radius[3] >= radius[1] - 0.002
+    assert radius[2] >= radius[0] - 0.05
+
+
+def test_looks_name_bad_settings_and_end_where_they_look() -> None:
+    with pytest.raises(CertifyError, match="one finite number"):
+        Plan(rule=Looks())
+    plan = Plan(n=1000, rule=Looks(share=0.01))
+    sizes = Looks(share=0.01).sizes(plan)
+    assert list(sizes) == [62, 125, 250, 500, 1000]
+    assert sum(sizes.values()) == pytest.approx(plan.alpha)
+    assert plan.rule.conclude(Votes(90, 0, 90), plan, RADII)[0] == 0
