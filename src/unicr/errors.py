@@ -46,6 +46,10 @@ class RunError(UnicrError, ValueError):
     """A run folder that cannot be written, read or resumed."""
 
 
+# What comes of reading values that are not of the kind they should be.
+UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError)
+
+
 @contextmanager
 def foreign(kind: type[UnicrError], what: str) -> Iterator[None]:
     """Somebody else's file or code inside: what it raises, SystemExit too, becomes a `kind`.
@@ -58,6 +62,11 @@ def foreign(kind: type[UnicrError], what: str) -> Iterator[None]:
         raise
     except BaseException as error:
         raise kind(f"{what}: {one_line(error)}") from error
+
+
+def printable(text: str) -> str:
+    """A text of anybody's as a terminal may show it: in one line, and without commands to it."""
+    return "".join(c if c.isprintable() else " " if c.isspace() else "\ufffd" for c in text)
 
 
 def one_line(error: BaseException, most: int = 300) -> str:

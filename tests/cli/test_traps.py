@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import io
 import json
 import pickle
 import shutil
 import sqlite3
+import warnings
+import zipfile
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
+from torch import nn
 
+from unicr.classifier import load_classifier
 from unicr.cli import app
-from unicr.errors import UnicrError
+from unicr.errors import ModelError, UnicrError
 
 TRAP = """
 import pathlib
@@ -35,6 +41,34 @@ class Trap:
 
     def __reduce__(self) -> Any:
         return Path.touch, (self._marker,)
+
+
+PROGRAMS = ("ts", "torchscript", "pt", "pth", "th", "ckpt", "bin", "safetensors", "pt2")
+
+
+class Writer(nn.Module):
+    """A model that makes a file while it answers."""
+
+    def __init__(self, marker: Path) -> None:
+        super().__init__()
+        self.marker = str(marker)
+
+    def forward(self, batch: torch.Tensor) -> torch.Tensor:
+        made = torch.from_file(self.marker, shared=True, size=1)
+        return batch.flatten(1)[:, :10] + 0 * made.sum()
+
+
+def write_program(file: Path, marker: Path) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        if file.suffix == ".pt2":  # torch exports no such program: a forger edits one
+            plain = io.BytesIO()
+            torch.export.save(torch.export.export(nn.ReLU(), (torch.zeros(2, 9),)), plain)
+            with zipfile.ZipFile(plain) as old, zipfile.ZipFile(file, "w") as new:
+                for name in old.namelist():
+                    new.writestr(name, old.read(name).replace(b"aten.relu.", b"aten.from_file."))
+        else:
+            torch.jit.save(torch.jit.script(Writer(marker).eval()), file)
 
 
 def unicr(*words: object) -> object:
@@ -104,6 +138,9 @@ def trapped(real: Path, place: Path, target: str, kind: str) -> tuple[Path, Path
     if kind == "py":
         (folder / "trap.py").write_text(TRAP.format(marker=str(marker)))
         spec = f"{folder / 'trap.py'}:law"
+    elif kind in PROGRAMS:
+        write_program(folder / f"trap.{kind}", marker)
+        spec = str(folder / f"trap.{kind}")
     else:
         (folder / f"trap.{kind}").write_bytes(pickle.dumps(Trap(marker)))
         spec = str(folder / f"trap.{kind}")
@@ -129,7 +166,7 @@ def trapped(real: Path, place: Path, target: str, kind: str) -> tuple[Path, Path
     return folder, marker
 
 
-@pytest.mark.parametrize("kind", ["py", "joblib", "pt", "pkl"])
+@pytest.mark.parametrize("kind", ["py", "joblib", "pkl"])
 @pytest.mark.parametrize("target", TARGETS)
 def test_no_command_springs_a_trap(
     real: Path, tmp_path: Path, target: str, kind: str, monkeypatch: pytest.MonkeyPatch
@@ -201,3 +238,22 @@ def test_a_trap_that_is_named_is_sprung(
     with suppress(UnicrError, SystemExit):
         unicr(words[0], folder, *words[1:], "--trust", folder / "trap.py")
     assert marker.exists()
+
+
+@pytest.mark.parametrize("kind", PROGRAMS)
+def test_programs_of_torch_do_not_run(real: Path, tmp_path: Path, kind: str) -> None:
+    """Neither as the model that a run names, under any ending, nor as one's own without trust."""
+    folder, marker = trapped(real, tmp_path, "model", kind)
+    for words in (["verify", "--replay", "1"], ["guard", "--data", tmp_path / "q.npy"],
+                  ["attack", "--attack", "gaussian"]):  # fmt: skip
+        with pytest.raises(UnicrError, match="--trust FILE"):
+            unicr(words[0], folder, *words[1:])
+    spec = folder / f"trap.{kind}"
+    with pytest.raises(ModelError, match="from_file"):
+        load_classifier(spec)
+    with pytest.raises(UnicrError, match="from_file"):
+        unicr("verify", folder, "--replay", "1", "--model", spec)
+    assert not marker.exists()
+    if kind == "ts":  # what the test looks for can be seen
+        load_classifier(spec, trust=True).predict(torch.zeros(2, 1, 28, 28))
+        assert marker.exists()

@@ -362,3 +362,134 @@ def test_random_edits_of_a_sealed_table_never_pass_for_the_same_noise(
         middle = one.ppf(np.linspace(0.001, 0.999, 99))
         np.testing.assert_allclose(other.cdf(middle), one.cdf(middle), atol=1e-8)
     assert refused > 30
+
+
+# ------------------------------------------------------------------- tables made by hand
+
+
+def handmade(
+    panels: list[tuple[float, float, float]],
+    support: tuple[float, float],
+    facts: dict[str, bool],
+    *,
+    power: float | None = None,
+    tails: float = 0.0,
+) -> dict[str, Any]:
+    """A stored density of (left, right, mass) blocks; with `power` the first is a power law."""
+    rows, second, mean = [], 0.0, 0.0
+    for i, (left, right, mass) in enumerate(panels):
+        length = right - left
+        kind, kappa = (2.0, power) if power is not None and i == 0 else (0.0, math.nan)
+        level = math.nan if kind else math.log(mass / length)
+        base, direction = (left, 1.0) if left >= 0 or right > 0 else (right, -1.0)
+        rows.append([base, direction, kind, 0.0, length, kappa, mass, *([level] * 20)])
+        k = power if power is not None and i == 0 else 1.0
+        mean += mass * (left + length * k / (k + 1))
+        parts = (left**2, 2 * left * length * k / (k + 1), length**2 * k / (k + 2))
+        second += mass * sum(parts)
+    known = ("symmetric", "log_concave", "bounded", "finite_variance", "unimodal", "positive")
+    table = {
+        "panels": write_floats(np.array(rows)),
+        "log_mass": 0.0,
+        "mean": mean,
+        "second_moment": second,
+        "origin": 0.5 * (panels[0][0] + panels[-1][1]),
+        "support": [one if math.isfinite(one) else repr(one) for one in support],
+        "breakpoints": write_floats(np.array([one[0] for one in panels])),
+        "corners": write_floats(np.full(len(panels), np.nan)),
+        "tails": [[tails, -1.0, 0.5 * (panels[-1][1] - panels[0][0])]] * 2,
+    }
+    claimed = {name: facts.get(name, False) for name in known}
+    claimed["finite_variance"] = True
+    body = {"density": "mine", "scale": 1.0, "table": table}
+    return sealed({**body, "facts": {**claimed, "source": "checked"}})
+
+
+BLOCK = [(-1.0, 0.0, 0.5), (0.0, 1.0, 0.5)]
+HOLE = [(-2.0, -1.0, 0.5), (1.0, 2.0, 0.5)]
+FAR = [
+    (-2e30, -1e30, 0.3),
+    (-1e30, -1.0, 1e-5),
+    (-1.0, 1.0, 0.4 - 2e-5),
+    (1.0, 1e30, 1e-5),
+    (1e30, 2e30, 0.3),
+]
+SHAPES = ("symmetric", "unimodal", "log_concave")
+
+
+def test_a_table_made_by_hand_is_read_where_it_is_true() -> None:
+    """What the forgeries below are compared with."""
+    facts = {**dict.fromkeys(SHAPES, True), "bounded": True}
+    block = noise.from_data(handmade(BLOCK, (-1.0, 1.0), facts))
+    ours = certified_radius(block, norm=1, dim=3, p_a=0.9)
+    uniform = certified_radius(noise.uniform(scale=1), norm=1, dim=3, p_a=0.9)
+    assert math.isclose(ours.proved, uniform.proved, rel_tol=1e-9)
+    for panels, ends in ((HOLE, (-2.0, 2.0)), (FAR, (-2e30, 2e30))):
+        noise.from_data(handmade(panels, ends, {"symmetric": True, "bounded": True}))
+
+
+@pytest.mark.parametrize("fact", ["unimodal", "log_concave"])
+@pytest.mark.parametrize("panels", [HOLE, FAR], ids=["hole", "far"])
+def test_no_hole_and_no_far_mode_is_overlooked(
+    fact: str, panels: list[tuple[float, float, float]]
+) -> None:
+    """Read as log-concave, such a table would have a radius beyond its own hole."""
+    facts = {fact: True, "symmetric": True, "bounded": True}
+    ends = (panels[0][0], panels[-1][1])
+    with pytest.raises(NoiseError, match=f"claimed to be {fact}"):
+        noise.from_data(handmade(panels, ends, facts))
+
+
+def test_the_hole_of_an_honest_table_is_seen(densities: dict[str, IID]) -> None:
+    """There it is panels without mass, not a gap."""
+    for fact in ("unimodal", "log_concave"):
+        with pytest.raises(NoiseError, match=f"claimed to be {fact}"):
+            noise.from_data(forge(densities["hollow"], claim(fact)))
+
+
+def test_a_spike_at_the_end_of_a_panel_is_seen() -> None:
+    """A third of the mass in the last millionth of a panel, where no even grid looks."""
+    panels = [(0.0, 1.0, 0.3), (1.0, 2.0, 0.7)]
+    with pytest.raises(NoiseError, match="claimed to be log_concave"):
+        noise.from_data(
+            handmade(panels, (0.0, 2.0), {"log_concave": True, "bounded": True}, power=1e5)
+        )
+
+
+def test_a_density_that_ends_is_not_endless() -> None:
+    facts = {**dict.fromkeys(SHAPES, True), "positive": True}
+    with pytest.raises(NoiseError, match="claimed to be positive"):
+        noise.from_data(handmade(BLOCK, (-math.inf, math.inf), facts))
+
+
+def test_slow_bending_is_seen() -> None:
+    """exp(-|x| + x²/100): log-convex on each side by so little that neighbours cannot tell."""
+    edges = np.linspace(-8, 8, 4001)
+    middle = 0.5 * (edges[1:] + edges[:-1])
+    height = np.exp(-np.abs(middle) + middle**2 / 100)
+    mass = height / height.sum()
+    rows = list(zip(edges[:-1].tolist(), edges[1:].tolist(), mass.tolist(), strict=True))
+    facts = {**dict.fromkeys(SHAPES, True), "bounded": True}
+    with pytest.raises(NoiseError, match="claimed to be log_concave"):
+        noise.from_data(handmade(rows, (-8.0, 8.0), facts))
+
+
+def test_what_is_stored_of_one_noise_is_never_read_for_another(densities: dict[str, IID]) -> None:
+    """Curves are kept on disk: neither a file's name nor a table with other facts may be mixed."""
+    body = {"family": "gennorm", "beta": 3, "scale": 1}
+    other = {"family": "cauchy", "scale": 1}
+    ours, theirs = (
+        noise.from_data(sealed({"written": "law.py:x", "times": 1, "noise": one}))
+        for one in (body, other)
+    )
+    assert ours.text == theirs.text
+    assert ours.cache_key != theirs.cache_key
+    plain = densities["normal"]
+    weaker = noise.from_data(forge(plain, lambda b, rows: b["facts"].update(unimodal=False)))
+    assert isinstance(weaker, IID)
+    assert weaker.unit.cache_key != plain.unit.cache_key
+    assert weaker != plain
+    block = handmade(BLOCK, (-1.0, 1.0), {"symmetric": True, "bounded": True})
+    endless = handmade(BLOCK, (-math.inf, math.inf), {"symmetric": True})
+    keys = [noise.from_data(one).cache_key for one in (block, endless)]
+    assert keys[0] != keys[1]

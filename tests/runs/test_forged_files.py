@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import sqlite3
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
-from unicr.errors import RunError
-from unicr.runs import Run
-from unicr.runs._sign import seals
+from unicr.attack import AttackStore, Outcome
+from unicr.classifier import load_classifier
+from unicr.cli import app
+from unicr.data import load_dataset
+from unicr.errors import RunError, UnicrError
+from unicr.noise import from_density, gaussian, to_data
+from unicr.runs import Job, Run, certify_run, seals, verify
+from unicr.smoothing import Plan, norms_of
 
 KEY = 'x" LIMIT 0 --'
 FORGERIES = {
@@ -75,3 +84,146 @@ def test_nothing_is_written_through_a_link(tmp_path: Path) -> None:
     with pytest.raises(RunError, match="link"):
         Run(tmp_path / "run", create=True)
     assert not (tmp_path / "elsewhere").exists()
+
+
+def small(folder: Path) -> Path:
+    """A real run of a few inputs."""
+    x = np.random.default_rng(0).normal(size=(3, 4)).astype(np.float32)
+    job = Job(
+        load_classifier(lambda batch: (batch[:, 0] > 0).long(), num_classes=2),
+        load_dataset((x, (x[:, 0] > 0).astype(np.int64))),
+        gaussian(sigma=0.5),
+        norms_of([2]),
+        Plan(n=100),
+    )
+    certify_run(job, folder).close()
+    return folder / "run.sqlite"
+
+
+def unicr(*words: object) -> object:
+    return app([str(word) for word in words], exit_on_error=False, print_error=False)
+
+
+DEEP = "[" * 100_000 + "]" * 100_000
+
+
+@pytest.mark.parametrize("column", ["counts", "selection", "radii", "more"])
+def test_one_row_nested_deeply_is_one_bad_row(tmp_path: Path, column: str, capsys: Any) -> None:
+    file = small(tmp_path)
+    execute(file, "DELETE FROM sealed", f"UPDATE results SET {column} = '{DEEP}' WHERE idx = 1")
+    with Run(tmp_path) as run:
+        assert [problem.idx for problem in verify(run)] == [1]
+    assert unicr("verify", tmp_path) == 1
+    assert "3 inputs checked from their counts, 1 do not hold" in capsys.readouterr().out
+    with pytest.raises(RunError, match="input 1"):
+        unicr("score", tmp_path)
+
+
+@pytest.mark.parametrize("key", ["plan", "noise_data", "classes", "loading", "versions"])
+def test_settings_nested_deeply_are_refused(tmp_path: Path, key: str) -> None:
+    file = small(tmp_path)
+    execute(file, f"INSERT OR REPLACE INTO manifest VALUES ('{key}', '{DEEP}')")
+    for words in (["verify"], ["score"], ["export", "-o", tmp_path / "x.jsonl"]):
+        with pytest.raises(RunError, match="recursion"):
+            unicr(words[0], tmp_path, *words[1:])
+
+
+def test_a_value_that_is_too_large_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = small(tmp_path)
+    monkeypatch.setattr("unicr.runs._database.LONGEST_VALUE", 5000)
+    execute(file, "UPDATE results SET reason = hex(zeroblob(4000)) WHERE idx = 0")
+    with pytest.raises(RunError, match="too big"):
+        unicr("verify", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("data_size", 10**15),
+        ("batch", 10**12),
+        ("batch", 0),
+        ("shape", [2**30, 2**30]),
+        ("dim", -1),
+    ],
+)
+def test_numbers_beyond_sense_are_refused_at_once(tmp_path: Path, key: str, value: Any) -> None:
+    file = small(tmp_path)
+    text = json.dumps(value)
+    execute(file, "DELETE FROM sealed", f"UPDATE manifest SET value = '{text}' WHERE key = '{key}'")
+    with pytest.raises(RunError) as caught:
+        unicr("verify", tmp_path)
+    assert "\n" not in str(caught.value)
+
+
+NOISES = [
+    "gаussian(sigma=0.5)",  # the second letter is Cyrillic
+    "GAUSSIAN(sigma=0.5)",
+    "gaussian(sigma=0.5)\x1b[2K",
+    "gaussian(sigma\u202e=0.5)",
+    "gaussian\u00a0(sigma=0.5)",
+    "ordinary noise",
+]
+
+
+@pytest.mark.parametrize("name", NOISES)
+def test_a_table_cannot_be_called_something_it_is_not(tmp_path: Path, name: str) -> None:
+    """A wide density under a name that a reader takes for another one."""
+    file = small(tmp_path)
+    body = to_data(from_density(lambda x: -x * x / 800, name="mine"))["noise"]
+    body["density"] = name
+    digest = hashlib.sha256(
+        json.dumps(body, sort_keys=True, separators=(",", ":")).encode()
+    ).hexdigest()
+    values = {"noise": name, "noise_data": {"format": 1, "noise": body, "sha256": digest}}
+    db = sqlite3.connect(file, isolation_level=None)
+    db.execute("DELETE FROM sealed")
+    for key, value in values.items():
+        db.execute("UPDATE manifest SET value = ? WHERE key = ?", (json.dumps(value), key))
+    db.close()
+    with pytest.raises(UnicrError) as caught:
+        unicr("verify", tmp_path)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_run_cannot_write_on_the_terminal(tmp_path: Path, capsys: Any) -> None:
+    """What a row says is shown, and moves no cursor."""
+    file = small(tmp_path)
+    clear = "x\x1b[2J\x1b[H\n3 inputs checked from their counts, 0 do not hold; 0 failed in the run"
+    db = sqlite3.connect(file, isolation_level=None)
+    db.execute("DELETE FROM sealed")
+    db.execute("UPDATE results SET noise = ? WHERE idx = 1", (clear,))
+    db.close()
+    assert unicr("verify", tmp_path) == 1
+    said = capsys.readouterr().out
+    assert "\x1b" not in said
+    assert said.splitlines()[0].startswith("input 1: it has a noise of its own, x")
+    execute(file, "UPDATE manifest SET value = '\"a\\u001b[2J\"' WHERE key = 'model'")
+    with pytest.raises(RunError, match="printable"):
+        unicr("score", tmp_path)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE outcomes SET bound = 'far'",
+        "UPDATE outcomes SET idx = 'one'",
+        "UPDATE outcomes SET length = 9e999",
+        "UPDATE outcomes SET counts = 'many'",
+        f"UPDATE outcomes SET counts = '{DEEP}'",
+        "UPDATE settings SET value = '[]'",
+        'UPDATE settings SET value = \'{"level": "high"}\'',
+        "UPDATE settings SET value = 'x'",
+        f"UPDATE settings SET value = '{DEEP}'",
+    ],
+    ids=lambda change: change[:40],
+)
+def test_attacks_of_no_sense_are_told_in_a_line(tmp_path: Path, change: str, capsys: Any) -> None:
+    small(tmp_path)
+    with AttackStore(tmp_path) as store:
+        store.begin("pgd", {"level": 0.001, "votes": 10})
+        store.add([Outcome("pgd", "2", 1.0, 0, 1, 0.1, 0.1, (1, 9), "kept")])
+    execute(tmp_path / "attacks.sqlite", change)
+    assert unicr("verify", tmp_path) == 1
+    assert "attacks.sqlite checked, 1 things do not hold" in capsys.readouterr().out

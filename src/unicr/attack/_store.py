@@ -100,6 +100,13 @@ def _outcome(row: Sequence[Any]) -> Outcome:
     counts = json.loads(values["counts"])
     if not all(type(n) is int and n >= 0 for n in counts):
         raise ValueError(f"{values['counts']!r} are no counts")
+    numbers = [values[name] for name in ("factor", "bound", "length")]
+    if not all(type(value) is float and math.isfinite(value) for value in numbers):
+        raise ValueError(f"factor, bound and length are {numbers}")
+    if not all(type(values[name]) is int for name in ("idx", "certified")):
+        raise ValueError(f"input {values['idx']!r} of class {values['certified']!r}")
+    if not all(str(values[name]).isprintable() for name in ("attack", "norm", "verdict")):
+        raise ValueError("a name is not printable")
     return Outcome(**{**values, "counts": tuple(counts)})
 
 

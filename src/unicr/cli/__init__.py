@@ -11,7 +11,7 @@ import sys
 from typing import Any, NoReturn
 
 import unicr
-from unicr.errors import UnicrError, one_line
+from unicr.errors import UnicrError, one_line, printable
 
 GROUPS = {
     "Start here": {
@@ -122,5 +122,5 @@ def _current(word: str) -> str:
 
 
 def _stop(why: str, code: int = 2) -> NoReturn:
-    print(f"unicr: {why}", file=sys.stderr)
+    print(f"unicr: {printable(why)}", file=sys.stderr)
     sys.exit(code)

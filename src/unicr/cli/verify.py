@@ -47,7 +47,7 @@ def verify(
     key
         A public SSH key (.pub): the run must be signed with it (`unicr seal RUN --key`).
     """
-    from unicr.errors import RunError
+    from unicr.errors import RunError, printable
     from unicr.runs import Run, caught
     from unicr.runs import replay as sample_again
     from unicr.runs import verify as check
@@ -60,7 +60,7 @@ def verify(
         nonlocal problems
         for text in texts:
             problems += 1
-            print(text)
+            print(printable(str(text)))
 
     own = options.own(data)
     with Run(run) as opened:
@@ -110,7 +110,7 @@ def open_both(run: Run, own: Own, *, model: bool) -> tuple[Classifier | None, Da
 def others(run: Run, own: Own, classifier: Classifier | None, replay: int) -> Iterator[str]:
     """What does not hold in the attacks and in the memory beside a run."""
     from unicr.attack import AttackStore, check_outcomes
-    from unicr.errors import RunError
+    from unicr.errors import UNREADABLE, UnicrError, one_line
     from unicr.guard import Regions, check_memory, replay_memory
 
     rows = {row.idx: row for row in run.readable()}
@@ -124,14 +124,14 @@ def others(run: Run, own: Own, classifier: Classifier | None, replay: int) -> It
                     stored, now = attacks.stored_seal(), attacks.seal()
             else:
                 with Regions(run.folder / name) as regions:
-                    found = list(check_memory(regions, run.manifest, rows))
+                    found = list(check_memory(regions, run.manifest, rows, own))
                     if classifier is not None and not found:
                         found += replay_memory(regions, run.manifest, classifier, replay, own)
                     stored, now = regions.stored_seal(), regions.seal()
             if stored not in (None, now):
                 found.append("it was changed after it was sealed")
-        except RunError as error:
-            found = [str(error)]
+        except (UnicrError, *UNREADABLE) as error:
+            found = [one_line(error)]
         yield from (f"{name}: {text}" for text in found)
         print(f"{name} checked, {len(found)} things do not hold")
 

@@ -7,20 +7,23 @@ from __future__ import annotations
 import hashlib
 import math
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from typing import Any
 
 import numpy as np
 import torch
 
 from unicr.classifier import Classifier
-from unicr.errors import RunError, UnicrError
+from unicr.errors import UNREADABLE, RunError, UnicrError
 from unicr.guard._guard import policy
 from unicr.guard._memory import FIRST_STREAM, OPTIONAL, SEED, Regions
 from unicr.guard._metric import Metric
 from unicr.guard._table import Table
-from unicr.norms import parse_norm
+from unicr.i_opt import IOpt
+from unicr.norms import Norm, parse_norm
 from unicr.runs import NOTHING, Manifest, Own, Row, changes
+from unicr.smoothing import Radii
 
 SAME = 1e-9
 SETTINGS = (
@@ -35,11 +38,13 @@ def made_for(manifest: Manifest) -> dict[str, Any]:
     return {name: values[name] for name in SETTINGS if name in values}
 
 
-def check_memory(regions: Regions, manifest: Manifest, rows: Mapping[int, Row]) -> Iterator[str]:
+def check_memory(
+    regions: Regions, manifest: Manifest, rows: Mapping[int, Row], own: Own = NOTHING
+) -> Iterator[str]:
     """What does not hold in the memory of a run; needs neither model nor data.
 
-    The seed, and the classes of points that are no inputs of the run, need the model: see
-    `replay_memory`.
+    The seed, and the classes and radii of points that are no inputs of the run, need the model:
+    see `replay_memory`. Here these radii are none that the run's plan could not give.
     """
     try:
         about = regions.settings("about")
@@ -57,13 +62,36 @@ def check_memory(regions: Regions, manifest: Manifest, rows: Mapping[int, Row]) 
                 yield f"certificate {stream} was counted, and is not in the run"
             if alpha != manifest.plan.alpha:
                 yield f"certificate {stream} counts with alpha {alpha!r}"
+        fresh = sorted(stream for stream in draws if stream >= FIRST_STREAM)
+        if fresh != list(range(FIRST_STREAM, FIRST_STREAM + len(fresh))):
+            yield f"certificates of {len(fresh)} new points were counted, and others before them"
+        largest = _largest(manifest, norm, own)
         table = Table(math.prod(shape))
         for record in regions.read("SELECT * FROM regions ORDER BY number"):
             complaint = _region(dict(record), table, Metric(norm), shape, rows, draws)
+            if complaint is None and not record["certified"] <= largest(record["noise"]):
+                complaint = f"no votes give {record['certified']!r} under {record['noise']}"
             if complaint is not None:
                 yield f"region {record['number']}: {complaint}"
-    except (UnicrError, ValueError, TypeError, KeyError, OverflowError) as error:
+    except (UnicrError, *UNREADABLE) as error:
         yield f"it cannot be read: {error!r}"
+
+
+def _largest(manifest: Manifest, norm: Norm, own: Own) -> Callable[[str | None], float]:
+    """The largest radius that a new point may have under the noise of a region; −1: none may."""
+    search = None if manifest.i_opt is None else IOpt.from_dict(manifest.i_opt)
+
+    @cache
+    def largest(noise: str | None) -> float:
+        if noise is not None if search is None else noise not in search.noises:
+            return -1.0
+        if manifest.plan.rule.name == "three":  # its p_B is free
+            return math.inf
+        law = own.noise(manifest, noise)
+        radii = Radii(law, [norm], math.prod(manifest.shape), searched=manifest.searched)
+        return radii.largest(manifest.plan)[norm.text] * (1 + SAME)
+
+    return largest
 
 
 def _region(
@@ -125,5 +153,9 @@ def replay_memory(
         point = np.frombuffer(r["point"], "<f4").reshape(manifest.shape)
         again = certify(torch.from_numpy(point.copy()), r["stream"])
         said = (again.predict, again.radius(norm.text), again.noise)
+        claimed = next(one for one in again.radii if one.norm == norm.text)
+        proved = again.predict >= 0 and r["reach"] <= Metric(norm).reach(claimed.proved)
         if (r["class"], r["certified"], r["noise"]) != said:
             yield f"region {r['number']}: {r['class']}, {r['certified']} stored, {said} now"
+        elif r["guarantee"] != ("proved" if proved else claimed.guarantee):
+            yield f"region {r['number']}: guarantee {r['guarantee']!r}"

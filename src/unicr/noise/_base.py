@@ -160,8 +160,8 @@ class Noise(ABC):
 
     @property
     def cache_key(self) -> str:
-        """A text that no other law has: what results computed for this noise are stored under."""
-        return self.text
+        """A text that no other law has (a file's name may be any law's): what curves go under."""
+        return self._text
 
     @property
     def _key(self) -> tuple[Any, ...]:

@@ -177,8 +177,10 @@ def _read_density(body: Data, depth: int) -> Noise:
 
 
 def _check_name(noise: Tabulated, name: str) -> None:
-    """No table may go under the name of another law."""
-    if re.match(rf"\W*({'|'.join(FAMILIES)}|Anisotropic)\b", name) or ".truncated" in name:
+    """No table may go under the name of another law, nor under one that looks like it."""
+    plain = name.isascii() or _REFERENCE.fullmatch(name) is not None
+    other = re.match(rf"\W*({'|'.join(FAMILIES)}|Anisotropic)\b", name, re.IGNORECASE)
+    if not plain or other or ".truncated" in name:
         raise NoiseError(f"the stored density is called {name!r:.80}, the name of another noise")
     if name.startswith("scipy."):
         law, u = parse(name), np.linspace(0.0, 1.0, 65)[1:-1]

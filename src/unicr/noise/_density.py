@@ -40,11 +40,11 @@ class Tabulated(IID):
 
     @property
     def cache_key(self) -> str:
-        return f"{self.text}|{self._density.fingerprint}"
+        return f"{self._text}|{self._density.fingerprint}|{self._facts}"
 
     @property
     def _key(self) -> tuple[Any, ...]:
-        return (type(self), self._name, self._density.fingerprint, self._scale)
+        return (type(self), self._name, self._density.fingerprint, self._facts, self._scale)
 
     @property
     def facts(self) -> Facts:

@@ -17,7 +17,7 @@ from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
-from unicr.errors import RunError, UnicrError
+from unicr.errors import UNREADABLE, RunError, UnicrError
 
 SEALED = "sealed"  # the table with the seal, which the seal does not cover
 LONGEST_VALUE = 100_000_000  # bytes of one value
@@ -152,7 +152,7 @@ class Database:
         """SQLite's errors, and values that are not what they should be, as one line."""
         try:
             yield
-        except (sqlite3.Error, ValueError, TypeError, KeyError, RecursionError) as error:
+        except (sqlite3.Error, *UNREADABLE) as error:
             if isinstance(error, UnicrError):
                 raise
             raise RunError(f"cannot {verb} {self.path}: {error}") from None

@@ -121,13 +121,21 @@ class Manifest:
         return list(every)
 
 
-def _whole(least: int) -> Callable[[Any], int]:
+def _whole(least: int, most: int = 1 << 200) -> Callable[[Any], int]:
     def read(value: Any) -> int:
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise ValueError(f"a whole number, at least {least}, is needed")
+        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+            end = f" and at most {most}" if most < 1 << 63 else ""
+            raise ValueError(f"a whole number, at least {least}{end}, is needed")
         return value
 
     return read
+
+
+def _text(value: Any) -> str:
+    """A text that is shown as it is: nothing in it moves a cursor or turns the line round."""
+    if not isinstance(value, str) or not value.isprintable():
+        raise ValueError("a text of printable characters is needed")
+    return value
 
 
 def _exactly(kind: type) -> Callable[[Any], Any]:
@@ -160,11 +168,12 @@ def _norms(value: Any) -> tuple[str, ...]:
 READERS: dict[str, Callable[[Any], Any]] = {  # by the name of a field, or by its type
     "seed": _whole(-(1 << 200)),
     "skip": _whole(1),
-    "str": _exactly(str),
+    "batch": _whole(1, 1 << 24),
+    "str": _text,
     "bool": _exactly(bool),
     "int": _whole(0),
     "int | None": _or_none(_whole(1)),
-    "str | None": _or_none(_exactly(str)),
+    "str | None": _or_none(_text),
     "tuple[int, ...]": _shape,
     "tuple[str, ...]": _norms,
     "Plan": Plan.from_dict,

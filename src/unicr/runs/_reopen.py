@@ -29,7 +29,7 @@ OPTIONS = {"labels": "--labels", "label_column": "--label-column"}
 WORDS = frozenset(
     OPTIONS
 )  # how the run says that data is labelled: never believed of your own data
-PROGRAMS = frozenset({".pt", ".pth", ".pt2", ".ts", ".jit", ".torchscript"})
+PLAIN = ("builtin:", "hf:")  # beside .onnx files, what holds a model and no program
 
 
 @dataclass(frozen=True)
@@ -69,10 +69,11 @@ class Own:
                     f"the run's model would be downloaded: if you want that, say so with "
                     f"--model {manifest.model}"
                 )
-            if Path(manifest.model).suffix.lower() in PROGRAMS and not self.trusts(manifest.model):
+            plain = manifest.model.startswith(PLAIN) or manifest.model.lower().endswith(".onnx")
+            if not (plain or CODE in manifest.model or self.trusts(manifest.model)):
                 raise RunError(
-                    f"the run's model {manifest.model} is a program of torch's, which may write "
-                    "files: give your own copy with --model, or name it with --trust FILE"
+                    f"the run's model {manifest.model} may be a program, which may write files: "
+                    "give your own copy with --model, or name it with --trust FILE"
                 )
         spec = self.model or manifest.model
         given = {k: v for k, v in self.loading.items() if v is not None}
@@ -122,6 +123,8 @@ class Own:
             found = from_data(manifest.noise_data)
             if found.text != text:
                 raise RunError(f"the run's noise is called {text}, its numbers are {found.text}")
+            if CODE not in text:  # a noise that is no file's reads as what its name says
+                parse(text)
             return found
         self._refuse_code("noise", text, "")
         return parse(text)

@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from unicr.errors import RunError, UnicrError
+from unicr.errors import UNREADABLE, RunError, UnicrError
 from unicr.runs._database import Database
 from unicr.runs._manifest import Manifest
 from unicr.smoothing import Certificate, NormRadius
@@ -166,14 +166,14 @@ class Run(Database, Tabular):
         for record in self.records():
             try:
                 yield self.row(record)
-            except (ValueError, TypeError, KeyError, RecursionError) as error:
+            except UNREADABLE as error:
                 raise RunError(f"cannot read {self.path}: input {record['idx']}: {error}") from None
 
     def readable(self) -> list[Row]:
         """The results that make sense, where others may not."""
         found = []
         for record in self.records():
-            with suppress(ValueError, TypeError, KeyError):
+            with suppress(*UNREADABLE):
                 found.append(self.row(record))
         return found
 
@@ -258,7 +258,7 @@ def _certificate(r: dict[str, Any], kind: type[Certificate]) -> Certificate:
             noise=r.get("noise"),
             **more,
         )
-    except (KeyError, TypeError, AttributeError, RecursionError, UnicrError) as error:
+    except (UnicrError, *UNREADABLE) as error:
         raise ValueError(f"its certificate cannot be read: {error!r}") from None
 
 

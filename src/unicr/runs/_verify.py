@@ -18,7 +18,7 @@ import numpy as np
 
 from unicr.classifier import Classifier
 from unicr.data import Dataset
-from unicr.errors import RunError, UnicrError
+from unicr.errors import UNREADABLE, RunError, UnicrError
 from unicr.noise import Noise
 from unicr.runs._manifest import EVERY_INPUT, THIS_INPUT, Manifest
 from unicr.runs._reopen import NOTHING, Own
@@ -102,7 +102,7 @@ def verify(
             else:
                 complaint = complaint or check_row(row, manifest.plan, *radii(text))
             complaint = complaint or (None if data is None else _input(row, data))
-        except (UnicrError, ValueError, TypeError, KeyError, OverflowError) as error:
+        except (UnicrError, *UNREADABLE) as error:
             complaint = f"cannot be read: {error}"
         if complaint is not None:
             yield Problem(record["idx"], complaint)

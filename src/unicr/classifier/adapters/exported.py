@@ -27,7 +27,7 @@ from unicr.errors import ModelError
 from unicr.files import file_digest
 
 OPERATORS = re.compile(
-    r"torch\.ops\.(aten|prims|higher_order)\.\w+(\.\w+)?"
+    r"torch\.ops\.(aten|prims|higher_order)\.(?!from_file\b|save\b)\w+(\.\w+)?"
     r"|_operator\.(getitem|add|sub|mul|floordiv|truediv|mod|neg|pow|lt|le|gt|ge|eq|ne|and_|or_|not_)"
     r"|torch\.sym_\w+"
 )

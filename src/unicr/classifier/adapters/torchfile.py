@@ -6,6 +6,7 @@ where they go.
 
 from __future__ import annotations
 
+import re
 import warnings
 import zipfile
 from pathlib import Path
@@ -20,6 +21,7 @@ from unicr.errors import ModelError, foreign
 from unicr.files import file_digest
 
 SCRIPTS = (".ts", ".torchscript")
+FILES = re.compile(rb"\b(from_file|save)\b")  # the operators that can write a file
 
 
 def _is_torchscript(path: Path) -> bool:
@@ -32,11 +34,24 @@ def _is_torchscript(path: Path) -> bool:
     return "constants.pkl" in inside and any(name.startswith("code/") for name in inside)
 
 
+def _refuse_files(path: Path) -> None:
+    """A program that could write files is refused before any of it runs."""
+    with foreign(ModelError, f"{path} is not a TorchScript file"), zipfile.ZipFile(path) as archive:
+        for name in archive.namelist():
+            if name.endswith(".py") and (found := FILES.search(archive.read(name))):
+                raise ModelError(
+                    f"{path} uses {found[0].decode()}, which may write files: if you trust its "
+                    "author, say so with trust=True (--trust)"
+                )
+
+
 def load(asked: Asked) -> Classifier:
     """The module of a TorchScript file, or a pickled one with trust."""
     path = asked.path
     module: object
     if path.suffix.lower() in SCRIPTS or _is_torchscript(path):
+        if not asked.trust:
+            _refuse_files(path)
         with foreign(ModelError, f"{path} is not a TorchScript file"), warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)
             module = torch.jit.load(path, map_location=asked.device)  # type: ignore[no-untyped-call]

@@ -30,18 +30,23 @@ def is_symmetric(
     return bool(np.all(np.abs(right - left) <= slack + 8.0 * EPS * np.abs(right)))
 
 
-def is_log_concave(x: Array, value: Array, ends: tuple[float, float], offset: float) -> bool:
-    """Whether no value lies below a chord; `offset` was added to the values, and costs rounding."""
+def is_log_concave(
+    x: Array, value: Array, ends: tuple[float, float], offset: float, *, soft: bool = True
+) -> bool:
+    """Whether no value lies below a chord; `offset` was added to the values, and costs rounding.
+
+    `soft` leaves out the last nats of a density that underflows at its ends.
+    """
     inner = (x > ends[0]) & (x < ends[1])
     if np.isposinf(value).any() or np.isneginf(value[inner]).any():
         return False
     finite = np.isfinite(value)
     x, value = x[finite], value[finite]
     lowest = min(value[0], value[-1])
-    if value.max() - 900.0 < lowest < value.max() - SOFT:
+    if soft and value.max() - 900.0 < lowest < value.max() - SOFT:
         keep = value > lowest + 60.0
         x, value = x[keep], value[keep]
-    for stride in (1, 3, 10, 30, 100, 300, 1000):
+    for stride in (1, 3, 10, 30, 100, 300, 1000, 3000, 10_000, 30_000, 100_000, 300_000):
         if x.size <= 2 * stride:
             break
         x0, x1, x2 = x[: -2 * stride], x[stride:-stride], x[2 * stride :]

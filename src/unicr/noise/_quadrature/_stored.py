@@ -153,28 +153,36 @@ def _check_moment(table: TabulatedDensity, power: int, given: float) -> None:
 def shape_of(table: TabulatedDensity) -> dict[str, bool]:
     """What a stored table shows of its shape, on three points for each of its nodes, to 1e-6.
 
-    Panels of less mass than 1e-18, where nothing is ever drawn, are not looked at.
+    Looked at are panels of more mass than 1e-18, and what lies between two of them: a hole that
+    would have more mass than 1e-15, were it filled, is a hole.
     """
-    p = table._panels.take(table._panels.mass > 1e-18)
-    x = p.base[:, None] + p.direction[:, None] * p.distance(np.tile(FINE, (p.size, 1)))
-    low, high = table.support
-    ends = (float(table._left[0]), float(table._right[-1]))
-    # beyond rounding of their own edges panels show their neighbour: stay inside
-    x = np.unique(np.clip(x[:, 1:-1], *ends).ravel())
-    with np.errstate(all="ignore"):
+    heavy = table._panels.mass > 1e-18
+    p, left, right = table._panels.take(heavy), table._left[heavy], table._right[heavy]
+    even = np.tile(FINE, (p.size, 1))
+    with np.errstate(all="ignore"):  # a power may have all its mass at one end
+        steep = np.where((p.kind == INNER_POWER)[:, None], FINE ** (1.0 / p.kappa[:, None]), even)
+        z = np.concatenate([even[:, 1:-1], steep[:, 1:-1]], axis=1)
+        # beyond rounding of their own edges panels show their neighbour: stay inside
+        inside = p.base[:, None] + p.direction[:, None] * p.distance(z)
+        ends = (float(left[0]), float(right[-1]))
+        beside = np.exp(table.logpdf(np.stack([inside.min(axis=1), inside.max(axis=1)])))
+        between = np.linspace(right[:-1], left[1:], 9)[1:-1]
+        filled = (left[1:] - right[:-1]) * np.maximum(beside[1, :-1], beside[0, 1:])
+        holes = between[:, filled > 1e-15].ravel()
+        x = np.unique(np.clip(np.concatenate([inside.ravel(), holes]), *ends))
         value = table.logpdf(x)
+        low, high = table.support
         offset = SHAPE / (32.0 * np.finfo(np.float64).eps)
-        floor = float(np.max(value[np.isfinite(value)])) - 60.0
+        endless = math.isinf(low) and math.isinf(high) and all(t[0] > 0.0 for t in table._tails)
         return {
             "symmetric": math.isclose(low, -high, rel_tol=1e-12)
-            and is_symmetric(table.logpdf, x, table.breakpoints, floor, SHAPE),
-            "log_concave": is_log_concave(x, value, ends, offset),
-            "unimodal": is_unimodal(np.maximum(value, floor), SHAPE),
+            and is_symmetric(table.logpdf, x, table.breakpoints, -1e300, SHAPE),
+            "log_concave": is_log_concave(x, value, ends, offset, soft=False),
+            "unimodal": is_unimodal(value, SHAPE),
             "bounded": math.isfinite(low) and math.isfinite(high),
             "finite_variance": math.isfinite(table.second_moment),
-            "positive": math.isinf(low) and math.isinf(high) and not np.isneginf(value).any()
-            and bool(np.all(table._left[1:] <= table._right[:-1] + 1e-9 * (ends[1] - ends[0]))),
-        }  # fmt: skip
+            "positive": endless and not np.isneginf(value).any(),
+        }
 
 
 def require(holds: bool, what: str) -> None:

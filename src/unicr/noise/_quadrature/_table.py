@@ -330,11 +330,11 @@ class TabulatedDensity:
 
     @cached_property
     def fingerprint(self) -> str:
-        """A hash of the tabulated law: equal for equal densities, whatever they are called."""
-        digest = hashlib.sha256()
-        for array in (self._left, self._right, self._inside.mass, self._inside.density):
-            digest.update(np.ascontiguousarray(array).tobytes())
-        return digest.hexdigest()[:32]
+        """A hash of all that answers rest on, whatever the density is called."""
+        inside, ends = self._inside, (self.support, self._tails, self._origin)
+        edges = (self._left, self._right, self.breakpoints, self._corners)
+        parts = [np.asarray(a).tobytes() for a in (*edges, *ends, inside.mass, inside.density)]
+        return hashlib.sha256(b"".join(parts)).hexdigest()[:32]
 
 
 def _checked_support(support: tuple[float, float]) -> tuple[float, float]:
