@@ -61,7 +61,7 @@ class Profile:
 
     def __init__(self, law: RatioLaw, step: float, cells: int) -> None:
         w = step / PARTS * np.arange(cells * PARTS + 1, dtype=np.float64)
-        mass = law.mass * np.exp(-law.loss)
+        mass = law.mass * np.exp(np.minimum(-law.loss, 700.0))  # what is cut off is missing below
         missing = max(0.0, 1.0 - float(np.sum(mass)))
         self.width = step / PARTS
         upper, lower = law.loss > 0, law.loss < 0
