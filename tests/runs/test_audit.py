@@ -15,7 +15,10 @@ import pytest
 
 from unicr.cli import app
 from unicr.errors import RunError, UnicrError
+from unicr.i_opt import IOpt
+from unicr.noise import parse
 from unicr.runs import Own, Run, caught, seals, verify
+from unicr.smoothing import Radii
 
 MODEL, DATA = "builtin:mnist-mlp-0.5", "builtin:mnist"
 COUNT = 6
@@ -313,3 +316,99 @@ def test_the_statement_is_hypergeometric() -> None:
     for total, replayed, forged in ((60, 12, 6), (1000, 30, 100), (10, 10, 1), (7, 3, 1)):
         missed = stats.hypergeom.pmf(0, total, forged, replayed)
         assert 1 - missed - 0.0101 < caught(total, replayed, forged) <= 1 - missed + 1e-12
+
+
+MEMORY = [
+    ("UPDATE regions SET certified = 50.0, reach = 50.0 WHERE stream >= 4294967296", "no votes"),
+    ("UPDATE regions SET noise = 'gaussian(sigma=9)' WHERE stream >= 4294967296", "no votes give"),
+    ("DELETE FROM draws WHERE stream = 4294967296", "counted"),
+    ("DELETE FROM draws", "counted"),
+    ("UPDATE regions SET class = (class + 1) % 10 WHERE number = 1", "in the run"),
+    ("UPDATE regions SET reach = reach / 2 WHERE number = 2", "reach"),
+    ("UPDATE regions SET reach = 'wide'", ""),
+    ("UPDATE regions SET class = 'cat'", ""),
+    ("UPDATE regions SET point = zeroblob(7)", ""),
+    ("UPDATE draws SET alpha = 'small'", "alpha"),
+    ("UPDATE draws SET alpha = 1e-9", "alpha"),
+    ("DELETE FROM about WHERE key = 'norm'", "norm"),
+    ("UPDATE about SET value = '\"inf\"' WHERE key = 'norm'", ""),
+    ("DELETE FROM about WHERE key = 'guard_seed'", "seed"),
+]
+
+
+@pytest.mark.parametrize(("change", "words"), MEMORY)
+def test_forgeries_of_a_memory_are_told_without_the_model(
+    certified: Path, tmp_path: Path, change: str, words: str, capsys: Any
+) -> None:
+    folder = tmp_path / "run"
+    shutil.copytree(certified, folder)
+    with closing(sqlite3.connect(folder / "guard.sqlite")) as db, db:
+        assert db.execute(change).rowcount > 0
+        db.execute("DELETE FROM sealed")
+    capsys.readouterr()
+    assert unicr("verify", folder) == 1
+    said = [line for line in capsys.readouterr().out.splitlines() if line.startswith("guard")]
+    assert words in said[0]
+    assert not said[-1].endswith("0 things do not hold")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE about SET value = '12345' WHERE key = 'guard_seed'",
+        "UPDATE regions SET class = (class + 1) % 10 WHERE stream >= 4294967296 AND class >= 0",
+        "UPDATE regions SET guarantee = 'proved beyond doubt' WHERE stream >= 4294967296",
+    ],
+)
+def test_forgeries_of_a_memory_are_told_with_the_model(
+    certified: Path, tmp_path: Path, change: str
+) -> None:
+    folder = tmp_path / "run"
+    shutil.copytree(certified, folder)
+    with closing(sqlite3.connect(folder / "guard.sqlite")) as db, db:
+        assert db.execute(change).rowcount > 0
+        db.execute("DELETE FROM sealed")
+    assert unicr("verify", folder, "--replay", "10") == 1
+
+
+def test_an_input_marked_as_failed_is_tried_again(certified: Path, tmp_path: Path) -> None:
+    """A forger drops what looks bad: with a reason and without votes, only the model tells."""
+    folder = tmp_path / "run"
+    folder.mkdir()
+    shutil.copyfile(certified / "run.sqlite", folder / "run.sqlite")
+    none = ", ".join(f"{name} = NULL" for name in ("p_a", "p_b", "n0", "n", "alpha", "counts"))
+    with closing(sqlite3.connect(folder / "run.sqlite")) as db, db:
+        db.execute(
+            f"UPDATE results SET status = 'failed', reason = 'no memory', predict = -1, {none}, "
+            "selection = NULL, radii = '[]' WHERE idx = 2"
+        )
+        db.execute("DELETE FROM sealed")
+    assert unicr("verify", folder) == 0
+    assert unicr("verify", folder, "--replay", "100") == 1
+
+
+def test_votes_of_a_search_under_another_noise_of_the_lattice_are_caught_by_replay(
+    searched: Path, tmp_path: Path
+) -> None:
+    """The widest noise of the lattice for every input, with all that follows from its votes."""
+    folder = tmp_path / "run"
+    shutil.copytree(searched, folder)
+    with Run(folder) as run:
+        search = IOpt.from_dict(run.manifest.i_opt or {})
+        widest = max((parse(text) for text in search.noises), key=lambda one: one.sigma)
+        radii = Radii(widest, run.manifest.parsed_norms, 784)
+        rows = [row for row in run.rows() if row.certificate is not None]
+        plan = run.manifest.plan
+    forged = []
+    for row in rows:
+        assert row.certificate is not None
+        votes = [np.asarray(c) for c in (row.certificate.selection, row.certificate.counts)]
+        forged.append(plan.measure.conclude(plan, radii, *votes, widest))
+    with Run(folder, create=True) as run:
+        for row, certificate in zip(rows, forged, strict=True):
+            run.add(type(row)(row.idx, row.label, row.input_hash, 0.1, certificate))
+        run.set_seal()
+    changed = sum(a.certificate != b for a, b in zip(rows, forged, strict=True))
+    assert changed > 0
+    assert unicr("verify", folder) == 0
+    assert unicr("verify", folder, "--replay", "100") == 1

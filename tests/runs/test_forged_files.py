@@ -227,3 +227,24 @@ def test_attacks_of_no_sense_are_told_in_a_line(tmp_path: Path, change: str, cap
     execute(tmp_path / "attacks.sqlite", change)
     assert unicr("verify", tmp_path) == 1
     assert "attacks.sqlite checked, 1 things do not hold" in capsys.readouterr().out
+
+
+def test_labels_that_a_run_brings_are_no_labels_of_yours(tmp_path: Path) -> None:
+    """With your own inputs the labels are yours too, or the run would be its own witness."""
+    file = small(tmp_path / "run")
+    x = np.random.default_rng(0).normal(size=(3, 4)).astype(np.float32)
+    np.save(tmp_path / "x.npy", x)
+    np.save(tmp_path / "true.npy", (x[:, 0] > 0).astype(np.int64))
+    np.save(tmp_path / "forged.npy", (x[:, 0] <= 0).astype(np.int64))
+    reading = json.dumps({"labels": str(tmp_path / "forged.npy")})
+    execute(
+        file,
+        "DELETE FROM sealed",
+        "UPDATE results SET label = 1 - label",
+        f"INSERT OR REPLACE INTO manifest VALUES ('reading', '{reading}')",
+    )
+    own = ("verify", tmp_path / "run", "--data", tmp_path / "x.npy")
+    with pytest.raises(RunError, match="--labels of your own"):
+        unicr(*own)
+    assert unicr(*own, "--labels", tmp_path / "forged.npy") == 0
+    assert unicr(*own, "--labels", tmp_path / "true.npy") == 1

@@ -8,10 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 
 from unicr.cli._options import Dim, Noise_, OneNorm, Searched, Whole
+<<<<<<< HEAD
 from unicr.errors import RadiusError
 
 if TYPE_CHECKING:
     from unicr.noise import Noise
+=======
+from unicr.cli._watch import watched
+>>>>>>> 5c2d26a (A radius ends at a limit and says that it is being computed; forgeries of a guard's memory and of a search as tests)
 
 MONTE_CARLO = Parameter(group="Monte Carlo")
 TWO = Parameter(group="Votes under two laws (l2)")
@@ -36,6 +40,7 @@ def radius(
         Literal["clopper-pearson", "dkw", "hockey-stick", "none"], MONTE_CARLO
     ] = "clopper-pearson",
     alpha: Annotated[float, MONTE_CARLO] = 1e-3,
+    limit: float = 300,
     json_: Annotated[bool, Parameter(name="--json")] = False,
 ) -> None:
     """Certify one pair of probabilities: how far may the input move?
@@ -67,6 +72,8 @@ def radius(
         How the radius with confidence is tested; none skips it.
     alpha
         The probability that the radius with confidence is too large.
+    limit
+        Seconds of computing after which it is given up.
     json_
         Print one JSON object.
     """
@@ -74,6 +81,7 @@ def radius(
     from unicr.norms import parse_norm
     from unicr.radius import MonteCarlo, certified_radius, round_down
 
+<<<<<<< HEAD
     if qa is not None or share is not None:
         found = _two_laws(parse(noise), parse_norm(norm).p, pa, pb, qa, share)
         print(json.dumps({"radius": found}) if json_ else f"radius     {round_down(found)}   (l2)")
@@ -95,6 +103,26 @@ def radius(
             failure=alpha,
         ),
     )
+=======
+    with watched(f"the radius of {noise}", limit):
+        result = certified_radius(
+            parse(noise),
+            parse_norm(norm),
+            dim,
+            p_a=pa,
+            p_b=pb,
+            searched=searched,
+            engine=engine,
+            montecarlo=MonteCarlo(
+                samples=samples,
+                particles=particles,
+                iterations=iterations,
+                seed=seed,
+                confidence_method=confidence_method,
+                failure=alpha,
+            ),
+        )
+>>>>>>> 5c2d26a (A radius ends at a limit and says that it is being computed; forgeries of a guard's memory and of a search as tests)
     if json_:
         print(json.dumps(result.to_dict()))
         return
