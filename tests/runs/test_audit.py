@@ -319,7 +319,7 @@ def test_the_statement_is_hypergeometric() -> None:
 
 
 MEMORY = [
-    ("UPDATE regions SET certified = 50.0, reach = 50.0 WHERE stream >= 4294967296", "no votes"),
+    ("UPDATE regions SET certified = 2.0, reach = 2.0 WHERE stream >= 4294967296", "no votes"),
     ("UPDATE regions SET noise = 'gaussian(sigma=9)' WHERE stream >= 4294967296", "no votes give"),
     ("DELETE FROM draws WHERE stream = 4294967296", "counted"),
     ("DELETE FROM draws", "counted"),
