@@ -402,8 +402,10 @@ def test_votes_of_a_search_under_another_noise_of_the_lattice_are_caught_by_repl
     forged = []
     for row in rows:
         assert row.certificate is not None
-        votes = [np.asarray(c) for c in (row.certificate.selection, row.certificate.counts)]
-        forged.append(plan.measure.conclude(plan, radii, *votes, widest))
+        selection, counts = (
+            np.asarray(c) for c in (row.certificate.selection, row.certificate.counts)
+        )
+        forged.append(plan.measure.conclude(plan, radii, selection, counts, widest))
     with Run(folder, create=True) as run:
         for row, certificate in zip(rows, forged, strict=True):
             run.add(type(row)(row.idx, row.label, row.input_hash, 0.1, certificate))

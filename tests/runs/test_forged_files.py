@@ -93,8 +93,8 @@ def small(folder: Path) -> Path:
         load_classifier(lambda batch: (batch[:, 0] > 0).long(), num_classes=2),
         load_dataset((x, (x[:, 0] > 0).astype(np.int64))),
         gaussian(sigma=0.5),
-        norms_of([2]),
-        Plan(n=100),
+        norms=norms_of([2]),
+        plan=Plan(n=100),
     )
     certify_run(job, folder).close()
     return folder / "run.sqlite"
