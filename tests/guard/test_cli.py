@@ -147,7 +147,7 @@ def test_mistakes(run: Path, tmp_path: Path, command: Command) -> None:
     queries = tmp_path / "seeds.npy"
     with pytest.raises(RunError, match="is not a run"):
         command(tmp_path / "nowhere")
-    with pytest.raises(CertifyError, match="max=-1"):
+    with pytest.raises(CertifyError, match="--max -1"):
         command(run, "--max", "-1")
     with pytest.raises(RunError, match="its hash differs"):
         command(run, "--data", queries, "--model", f"{tmp_path / 'model.py'}:other")
