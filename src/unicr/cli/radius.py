@@ -8,14 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 
 from unicr.cli._options import Dim, Noise_, OneNorm, Searched, Whole
-<<<<<<< HEAD
+from unicr.cli._watch import watched
 from unicr.errors import RadiusError
 
 if TYPE_CHECKING:
     from unicr.noise import Noise
-=======
-from unicr.cli._watch import watched
->>>>>>> 5c2d26a (A radius ends at a limit and says that it is being computed; forgeries of a guard's memory and of a search as tests)
 
 MONTE_CARLO = Parameter(group="Monte Carlo")
 TWO = Parameter(group="Votes under two laws (l2)")
@@ -81,29 +78,10 @@ def radius(
     from unicr.norms import parse_norm
     from unicr.radius import MonteCarlo, certified_radius, round_down
 
-<<<<<<< HEAD
     if qa is not None or share is not None:
         found = _two_laws(parse(noise), parse_norm(norm).p, pa, pb, qa, share)
         print(json.dumps({"radius": found}) if json_ else f"radius     {round_down(found)}   (l2)")
         return
-    result = certified_radius(
-        parse(noise),
-        parse_norm(norm),
-        dim,
-        p_a=pa,
-        p_b=pb,
-        searched=searched,
-        engine=engine,
-        montecarlo=MonteCarlo(
-            samples=samples,
-            particles=particles,
-            iterations=iterations,
-            seed=seed,
-            confidence_method=confidence_method,
-            failure=alpha,
-        ),
-    )
-=======
     with watched(f"the radius of {noise}", limit):
         result = certified_radius(
             parse(noise),
@@ -122,7 +100,6 @@ def radius(
                 failure=alpha,
             ),
         )
->>>>>>> 5c2d26a (A radius ends at a limit and says that it is being computed; forgeries of a guard's memory and of a search as tests)
     if json_:
         print(json.dumps(result.to_dict()))
         return
