@@ -15,11 +15,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from cyclopts import App
 from safetensors.torch import load_file
 
 from unicr.classifier import load_classifier
-from unicr.cli.train import train
+from unicr.cli import app
 from unicr.data import load_dataset
 from unicr.errors import DataError, ModelError, RunError, UnicrError
 from unicr.noise import parse
@@ -336,8 +335,6 @@ def test_bad_data() -> None:
 
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    app = App(result_action="return_value")
-    app.command(train)
     fixed = ["train", "--data", "builtin:mnist", "--max", "300", "--epochs", "2", "--batch", "64"]
     out = tmp_path / "out"
     arguments = [*fixed, "--noise", "none", "--out", str(out), "--mean", "0.13", "--std", "0.31"]

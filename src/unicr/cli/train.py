@@ -5,11 +5,24 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from unicr.cli._options import MaybeWhole, Numbers, Whole, whole
+from unicr.cli._options import (
+    Column,
+    Device,
+    Labels,
+    Max,
+    MaybeWhole,
+    Mean,
+    Out,
+    Resume,
+    Seed,
+    Split,
+    Std,
+    Whole,
+)
 
 if TYPE_CHECKING:
     from unicr.train import Examples, Fitted, Training
@@ -19,30 +32,30 @@ def train(
     *,
     data: str,
     noise: str,
-    out: Path,
+    out: Annotated[Path, Parameter(name=Out, help="The folder of the training.")],
     arch: str = "mlp",
     method: str = "augment",
     norm: str | None = None,
-    labels: Path | None = None,
-    split: Literal["test", "train"] = "train",
-    label_column: str | None = None,
+    labels: Labels = None,
+    split: Split = "train",
+    label_column: Column = None,
     epochs: Whole = 10,
     lr: float = 2e-3,
     schedule: str = "one-cycle",
     batch: Whole = 512,
     val_share: float = 0.05,
     patience: MaybeWhole = None,
-    seed: int = 0,
-    max_: Annotated[int | None, Parameter(name="--max", converter=whole)] = None,
-    device: str = "cpu",
-    mean: Numbers = None,
-    std: Numbers = None,
+    seed: Seed = 0,
+    max_: Max = None,
+    device: Device = "cpu",
+    mean: Mean = None,
+    std: Std = None,
     samples: MaybeWhole = None,
     weight: float | None = None,
     radius: float | None = None,
     steps: MaybeWhole = None,
     start: str | None = None,
-    resume: Annotated[bool, Parameter(negative="")] = False,
+    resume: Resume = False,
 ) -> None:
     """Train a classifier on noisy inputs.
 
@@ -56,8 +69,6 @@ def train(
         The training data, in any form that `unicr certify --data` takes, with labels.
     noise
         Added to every input anew in every epoch, e.g. 'gaussian(sigma=0.5)'; none trains without.
-    out
-        The folder of the training.
     arch
         mlp, lenet, resnet8, resnet20, resnet56, resnet110, or file.py:factory for one of your own.
     method
@@ -65,12 +76,6 @@ def train(
     norm
         That of radii: smoothadv attacks in it, macer enlarges radii in it, and the average radius
         estimated after each epoch is in it; 2 if left out.
-    labels
-        Labels, where they are not with the inputs: .npy, idx, or text with one per line.
-    split
-        Which part of the data, where it has both.
-    label_column
-        The label column of a table.
     epochs
         Passes over the data; the learning rate rises and falls once over all of them.
     lr
@@ -83,16 +88,6 @@ def train(
         Share of the inputs held out to measure accuracy under noise; the best epoch is kept.
     patience
         Stop after this many epochs without a better accuracy.
-    seed
-        Seed of weights, order and noise.
-    max_
-        Train on at most this many inputs.
-    device
-        Where the training runs: cpu, cuda, …
-    mean
-        The network is given (x - mean)/std, per channel; the noise stays in input space.
-    std
-        See mean.
     samples
         Noisy copies of each input in a step; the method's own number if left out.
     weight
@@ -103,8 +98,6 @@ def train(
         Steps of smoothadv's attack.
     start
         Weights to begin with (.safetensors, .pt, .th), to tune a network further.
-    resume
-        Go on with a training that was interrupted.
     """
     from unicr.data import load_dataset
     from unicr.train import Training, examples_of
