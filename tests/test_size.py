@@ -19,7 +19,7 @@ CEILING: dict[str, int] = {
     "attack": 1556,
     "c_opt": 500,
     "classifier": 2097,
-    "cli": 2674,
+    "cli": 2667,
     "data": 1091,
     "explore": 695,
     "guard": 848,
