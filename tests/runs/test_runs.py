@@ -376,7 +376,15 @@ def test_exports(tmp_path: Path) -> None:
     store = certify_run(job(), tmp_path / "run")
     export(store, tmp_path / "run.tsv", "2")
     lines = (tmp_path / "run.tsv").read_text().splitlines()
-    assert lines[0].split("\t") == ["idx", "label", "predict", "radius", "correct", "time"]
+    assert lines[0].split("\t") == [
+        "idx",
+        "label",
+        "predict",
+        "radius",
+        "correct",
+        "time",
+        "proved",
+    ]
     for line, row in zip(lines[1:], store.rows(), strict=True):
         assert float(line.split("\t")[3]) <= row.radius("2")
         assert float(line.split("\t")[3]) >= row.radius("2") - 1.1e-6
