@@ -21,7 +21,7 @@ def main() -> None:
     axes = (Axis("sigma", 0.125, 2, 2**0.25), Axis("beta", 1, 3, 0.25))
     lattice = Lattice.around(init, "gennorm", axes)
     data = load_dataset("builtin:mnist")
-    smoothed = SmoothedClassifier(load_classifier("builtin:mnist-mlp-0.5"), init)
+    smoothed = SmoothedClassifier(load_classifier("builtin:mnist-mlp-0.5"), init, seed=0)
     plan = IOpt(lattice).plan(n0=500, n=5000, alpha=0.001)
     radii = Radii(init, NORMS, 784)
     fixed = [smoothed.certify_with(data[i][0], plan, radii, i) for i in range(DIGITS)]

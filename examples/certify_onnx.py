@@ -89,6 +89,7 @@ def main() -> int:
         norms=norms_of([2, "inf"]),
         plan=Plan(n=options.samples),
         data_spec=str(data_file),
+        seed=0,
     )
     folder = options.out / "run"
     certify_run(job, folder)

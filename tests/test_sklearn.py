@@ -21,7 +21,7 @@ from unicr.sklearn import SmoothedClassifier
 
 def test_the_checks_of_scikit_learn() -> None:
     """All that apply to every estimator."""
-    check_estimator(SmoothedClassifier(samples=100), on_skip=None)
+    check_estimator(SmoothedClassifier(samples=100, seed=0), on_skip=None)
 
 
 def test_shares_of_votes_are_the_probabilities_of_a_linear_model() -> None:
@@ -30,7 +30,9 @@ def test_shares_of_votes_are_the_probabilities_of_a_linear_model() -> None:
     rows = rng.normal(size=(200, 3))
     labels = np.where(rows @ [1.0, -2.0, 0.5] > 0, "yes", "no")
     samples = 4000
-    model = SmoothedClassifier(noise="gaussian(sigma=0.5)", samples=samples).fit(rows, labels)
+    model = SmoothedClassifier(noise="gaussian(sigma=0.5)", samples=samples, seed=0).fit(
+        rows, labels
+    )
     weight, bias = model.estimator_.coef_[0], model.estimator_.intercept_[0]
     wanted = special.ndtr((rows @ weight + bias) / (0.5 * np.linalg.norm(weight)))
     given = model.predict_proba(rows)[:, 1]
@@ -44,7 +46,7 @@ def test_shares_of_votes_are_the_probabilities_of_a_linear_model() -> None:
 
 def test_a_pipeline_a_search_and_cross_validation() -> None:
     rows, labels = load_iris(return_X_y=True)
-    pipe = make_pipeline(StandardScaler(), SmoothedClassifier(samples=60))
+    pipe = make_pipeline(StandardScaler(), SmoothedClassifier(samples=60, seed=0))
     assert cross_val_score(pipe, rows, labels, cv=3).mean() > 0.85
     grid: dict[str, Any] = {
         "smoothedclassifier__noise": ["gaussian(sigma=0.1)", "gaussian(sigma=3)"]

@@ -56,6 +56,7 @@ def certified(tmp_path_factory: pytest.TempPathFactory) -> Path:
         plan=Plan(n=1000),
         limit=6,
         data_spec=DATA,
+        seed=0,
     )
     certify_run(job, folder).close()
     return folder
@@ -195,7 +196,9 @@ def bright(batch: torch.Tensor) -> torch.Tensor:
 def test_a_model_that_is_no_torch_module_is_attacked_by_its_labels(tmp_path: Path) -> None:
     model, data = load_classifier(bright), load_dataset(DATA)
     law, norms = noise.gaussian(sigma=0.5), norms_of([2])
-    job = Job(classifier=model, data=data, noise=law, norms=norms, plan=Plan(n=500), limit=2)
+    job = Job(
+        classifier=model, data=data, noise=law, norms=norms, plan=Plan(n=500), limit=2, seed=0
+    )
     certify_run(job, tmp_path / "run").close()
     with pytest.raises(AttackError, match="apgd differentiates the model, and bright is no torch"):
         attack_run(tmp_path / "run", model, data, [make("gaussian"), make("apgd")], settings=FEW)
@@ -332,6 +335,7 @@ def test_no_attack_breaks_a_sound_certificate_on_a_hundred_digits(tmp_path: Path
         plan=Plan(n=10_000),
         limit=110,
         data_spec=DATA,
+        seed=0,
     )
     certify_run(job, tmp_path / "run").close()
     every = ("apgd", "square", "hopskipjump", "wasserstein", "procedural", "gaussian")

@@ -99,8 +99,8 @@ def test_a_denoiser_that_was_trained_helps_a_classifier_that_knows_no_noise() ->
         optimiser.step()
     base = load_classifier("builtin:mnist-mlp-0.25")
     law = noise.gaussian(sigma=0.7)
-    before = SmoothedClassifier(base, law)
-    after = SmoothedClassifier(Denoised(DiffusionDenoiser(network, 0.7), base), law)
+    before = SmoothedClassifier(base, law, seed=0)
+    after = SmoothedClassifier(Denoised(DiffusionDenoiser(network, 0.7), base), law, seed=0)
     radii = [
         sum(
             found.radius()

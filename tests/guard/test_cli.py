@@ -58,6 +58,7 @@ def run(tmp_path: Path) -> Path:
         norms=(l2,),
         plan=Plan(n0=50, n=1000),
         data_spec=str(tmp_path / "seeds.npy"),
+        seed=0,
     )
     certify_run(job, tmp_path / "run").close()
     return tmp_path / "run"
@@ -128,6 +129,7 @@ def test_the_norm_must_be_one_of_the_run(run: Path, tmp_path: Path, command: Com
         plan=Plan(n0=50, n=1000),
         data_spec=str(tmp_path / "seeds.npy"),
         searched=True,
+        seed=0,
     )
     certify_run(job, tmp_path / "both").close()
     with pytest.raises(RunError, match="norms 1, 2: say which"):

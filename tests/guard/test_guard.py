@@ -180,7 +180,7 @@ def test_fixed_noise_certifies_as_the_smoothed_classifier_does() -> None:
     model = load_classifier(band)
     certify = FixedNoise(model, gaussian(sigma=0.5), [l2], (1,), plan, seed=3, searched=True)
     x = torch.tensor([2.0])
-    other = SmoothedClassifier(model, gaussian(sigma=0.5), seed=3)
+    other = SmoothedClassifier(model, gaussian(sigma=0.5), seed=3, lattice=None)
     assert certify(x, 9) == other.certify(x, 2, plan=plan, searched=True, input_index=9)
 
 

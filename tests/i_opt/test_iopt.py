@@ -198,6 +198,7 @@ def mnist_job(settings: IOpt, norms: tuple[Norm, ...], limit: int, **more) -> Jo
         model_arguments=arguments,
         data_spec="builtin:mnist",
         **more,
+        seed=0,
     )
 
 
@@ -295,13 +296,14 @@ def test_an_altered_noise_does_not_verify(tmp_path: Path) -> None:
 
 
 def test_a_run_of_an_older_version_still_opens(tmp_path: Path) -> None:
-    """Its table had no column for the noise."""
+    """Its table had no column for the noise, which was real-valued."""
     settings = IOpt(lattice("gaussian(sigma=0.5)"))
     job = mnist_job(settings, (l2,), 3, plan={"n": 500})
-    certify_run(job, tmp_path).close()
+    certify_run(replace(job, lattice=None), tmp_path).close()
     with sqlite3.connect(tmp_path / "run.sqlite") as db:
         db.execute("DROP TABLE sealed")
         db.execute("ALTER TABLE results DROP COLUMN noise")
+        db.execute("ALTER TABLE results DROP COLUMN more")
         db.execute("DELETE FROM results WHERE idx = 2")
     assert len(rows_of(tmp_path)) == 2
     certify_run(job, tmp_path, resume=True).close()

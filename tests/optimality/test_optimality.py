@@ -228,6 +228,7 @@ def folder(tmp_path: Path) -> Path:
         noise=noise.laplace(sigma=0.5),
         norms=norms_of([1, "inf"]),
         plan=Plan(n=400),
+        seed=0,
     )
     certify_run(job, tmp_path / "run").close()
     return tmp_path / "run"

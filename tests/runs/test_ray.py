@@ -66,6 +66,7 @@ def job(folder: Path, name: str, data: Dataset, **changes: Any) -> Job:
     file.write_text(f"FOLDER, DRIVER = {str(folder)!r}, {os.getpid()}\n{MODEL}")
     arguments: dict[str, Any] = {"spec": f"{file}:{name}", "num_classes": 2}
     settings: dict[str, Any] = {
+        "seed": 0,
         "classifier": load_classifier(**arguments),
         "data": data,
         "noise": noise.gaussian(sigma=0.5),

@@ -37,6 +37,7 @@ def job(count: int = 6, **changes: Any) -> Job:
     x = np.random.default_rng(0).normal(size=(count, 4)).astype(np.float32)
     x[1::2, 1] = 1000
     settings: dict[str, Any] = {
+        "seed": 0,
         "classifier": load_classifier(moody, num_classes=2),
         "data": load_dataset((x, (x[:, 0] > 0).astype(np.int64))),
         "noise": gaussian(sigma=0.5),

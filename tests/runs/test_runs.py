@@ -39,6 +39,7 @@ def first_coordinate(batch: torch.Tensor) -> torch.Tensor:
 
 def job(**changes: object) -> Job:
     settings: dict[str, object] = {
+        "seed": 0,
         "classifier": load_classifier(first_coordinate, num_classes=2),
         "data": tiny_data(),
         "noise": LAW,
@@ -76,7 +77,7 @@ def as_once(folder: Path, *, sound: bool) -> None:
 @pytest.mark.parametrize("sound", [False, True])
 def test_an_old_run_opens_and_says_what_its_radii_are(tmp_path: Path, sound: bool) -> None:
     folder = tmp_path / "run"
-    certify_run(job(searched=not sound), folder).close()
+    certify_run(job(searched=not sound, lattice=None), folder).close()
     as_once(folder, sound=sound)
     with Run(folder) as store:
         assert store.manifest.searched is not sound
@@ -174,7 +175,7 @@ def test_kill_nine_loses_only_what_was_in_flight(tmp_path: Path) -> None:
     command = [
         *(sys.executable, "-m", "unicr", "certify", "--model", f"{model}:slow"),
         *("--data", str(data), "--noise", "gaussian(sigma=0.5)", "--norm", "2"),
-        *("--n", "2000", "--batch", "100"),
+        *("--n", "2000", "--batch", "100", "--seed", "0"),
     ]
     killed, whole = tmp_path / "killed", tmp_path / "whole"
     process = subprocess.Popen(

@@ -66,6 +66,7 @@ def job_of(folder: Path) -> Job:
         noise=noise.gaussian(sigma=1),
         norms=(l2, linf),
         plan=Plan(n0=50, n=400),
+        seed=0,
         limit=8,
         data_spec="builtin:mnist",
         model_arguments={"spec": spec},

@@ -22,7 +22,7 @@ def flat_model() -> nn.Module:
 
 
 def test_a_stack_is_its_inputs_one_by_one() -> None:
-    g = SmoothedClassifier(flat_model(), LAW)
+    g = SmoothedClassifier(flat_model(), LAW, seed=0)
     stack = torch.randn(5, 64, generator=torch.Generator().manual_seed(1))
     several = g.certify(stack, [1, 2], n0=50, n=400)
     assert isinstance(several, Certificates)
@@ -41,10 +41,10 @@ def test_a_stack_is_its_inputs_one_by_one() -> None:
 def test_sixteen_inputs_are_never_one_of_1024_values() -> None:
     """A model that takes both shapes cannot tell: the user must."""
     model = lambda batch: batch.flatten(1).mean(1) > 0  # noqa: E731
-    g = SmoothedClassifier(model, LAW)
+    g = SmoothedClassifier(model, LAW, seed=0)
     with pytest.raises(CertifyError, match="one input or 16"):
         g.certify(torch.ones(16, 64), n0=10, n=100)
-    told = SmoothedClassifier(model, LAW, input_shape=(64,))
+    told = SmoothedClassifier(model, LAW, input_shape=(64,), seed=0)
     assert len(told.certify(torch.ones(16, 64), n0=10, n=100)) == 16
     assert isinstance(told.certify(torch.ones(64), n0=10, n=100), Certificate)
     with pytest.raises(CertifyError, match="neither"):
@@ -52,13 +52,13 @@ def test_sixteen_inputs_are_never_one_of_1024_values() -> None:
 
 
 def test_what_fits_neither_way_is_the_models_own_error() -> None:
-    g = SmoothedClassifier(flat_model(), LAW)
+    g = SmoothedClassifier(flat_model(), LAW, seed=0)
     with pytest.raises(ModelError, match="shape"):
         g.certify(torch.ones(7, 63))
 
 
 def test_one_image_of_one_channel_is_one_input() -> None:
-    g = SmoothedClassifier(load_classifier("builtin:mnist-mlp-0.5"), LAW)
+    g = SmoothedClassifier(load_classifier("builtin:mnist-mlp-0.5"), LAW, seed=0)
     data = load_dataset("builtin:mnist")
     one = g.certify(data[0][0], n0=20, n=200)
     assert isinstance(one, Certificate)
@@ -70,7 +70,7 @@ def test_one_image_of_one_channel_is_one_input() -> None:
 def test_names_of_classes_stand_in_the_table() -> None:
     classifier = load_classifier(flat_model())
     classifier.classes = ("cat", "dog", "owl")
-    found = SmoothedClassifier(classifier, LAW).certify(torch.zeros(2, 64), n0=50, n=400)
+    found = SmoothedClassifier(classifier, LAW, seed=0).certify(torch.zeros(2, 64), n0=50, n=400)
     names = found.to_dict()["class"]
     assert names == [("cat", "dog", "owl")[p] if p >= 0 else None for p in found.predict]
 

@@ -150,7 +150,7 @@ def test_a_new_rule_is_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     (tmp_path / "half.py").write_text(HALF)
     monkeypatch.setattr(rules, "__path__", [*rules.__path__, str(tmp_path)])
     plan = Plan(n=400, rule=Rule.parse("half"))
-    job = Job(Regressor(), data(), gaussian(sigma=0.5), norms=norms_of(2), plan=plan)
+    job = Job(Regressor(), data(), gaussian(sigma=0.5), norms=norms_of(2), plan=plan, seed=0)
     with certify_run(job, tmp_path / "run") as run:
         assert {row.certificate.n for row in run.rows() if row.certificate} == {200, 400}
         assert list(verify(run)) == []
@@ -210,7 +210,8 @@ def test_another_kind_of_certificate_goes_all_the_way(tmp_path: Path) -> None:
     """Regression, defined in this file: sampled, stored, read, recomputed and replayed."""
     model, inputs = Regressor(), data()
     plan = Plan(n=1000, measure=Median(width=0.5))
-    job = Job(model, inputs, gaussian(sigma=0.5), norms=norms_of([2, "inf"]), plan=plan)
+    law, norms = gaussian(sigma=0.5), norms_of([2, "inf"])
+    job = Job(model, inputs, law, norms=norms, plan=plan, seed=0)
     with certify_run(job, tmp_path / "run") as run:
         assert list(verify(run)) == []
         assert [text for _, text in replay(run, model, inputs, 6)] == [None] * 6
@@ -234,7 +235,9 @@ def test_another_kind_of_certificate_goes_all_the_way(tmp_path: Path) -> None:
 
 def test_votes_after_a_fork() -> None:
     """Threads do not survive a fork: a child must get its own."""
-    smoothed = SmoothedClassifier(lambda b: (b[:, 0] > 0).long(), gaussian(sigma=1), num_classes=2)
+    smoothed = SmoothedClassifier(
+        lambda b: (b[:, 0] > 0).long(), gaussian(sigma=1), num_classes=2, seed=0
+    )
     first = smoothed._teams[0]
     smoothed._teams[:] = [first, type(first)(first.classifier)]  # two shares: the pool is used
     x = torch.ones(3)

@@ -62,7 +62,8 @@ def test_rate_of_false_certificates(
     x = 0.9 * law.sigma * direction if math.isfinite(law.sigma) else 0.9 * direction
     reach = float(x.double() @ direction.double())
     truth = reach / float(direction.abs().sum() if math.isinf(norm) else direction.norm())
-    smoothed = SmoothedClassifier(half_space(direction), law, num_classes=2, batch=512)
+    model = half_space(direction)
+    smoothed = SmoothedClassifier(model, law, num_classes=2, batch=512, seed=0, lattice=None)
     alpha, repeats = 0.05, 2000
     plan = {
         "fixed": Plan(n0=10, n=150, alpha=alpha),
@@ -86,7 +87,7 @@ def test_rate_of_false_certificates_with_both_bounds() -> None:
 
     law = noise.gaussian(sigma=1)
     x = torch.tensor([1.2, 0.0])
-    smoothed = SmoothedClassifier(classify, law, num_classes=3)
+    smoothed = SmoothedClassifier(classify, law, num_classes=3, seed=0, lattice=None)
     plan = Plan(n0=20, n=200, alpha=0.05, rule=ThreeTests())
     radii = Radii(law, norms_of(2), 2)
     wrong = 0
@@ -106,7 +107,7 @@ def test_rate_of_false_certificates_with_both_bounds() -> None:
 
 def test_constant_classifier_reaches_the_largest_radius() -> None:
     law = noise.gaussian(sigma=0.5)
-    smoothed = SmoothedClassifier(lambda b: torch.full((len(b),), 3), law, num_classes=10)
+    smoothed = SmoothedClassifier(lambda b: torch.full((len(b),), 3), law, num_classes=10, seed=0)
     result = smoothed.certify(torch.rand(1, 4, 4), [1, 2, "inf"], n=10_000)
     assert result.predict == 3
     best = 0.5 * stats.norm.ppf(0.001 ** (1 / 10_000))
@@ -115,14 +116,17 @@ def test_constant_classifier_reaches_the_largest_radius() -> None:
     assert result.radius("inf") == pytest.approx(best / 4, rel=1e-3)
     plan = Plan(n=10_000)
     largest = Radii(law, norms_of([1, 2, "inf"]), 16).largest(plan)
-    assert largest["2"] == pytest.approx(result.radius(2), rel=1e-9)
+    assert largest["2"] == pytest.approx(result.radius(2), rel=1e-4)  # x was moved a little
 
 
 def test_ball_classifier() -> None:
     """Class 1 inside a ball around x: p_A is a chi-square probability, estimated by the votes."""
     law = noise.gaussian(sigma=1)
     smoothed = SmoothedClassifier(
-        lambda b: (b.flatten(1).norm(dim=1) < 3.0).long(), law, num_classes=2
+        lambda b: (b.flatten(1).norm(dim=1) < 3.0).long(),
+        law,
+        num_classes=2,
+        seed=0,
     )
     result = smoothed.certify(torch.zeros(5), 2, n=20_000)
     truth = stats.chi2.cdf(9, 5)
@@ -138,7 +142,7 @@ def test_a_coin_abstains() -> None:
     def coin(batch: torch.Tensor) -> torch.Tensor:
         return torch.randint(0, 2, (len(batch),), generator=generator)
 
-    smoothed = SmoothedClassifier(coin, noise.gaussian(sigma=1), num_classes=2)
+    smoothed = SmoothedClassifier(coin, noise.gaussian(sigma=1), num_classes=2, seed=0)
     result = smoothed.certify(torch.zeros(3), 2, n=2000)
     assert result.predict == ABSTAIN
     assert result.radius() == 0
@@ -146,7 +150,9 @@ def test_a_coin_abstains() -> None:
 
 
 def test_predict_finds_a_clear_class() -> None:
-    smoothed = SmoothedClassifier(half_space(ONE_HOT), noise.gaussian(sigma=1), num_classes=2)
+    smoothed = SmoothedClassifier(
+        half_space(ONE_HOT), noise.gaussian(sigma=1), num_classes=2, seed=0
+    )
     with pytest.raises(CertifyError, match="n=10 votes can decide nothing"):
         smoothed.predict(2 * ONE_HOT, n=10)
     assert smoothed.predict(9 * ONE_HOT, n=11) == 1
@@ -160,8 +166,10 @@ def test_votes_do_not_depend_on_the_batch(batch: int) -> None:
     model = torch.nn.Sequential(torch.nn.Linear(16, 32), torch.nn.ReLU(), torch.nn.Linear(32, 5))
     x = torch.rand(16)
     law = noise.laplace(sigma=0.5)
-    reference = SmoothedClassifier(model, law, num_classes=5, batch=300).votes(x, 700, start=100)
-    smoothed = SmoothedClassifier(model, law, num_classes=5, batch=batch)
+    reference = SmoothedClassifier(model, law, num_classes=5, batch=300, seed=0).votes(
+        x, 700, start=100
+    )
+    smoothed = SmoothedClassifier(model, law, num_classes=5, batch=batch, seed=0)
     np.testing.assert_array_equal(smoothed.votes(x, 700, start=100), reference)
     split = smoothed.votes(x, 333, start=100) + smoothed.votes(x, 367, start=433)
     np.testing.assert_array_equal(split, reference)
@@ -171,17 +179,21 @@ def test_votes_follow_a_model_that_changes_in_place() -> None:
     """Replicas for other threads share parameters and batch-norm statistics with the model."""
     model = torch.nn.Sequential(torch.nn.BatchNorm1d(4), torch.nn.Linear(4, 2)).eval()
     law = noise.gaussian(sigma=1)
-    smoothed = SmoothedClassifier(model, law, num_classes=2)
+    smoothed = SmoothedClassifier(model, law, num_classes=2, seed=0)
     smoothed.votes(torch.ones(4), 1000, start=0)
     with torch.no_grad():
         model[0].running_mean.fill_(3.0)  # type: ignore[operator]
         model[1].bias.copy_(torch.tensor([0.0, 0.2]))  # type: ignore[operator]
-    fresh = SmoothedClassifier(model, law, num_classes=2).votes(torch.ones(4), 1000, start=0)
+    fresh = SmoothedClassifier(model, law, num_classes=2, seed=0).votes(
+        torch.ones(4), 1000, start=0
+    )
     np.testing.assert_array_equal(smoothed.votes(torch.ones(4), 1000, start=0), fresh)
 
 
 def test_inputs_and_seeds_have_their_own_noise() -> None:
-    smoothed = SmoothedClassifier(half_space(ONE_HOT), noise.gaussian(sigma=1), num_classes=2)
+    smoothed = SmoothedClassifier(
+        half_space(ONE_HOT), noise.gaussian(sigma=1), num_classes=2, seed=0
+    )
     counts = {tuple(smoothed.votes(torch.zeros(4), 500, start=0, input_index=i)) for i in range(9)}
     assert len(counts) > 4
     other = SmoothedClassifier(half_space(ONE_HOT), noise.gaussian(sigma=1), num_classes=2, seed=9)
@@ -229,7 +241,7 @@ def test_target_radius_stops_early_with_the_same_decision() -> None:
 
 def test_tolerance_stops_early_and_says_so() -> None:
     law = noise.gaussian(sigma=1)
-    smoothed = SmoothedClassifier(half_space(ONE_HOT), law, num_classes=2)
+    smoothed = SmoothedClassifier(half_space(ONE_HOT), law, num_classes=2, seed=0)
     plan = Plan(n=20_000, rule=Tolerance(10.0))
     result = smoothed.certify(ONE_HOT, 2, plan=plan)
     assert result.n < 1000
@@ -239,7 +251,9 @@ def test_tolerance_stops_early_and_says_so() -> None:
 
 @pytest.mark.parametrize("value", [math.nan, math.inf])
 def test_inputs_that_are_not_finite_are_refused(value: float) -> None:
-    smoothed = SmoothedClassifier(half_space(ONE_HOT), noise.gaussian(sigma=1), num_classes=2)
+    smoothed = SmoothedClassifier(
+        half_space(ONE_HOT), noise.gaussian(sigma=1), num_classes=2, seed=0
+    )
     with pytest.raises(CertifyError, match="not finite"):
         smoothed.certify(torch.tensor([value, 0, 0, 0]), 2)
 
@@ -258,7 +272,7 @@ def test_models_that_fail_say_why() -> None:
     def broken(batch: torch.Tensor) -> torch.Tensor:
         return torch.full((len(batch), 2), math.nan)
 
-    smoothed = SmoothedClassifier(broken, noise.gaussian(sigma=1), num_classes=2)
+    smoothed = SmoothedClassifier(broken, noise.gaussian(sigma=1), num_classes=2, seed=0)
     with pytest.raises(ModelError, match="not finite"):
         smoothed.certify(torch.zeros(3), 2, n=10)
 
@@ -286,7 +300,10 @@ def test_names_at_the_top_of_the_package() -> None:
     assert unicr.SmoothedClassifier is SmoothedClassifier
     assert unicr.Denoised is not None
     certificate = SmoothedClassifier(
-        half_space(ONE_HOT), noise.gaussian(sigma=1), num_classes=2
+        half_space(ONE_HOT),
+        noise.gaussian(sigma=1),
+        num_classes=2,
+        seed=0,
     ).certify(ONE_HOT, [1, 2], n=1000)
     with pytest.raises(CertifyError, match="which norm"):
         certificate.radius()

@@ -16,7 +16,7 @@ from unicr.attack._selective import SelectiveModel, selective_judge
 from unicr.attack._store import Outcome
 from unicr.attack._verdict import verdict
 from unicr.classifier import Classifier, Selective, load_classifier
-from unicr.noise import Noise
+from unicr.noise import Lattice, Noise
 from unicr.norms import parse_norm
 from unicr.select import Selector
 from unicr.smoothing import Counts, SmoothedClassifier, SmoothedModel
@@ -88,6 +88,7 @@ class Study:
     starts: dict[int, torch.Tensor] = field(default_factory=dict)
     batch: int = 1024
     selector: Selector | None = None
+    lattice: Lattice | None = None
 
     def open(self) -> Callable[[Task], list[Outcome]]:
         """Load the model; what comes back attacks the inputs of one task."""
@@ -128,7 +129,12 @@ class _Worker:
         if study.selector is not None:
             return selective_judge(self._classifier, study.selector, seed, study.batch)
         smoothed = SmoothedClassifier(
-            self._classifier, noise, num_classes=study.num_classes, batch=study.batch, seed=seed
+            self._classifier,
+            noise,
+            num_classes=study.num_classes,
+            batch=study.batch,
+            seed=seed,
+            lattice=study.lattice,
         )
         return lambda x, n, index, _: smoothed.votes(x, n, start=0, input_index=index)
 
@@ -143,8 +149,18 @@ class _Worker:
             bounds = np.array([aim.radii[text] * factor for aim in task.aims])
             moved = task.attack.perturb(targets, parse_norm(text), bounds, memory)
             for aim, x, bound in zip(task.aims, moved, bounds.tolist(), strict=True):
+                x = self._on_lattice(aim.x, x)
                 outcomes.append(self._judged(task.attack.name, text, factor, aim, x, bound))
         return outcomes
+
+    def _on_lattice(self, x: torch.Tensor, moved: torch.Tensor) -> torch.Tensor:
+        """The change that a certificate on the lattice speaks of: cut to whole steps, inwards."""
+        lattice = self._study.lattice
+        if lattice is None or not lattice.holds(x.cpu().numpy()):
+            return moved
+        steps = (moved.cpu().double() - x.cpu().double()).numpy() / float(lattice.step)
+        there = lattice.integers(x.cpu().numpy()) + np.trunc(steps).astype(np.int64)
+        return torch.from_numpy(lattice.floats(there)).to(moved.device)
 
     def _targets(self, aims: Sequence[Aim]) -> Targets:
         study, device = self._study, self._classifier.device

@@ -68,7 +68,7 @@ def _study(optuna: Any, copt: COpt) -> Any:
     study = optuna.create_study(
         storage=storage, study_name="c-opt", direction="maximize", load_if_exists=True
     )
-    study.sampler = optuna.samplers.TPESampler(seed=copt.search.seed + len(study.trials))
+    study.sampler = optuna.samplers.TPESampler(seed=(copt.search.seed or 0) + len(study.trials))
     for trial in study.trials:
         if trial.state == optuna.trial.TrialState.RUNNING:
             study.enqueue_trial(trial.params)

@@ -74,6 +74,24 @@ N = Annotated[int, count("Fresh samples that bound its probability.")]
 Alpha = Annotated[float, Parameter(help="Failure probability of one certificate.")]
 Skip = Annotated[int, count("Take every skip-th input only.")]
 Seed = Annotated[int, Parameter(help="Seed of everything random.")]
+LatticeStep = Annotated[
+    str,
+    Parameter(
+        help="Step of the points that inputs are moved to and noise is drawn on: auto, 1/255, "
+        "2^-20, or none for real-valued noise, whose rounding a model can exploit."
+    ),
+]
+Nonce = Annotated[
+    str | None,
+    Parameter(
+        help="64 hexadecimal digits from outside (an auditor, a beacon) that the noise follows "
+        "from; drawn and written down without."
+    ),
+]
+MaybeSeed = Annotated[
+    int | None,
+    Parameter(help="Seed of the noise in place of a nonce, for experiments: it can be foretold."),
+]
 Device = Annotated[str, Parameter(help="Where the model runs: cpu, cuda, …")]
 Resume = Annotated[bool, Parameter(help="Go on with what was interrupted, with the same options.")]
 Trusted = Annotated[
@@ -192,7 +210,9 @@ class JobOptions:
     searched: Searched = False
     skip: Skip = 1
     max_: Max = None
-    seed: Seed = 0
+    lattice: LatticeStep = "auto"
+    nonce: Nonce = None
+    seed: MaybeSeed = None
     loading: ModelOptions = MODEL
     reading: DataOptions = DATA
     place: PlaceOptions = PLACE
@@ -215,6 +235,8 @@ class JobOptions:
             norms=norms,
             plan=plan,
             seed=self.seed,
+            nonce=self.nonce,
+            lattice=None if self.lattice == "none" else self.lattice,
             searched=self.searched,
             skip=self.skip,
             limit=self.max_,

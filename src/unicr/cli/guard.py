@@ -72,7 +72,8 @@ def guard(
                 return 0
             queries = read_queries(data, list(manifest.shape))
             certify = policy(manifest, own.open_model(manifest), chosen, regions.seed, own)
-            return answer_all(Guard(certify, regions, alpha=manifest.plan.alpha), queries, max_)
+            guard = Guard(certify, regions, alpha=manifest.plan.alpha, lattice=manifest.points)
+            return answer_all(guard, queries, max_)
 
 
 def read_queries(spec: str, shape: list[int]) -> Dataset:

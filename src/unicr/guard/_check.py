@@ -17,7 +17,7 @@ import torch
 from unicr.classifier import Classifier
 from unicr.errors import UNREADABLE, RunError, UnicrError
 from unicr.guard._guard import policy
-from unicr.guard._memory import FIRST_STREAM, OPTIONAL, SEED, Regions
+from unicr.guard._memory import FIRST_STREAM, FORMAT, OPTIONAL, SEED, Regions
 from unicr.guard._metric import Metric
 from unicr.guard._table import Table
 from unicr.i_opt import IOpt
@@ -28,7 +28,7 @@ from unicr.smoothing import Radii
 SAME = 1e-9
 SETTINGS = (
     *("model_hash", "shape", "dim", "noise", "norms", "plan"),
-    *("seed", "searched", "scope", "i_opt"),
+    *("seed", "searched", "scope", "i_opt", "nonce", "lattice"),
 )
 
 
@@ -50,7 +50,7 @@ def check_memory(
         about = regions.settings("about")
         norm, shape = parse_norm(about["norm"]), tuple(manifest.shape)
         seed = about.pop(SEED)
-        wanted = {**made_for(manifest), "norm": norm.text, "format": about.get("format")}
+        wanted = {**made_for(manifest), "norm": norm.text, "format": FORMAT}
         if says := changes(about, wanted, OPTIONAL - set(about)):
             yield f"it is for something else ({says})"
         if norm.text not in manifest.norms or type(seed) is not int:
@@ -128,7 +128,9 @@ def _planted(
     """A region that came from the run says what the run says."""
     if r["stream"] >= FIRST_STREAM or row is None or row.certificate is None:
         return None
-    claimed = next(one for one in row.certificate.radii if one.norm == metric.norm.text)
+    claimed = next((one for one in row.certificate.radii if one.norm == metric.norm.text), None)
+    if claimed is None:
+        return "the run has no radius in its norm"
     proved = row.predict >= 0 and r["reach"] <= metric.reach(claimed.proved)
     said = (row.predict, claimed.radius, row.certificate.noise)
     if (r["class"], r["certified"], r["noise"]) != said:

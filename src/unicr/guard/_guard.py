@@ -19,7 +19,7 @@ from unicr.data import Dataset
 from unicr.errors import CertifyError, RunError
 from unicr.guard._memory import Answer, Memory
 from unicr.i_opt import Curves, IOpt, optimised
-from unicr.noise import Noise
+from unicr.noise import Lattice, Noise
 from unicr.norms import Norm
 from unicr.runs import NOTHING, Manifest, Own, Row
 from unicr.smoothing import Certificate, Plan, Radii, SmoothedClassifier, converse
@@ -45,9 +45,10 @@ class FixedNoise:
         seed: int,
         searched: bool = False,
         batch: int = 1000,
+        lattice: Lattice | None = None,
     ) -> None:
-        self._smoothed = SmoothedClassifier(model, noise, batch=batch, seed=seed)
-        self._radii = Radii(noise, norms, math.prod(shape), searched=searched)
+        self._smoothed = SmoothedClassifier(model, noise, batch=batch, seed=seed, lattice=lattice)
+        self._radii = Radii(noise, norms, math.prod(shape), searched=searched, lattice=lattice)
         self._plan = plan
 
     def __call__(self, x: torch.Tensor, input_index: int) -> Certificate:
@@ -68,14 +69,15 @@ class ChosenNoise:
         seed: int,
         searched: bool = False,
         batch: int = 1000,
+        lattice: Lattice | None = None,
     ) -> None:
         centre = settings.lattice.noise(settings.lattice.centre)
-        self._smoothed = SmoothedClassifier(model, centre, batch=batch, seed=seed)
-        self._curves = Curves([norm], math.prod(shape), searched)
+        self._smoothed = SmoothedClassifier(model, centre, batch=batch, seed=seed, lattice=lattice)
+        self._curves = Curves([norm], math.prod(shape), searched, lattice)
         self._settings, self._plan = settings, plan
 
     def __call__(self, x: torch.Tensor, input_index: int) -> Certificate:
-        search = optimised(self._settings, self._plan, self._curves)
+        search = optimised(self._settings, self._plan, self._curves.at(x))
         (found,) = converse(search, lambda ask: self._smoothed.answer(ask, x, input_index))
         return found
 
@@ -91,6 +93,7 @@ def policy(
         raise RunError("the certificates of a run with a selector hold for every input: no memory")
     batch, plan, shape = manifest.batch, manifest.plan, manifest.shape
     settings: dict[str, Any] = {"seed": seed, "searched": manifest.searched, "batch": batch}
+    settings["lattice"] = manifest.points
     if manifest.i_opt is not None:
         search = IOpt.from_dict(manifest.i_opt)
         return ChosenNoise(classifier, search, norm, shape, plan, **settings)
@@ -104,18 +107,28 @@ class Guard:
     `certify` makes the certificate of a new point, at failure probability `alpha` or less; it is
     called by one thread at a time. For any sequence of queries: a query in the region of an earlier
     one gets the same answer, always; and with probability ≥ 1 − `memory.spent` every region lies in
-    the set where the classifier smoothed with its own noise gives its class.
+    the set where the classifier smoothed with its own noise gives its class. Queries are moved to
+    the `lattice` first, as that classifier does: regions speak of its points.
     """
 
-    def __init__(self, certify: Policy, memory: Memory, *, alpha: float = 0.001) -> None:
+    def __init__(
+        self,
+        certify: Policy,
+        memory: Memory,
+        *,
+        alpha: float = 0.001,
+        lattice: Lattice | None = None,
+    ) -> None:
         if not 0 < alpha < 1:
             raise CertifyError(f"alpha={alpha!r} must lie strictly between 0 and 1")
-        self.memory, self.alpha = memory, alpha
+        self.memory, self.alpha, self.lattice = memory, alpha, lattice
         self._certify = certify
         self._one_at_a_time = threading.Lock()
 
     def __call__(self, x: Any) -> Answer:
         """The answer for one input; what is new is on the disk before it is given."""
+        if self.lattice is not None and bool(torch.isfinite(torch.as_tensor(x)).all()):
+            x = self.lattice.floats(self.lattice.integers(torch.as_tensor(x).cpu().numpy()))
         known = self.memory.look_up(x)
         if known is not None:
             return known

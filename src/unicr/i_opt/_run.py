@@ -14,15 +14,18 @@ from unicr.norms import Norm
 from unicr.runs import (
     THIS_INPUT,
     Failed,
+    Input,
     Job,
     Manifest,
     Row,
     Run,
     begin,
     conversations,
+    going_on,
     row_of,
     write,
 )
+from unicr.smoothing import Certificate, Procedure
 from unicr.smoothing.rules import Fixed
 
 
@@ -53,13 +56,20 @@ def i_opt_run(
     job = replace(job, plan=plan, noise=settings.lattice.noise(settings.lattice.centre))
     job.check()
     folders = folders_of(out, job.norms)
-    curves = Curves(job.norms, math.prod(job.data.shape), job.searched)
+    job = going_on(job, next(iter(folders.values())))
+    job = replace(job, lattice=None if job.points is None else job.points.text)
+    curves = Curves(job.norms, math.prod(job.data.shape), job.searched, job.points)
     with ExitStack() as stack:
         stores = [stack.enter_context(Run(folder, create=True)) for folder in folders.values()]
         todo: set[int] = set()
         for norm, store in zip(job.norms, stores, strict=True):
             todo.update(begin(store, manifest(job, settings, norm), job.indices, resume=resume))
-        results = conversations(job, sorted(todo), lambda _: optimised(settings, plan, curves))
+
+        def start(one: Input) -> Procedure[tuple[Certificate, ...]]:
+            assert one.x is not None
+            return optimised(settings, plan, curves.at(one.x))
+
+        results = conversations(job, sorted(todo), start)
         for one, found, seconds in results:
             each = [found] * len(stores) if isinstance(found, Failed) else list(found)
             rows = tuple(row_of(one, result, seconds) for result in each)

@@ -17,9 +17,11 @@ from itertools import product
 from typing import Any, Literal
 
 import numpy as np
+import torch
 
 from unicr.errors import CertifyError, UnicrError
 from unicr.i_opt._lattice import Lattice, Node
+from unicr.noise import Lattice as Points
 from unicr.noise import Noise
 from unicr.norms import Norm
 from unicr.runs import Manifest
@@ -72,10 +74,13 @@ class IOpt:
         nodes = product(*self.lattice.ranges)
         return frozenset(self.lattice.noise(node).text for node in nodes)
 
-    def again(self, manifest: Manifest) -> Callable[[], Procedure[tuple[Certificate, ...]]]:
+    def again(
+        self, manifest: Manifest
+    ) -> Callable[[torch.Tensor], Procedure[tuple[Certificate, ...]]]:
         """What makes the procedure of each input of a run, to replay it."""
-        curves = Curves(manifest.parsed_norms, math.prod(manifest.shape), manifest.searched)
-        return lambda: optimised(self, manifest.plan, curves)
+        dim, points = math.prod(manifest.shape), manifest.points
+        curves = Curves(manifest.parsed_norms, dim, manifest.searched, points)
+        return lambda x: optimised(self, manifest.plan, curves.at(x))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for the manifest of a run."""
@@ -107,16 +112,38 @@ class IOpt:
 
 
 class Curves:
-    """The radii of every noise of a lattice in some norms, made when first asked for."""
+    """The radii of every noise of a lattice in some norms, made when first asked for.
 
-    def __init__(self, norms: Sequence[Norm], dim: int, searched: bool = False) -> None:
+    `points` is the lattice of the inputs.
+    """
+
+    def __init__(
+        self,
+        norms: Sequence[Norm],
+        dim: int,
+        searched: bool = False,
+        points: Points | None = None,
+        moved: bool = False,
+    ) -> None:
         self.norms, self._dim, self._searched = tuple(norms), dim, searched
+        self._points, self._off = points, moved
         self._known: dict[tuple[Noise, Norm], Radii] = {}
+
+    @cached_property
+    def moved(self) -> Curves:
+        """The same for inputs that are not on their lattice."""
+        return Curves(self.norms, self._dim, self._searched, self._points, moved=True)
+
+    def at(self, x: torch.Tensor) -> Curves:
+        """Those of one input."""
+        on = self._points is None or self._points.holds(x.cpu().numpy())
+        return self if on else self.moved
 
     def of(self, noise: Noise, norm: Norm) -> Radii:
         """Radii of one noise in one norm."""
         if (noise, norm) not in self._known:
-            self._known[noise, norm] = Radii(noise, [norm], self._dim, searched=self._searched)
+            radii = Radii(noise, [norm], self._dim, searched=self._searched, lattice=self._points)
+            self._known[noise, norm] = radii.when(moved=self._off)
         return self._known[noise, norm]
 
 

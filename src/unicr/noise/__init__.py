@@ -16,6 +16,7 @@ from unicr.noise._data import from_data, to_data
 from unicr.noise._density import Tabulated, from_density, from_scipy, from_torch
 from unicr.noise._family import Family
 from unicr.noise._joint import Joint
+from unicr.noise._lattice import Lattice
 from unicr.noise._spec import parse
 from unicr.noise._spherical import Spherical, SphericalNoise
 from unicr.noise._truncated import Truncated
@@ -68,6 +69,7 @@ __all__ = [
     "L1Exp",
     "Laplace",
     "LaplaceGauss",
+    "Lattice",
     "LinfExp",
     "LinfPareto",
     "Noise",

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import torch
 
 _TILE = 512
-_PIECE = 1 << 14
+PIECE = 1 << 14
 _TORCH_CHUNK = 1 << 18
 
 
@@ -58,10 +58,6 @@ def fill(
     tile = _tile(base, dim)
     flat = array.reshape(-1)
     first = start_sample * dim
-    if threads is None:
-        threads = _default_threads()
-    elif threads < 1:
-        raise NoiseError(f"threads must be at least 1 (or None for all), got {threads!r}")
 
     def run(low: int, high: int) -> None:
         assert kernel is not None
@@ -72,21 +68,14 @@ def fill(
         )  # fmt: skip
 
     def run_numpy(low: int, high: int) -> None:
-        for a in range(low, high, _PIECE):
-            b = min(a + _PIECE, high)
+        for a in range(low, high, PIECE):
+            b = min(a + PIECE, high)
             x = table.evaluate(draw_bits(start, gamma, first + a, b - a))
             flat[a:b] = tile[np.arange(a, b) % tile.size] + scale * x
 
     kernel = _kernel()
     work = run_numpy if kernel is None else run
-    pieces = max(1, min(threads, flat.size // _PIECE))
-    cuts = [flat.size * i // pieces for i in range(pieces + 1)]
-    pending = [_pool().submit(work, cuts[i], cuts[i + 1]) for i in range(1, pieces)]
-    try:
-        work(cuts[0], cuts[1])
-    finally:
-        for future in pending:
-            future.result()
+    in_pieces(work, flat.size, threads)
 
 
 def fill_torch(
@@ -151,6 +140,22 @@ def fill_torch(
         if base_row is not None:
             x.add_(base_row[torch.arange(low, high, device=device) % dim])
         flat[low:high] = x
+
+
+def in_pieces(work: Callable[[int, int], None], size: int, threads: int | None) -> None:
+    """Call work(low, high) for pieces of 0 … size, side by side in as many threads (None: all)."""
+    if threads is None:
+        threads = _default_threads()
+    elif threads < 1:
+        raise NoiseError(f"threads must be at least 1 (or None for all), got {threads!r}")
+    pieces = max(1, min(threads, size // PIECE))
+    cuts = [size * i // pieces for i in range(pieces + 1)]
+    pending = [_pool().submit(work, cuts[i], cuts[i + 1]) for i in range(1, pieces)]
+    try:
+        work(cuts[0], cuts[1])
+    finally:
+        for future in pending:
+            future.result()
 
 
 def _horner(c: torch.Tensor, s: torch.Tensor) -> torch.Tensor:

@@ -72,6 +72,7 @@ def _certified(data: Dataset, name: str, folder: Path, inputs: int, n: int) -> l
         noise=parse(NOISES[name]),
         norms=NORMS,
         plan=Plan(n=n),
+        seed=0,
         limit=inputs,
         data_spec=DATA,
     )

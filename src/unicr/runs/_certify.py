@@ -37,12 +37,13 @@ def certify_run(
     `resume` goes on where a run stopped, and does again what failed by the environment;
     `retry_failed` does again all that failed.
     """
+    job = going_on(job, folder)
     job.largest  # noqa: B018  the curves are made here, not within the first input's time
     run = Run(folder, create=True)
     try:
         manifest, indices = job.manifest(), job.indices
         todo = begin(run, manifest, indices, resume=resume, retry_failed=retry_failed)
-        started = conversations(job, todo, lambda _: certification(job.plan, job.radii))
+        started = conversations(job, todo, lambda one: _started(job, one))
         for one, result, seconds in started:
             row = row_of(one, result, seconds)
             write(run, row)
@@ -53,6 +54,20 @@ def certify_run(
         run.close()
         raise
     return run
+
+
+def _started(job: Job, one: Input) -> Procedure[Certificate]:
+    assert one.x is not None
+    return certification(job.plan, job.radii.of(one.x))
+
+
+def going_on(job: Job, folder: Path) -> Job:
+    """The job, with the noise of the run in `folder` where there is one."""
+    try:
+        with Run(folder) as run:
+            return job.going_on(run.manifest) if run.started else job
+    except RunError:  # there is none, or `begin` will say what is wrong with it
+        return job
 
 
 def begin(
@@ -95,8 +110,7 @@ def conversations(
         classifier=None if sent else job.classifier,
         arguments=job.model_arguments if sent else None,
         noise=check_parses(job.noise),
-        seed=job.seed,
-        batch=job.batch,
+        settings=job.manifest().smoothing,
         digest=job.classifier.digest if sent else None,
     )
     with executor(work, workers=job.workers, ray=job.ray, gpus=job.gpus) as where:

@@ -77,6 +77,8 @@ def _record(row: Row, manifest: Manifest) -> dict[str, Any]:
         "rule": manifest.plan.rule.text,
         "dim": manifest.dim,
         "seed": manifest.seed,
+        "nonce": manifest.nonce,
+        "lattice": manifest.lattice,
         "version": manifest.unicr,
         "seconds": row.seconds,
     }
@@ -84,7 +86,7 @@ def _record(row: Row, manifest: Manifest) -> dict[str, Any]:
         values.update(p_a=c.p_a, p_b=c.p_b, n0=c.n0, n=c.n, alpha=c.alpha)
         values.update(selection=list(c.selection), counts=list(c.counts))
         values["radii"] = [one.to_dict() for one in c.radii]
-        values["promise"] = c.promise
+        values.update(moved=c.moved, charge=c.charge, promise=c.promise)
     return values
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import hashlib
 import math
 import platform
+import secrets
 from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from itertools import islice
@@ -20,14 +22,15 @@ import torch
 import unicr
 from unicr.classifier import Classifier, check_fit
 from unicr.data import Dataset
-from unicr.errors import CertifyError, NoiseError
-from unicr.noise import Noise, to_data
+from unicr.errors import CertifyError, NoiseError, UnicrError
+from unicr.noise import Lattice, Noise, to_data
 from unicr.noise.internal import check_parses
 from unicr.norms import Norm
 from unicr.runs._manifest import Manifest
 from unicr.runs._votes import CHUNK
-from unicr.smoothing import Plan, Radii
+from unicr.smoothing import AUTO, Plan, Radii, as_lattice, checked_nonce, chosen_lattice
 
+LOOKED_AT = 16  # inputs that choose the lattice
 WORTHWHILE = 0.51  # a p_A below this gives radii of no use
 
 
@@ -37,7 +40,7 @@ class Terms:
 
     norms: tuple[Norm, ...]
     plan: Plan
-    seed: int = 0
+    seed: int | None = None
     searched: bool = False
     skip: int = 1
     limit: int | None = None
@@ -74,6 +77,9 @@ class Job(Terms):
     them; without, it is pickled. `ray` is the address of a cluster ("local" starts one here),
     `gpus` what each of its workers reserves. `chunk` is the most samples of one task. `on_samples`
     hears how many samples were counted just now.
+
+    Noise is drawn on `lattice` (its text; "auto" for that of the data, None for real-valued noise)
+    from a `nonce`, drawn where none is given, or for experiments from a `seed`.
     """
 
     classifier: Classifier
@@ -88,9 +94,16 @@ class Job(Terms):
     gpus: float = 0
     chunk: int = CHUNK
     on_samples: Callable[[int], None] | None = None
+    nonce: str | None = None
+    lattice: str | None = AUTO
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.seed is not None and self.nonce is not None:
+            raise CertifyError("give --seed, for experiments, or --nonce, not both")
+        if self.seed is None:
+            nonce = checked_nonce(self.nonce or secrets.token_hex(32))
+            object.__setattr__(self, "nonce", nonce)
         if self.workers < 0:
             raise CertifyError(f"workers={self.workers}: 0 for this process, or their number")
         if self.batch < 1:
@@ -111,7 +124,22 @@ class Job(Terms):
     @cached_property
     def radii(self) -> Radii:
         """The radius curves of the run's noise, made once."""
-        return Radii(self.noise, self.norms, self.dim, searched=self.searched)
+        points = self.points
+        return Radii(self.noise, self.norms, self.dim, searched=self.searched, lattice=points)
+
+    @cached_property
+    def points(self) -> Lattice | None:
+        """The lattice of the run."""
+        if self.lattice != AUTO:
+            return None if self.lattice is None else as_lattice(self.lattice)
+        some: list[torch.Tensor] = []
+        for index in self.indices:
+            with suppress(UnicrError, OSError, MemoryError):  # told when its turn comes
+                x = self.data[index][0]
+                some += [x] if bool(torch.isfinite(x).all()) else []
+            if len(some) == LOOKED_AT:
+                break
+        return chosen_lattice(some or [torch.zeros(self.data.shape)], self.noise, self.norms)
 
     @cached_property
     def largest(self) -> dict[str, float]:
@@ -121,6 +149,20 @@ class Job(Terms):
         """
         self.check()
         return self.radii.largest(self.plan)
+
+    def going_on(self, old: Manifest) -> Job:
+        """This job with the noise that a run was begun with: its nonce, lattice and batches.
+
+        A seed that was given stays, and must be the run's.
+        """
+        changed: dict[str, Any] = {}
+        if self.seed is None:
+            changed = {"seed": old.seed, "nonce": old.nonce}
+        if self.lattice == AUTO:
+            changed["lattice"] = old.lattice
+        if old.lattice is not None:
+            changed["batch"] = old.batch
+        return replace(self, **changed)
 
     def check(self) -> None:
         """The model takes the inputs, and the samples suffice for something."""
@@ -145,6 +187,8 @@ class Job(Terms):
                 "noise": check_parses(self.noise),
                 "noise_data": _as_data(self.noise),
                 **self.terms,
+                "nonce": self.nonce,
+                "lattice": None if self.points is None else self.points.text,
                 "batch": self.batch,
                 "workers": self.workers,
                 "device": str(self.classifier.device),

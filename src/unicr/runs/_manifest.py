@@ -4,15 +4,17 @@ where and when the work was done.
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
 from unicr.errors import RunError, UnicrError
+from unicr.noise import Lattice
 from unicr.norms import Norm, parse_norm
 from unicr.runs._settings import changes, in_todays_words
-from unicr.smoothing import Plan
+from unicr.smoothing import Plan, as_lattice, checked_nonce
 
 MOST_INPUTS = 100_000_000
 EVERY_INPUT = "every input"  # scope of a run with one noise: one g, certified at many points
@@ -29,6 +31,8 @@ class Manifest:
     `noise_data` is the noise as numbers, so that nobody needs its code.
     `i_opt` are the settings of a search for each input, `selector` those of a certified choice.
     None where an older version did not know.
+    Noise comes from the `nonce`, or in an experiment from the `seed`, on a `lattice` or (None) as
+    real numbers, as in all runs of older versions.
     """
 
     model: str
@@ -39,7 +43,7 @@ class Manifest:
     noise: str
     norms: tuple[str, ...]
     plan: Plan
-    seed: int
+    seed: int | None
     searched: bool
     skip: int
     max: int | None
@@ -59,6 +63,8 @@ class Manifest:
     data_hash: str | None = None
     versions: dict[str, str] | None = None
     date: str | None = None
+    nonce: str | None = None
+    lattice: str | None = None
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Manifest:
@@ -81,18 +87,43 @@ class Manifest:
     def to_dict(self) -> dict[str, Any]:
         """Plain values; the inverse of `from_dict`."""
         values = {one.name: getattr(self, one.name) for one in fields(self)}
-        plain = {k: v for k, v in values.items() if v is not None or k == "max"}
+        plain = {k: v for k, v in values.items() if v is not None or k in ("max", "seed")}
         lists = {"shape": list(self.shape), "norms": list(self.norms), "plan": self.plan.to_dict()}
         return {**plain, **lists}
 
     def refuse_changes(self, new: Manifest, folder: object) -> None:
         """A run goes on with the settings it has; more inputs (a larger `max`) are welcome."""
         mine, theirs = self.to_dict(), new.to_dict()
-        unknown = {k for k in theirs if k not in mine}
+        unknown = {k for k in theirs if k not in mine} - {"nonce", "lattice"}
         grown = self.max is not None and (new.max is None or new.max >= self.max)
         free = PLACE | unknown | ({"max"} if grown else set())
         if differing := changes(mine, theirs, frozenset(free)):
             raise RunError(f"cannot resume {folder} with other settings ({differing})")
+
+    @property
+    def points(self) -> Lattice | None:
+        """The lattice as a value."""
+        return None if self.lattice is None else as_lattice(self.lattice)
+
+    @property
+    def drawn(self) -> int:
+        """A number that the run's noise follows from, for whoever needs noise of its own."""
+        return int(self.nonce or "0", 16) if self.seed is None else self.seed
+
+    @property
+    def smoothing(self) -> dict[str, Any]:
+        """What a `SmoothedClassifier` takes to draw the noise of the run again."""
+        if self.seed is None and self.nonce is None:
+            raise RunError("the manifest has neither a seed nor a nonce: the run is damaged")
+        settings = "" if self.nonce is None else self.key_settings
+        drawn = {"seed": self.seed, "nonce": self.nonce, "settings": settings}
+        return {**drawn, "lattice": self.points, "batch": self.batch}
+
+    @property
+    def key_settings(self) -> str:
+        """The settings that the key of the noise depends on, beside model, input and nonce."""
+        values = (self.data_hash or self.data, self.shape, self.plan.to_dict(), self.lattice)
+        return json.dumps(values, sort_keys=True)
 
     @property
     def parsed_norms(self) -> tuple[Norm, ...]:
@@ -166,7 +197,9 @@ def _norms(value: Any) -> tuple[str, ...]:
 
 
 READERS: dict[str, Callable[[Any], Any]] = {  # by the name of a field, or by its type
-    "seed": _whole(-(1 << 200)),
+    "seed": lambda value: None if value is None else _whole(-(1 << 200))(value),
+    "nonce": lambda value: None if value is None else checked_nonce(_exactly(str)(value)),
+    "lattice": lambda value: None if value is None else as_lattice(_exactly(str)(value)).text,
     "skip": _whole(1),
     "batch": _whole(1, 1 << 24),
     "str": _text,

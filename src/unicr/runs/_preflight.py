@@ -56,7 +56,7 @@ def _right(job: Job) -> tuple[list[bool], list[bool]] | None:
             continue
         if label < 0:
             continue
-        noisy = job.noise.sample(1, seed=job.seed + 1, input_index=index, base=x)
+        noisy = job.noise.sample(1, seed=(job.seed or 0) + 1, input_index=index, base=x)
         answers = job.classifier.predict(torch.stack([x, noisy[0].to(x)]))
         for one, answer in zip(found, answers, strict=True):
             one.append(int(answer) == label)

@@ -7,7 +7,7 @@ import math
 import sqlite3
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -46,7 +46,10 @@ CREATE TABLE IF NOT EXISTS results (
 )
 """
 CERTIFICATE = ("p_a", "p_b", "n0", "n", "alpha", "selection", "counts")
-BASIC = {one.name for one in fields(Certificate)}
+OWN = {"predict", "radii", "noise", "seed", *CERTIFICATE}  # in columns, or the manifest's
+
+
+_OLDER = {"lattice": None, "moved": False, "charge": None}  # of real-valued noise
 
 
 @dataclass(frozen=True)
@@ -133,7 +136,8 @@ class Run(Database, Tabular):
         radii = json.dumps([r.to_dict() for r in c.radii] if c else [])
         bounds = (c.p_a, c.p_b, c.n0, c.n, c.alpha) if c else (None,) * 5
         votes = (json.dumps(c.selection), json.dumps(c.counts)) if c else (None, None)
-        more = {f.name: getattr(c, f.name) for f in fields(c) if f.name not in BASIC} if c else {}
+        more = {f.name: getattr(c, f.name) for f in fields(c) if f.name not in OWN} if c else {}
+        more = {} if not more or more == _OLDER else more
         head = (row.idx, row.label, row.status, row.reason, row.predict)
         tail = (c.noise if c else None, json.dumps(more) if more else None)
         with self.writing():
@@ -159,7 +163,10 @@ class Run(Database, Tabular):
 
     def row(self, record: sqlite3.Row) -> Row:
         """What a stored row says; ValueError where it says nothing that makes sense."""
-        return read_row(dict(record), self.manifest.plan.measure.certificate)
+        row = read_row(dict(record), self.manifest.plan.measure.certificate)
+        if row.certificate is None:
+            return row
+        return replace(row, certificate=replace(row.certificate, seed=self.manifest.seed))
 
     def rows(self) -> Iterator[Row]:
         """Every result, in the order of the inputs."""

@@ -10,16 +10,17 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cache
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
+import torch
 
 from unicr.classifier import Classifier
 from unicr.data import Dataset
 from unicr.errors import UNREADABLE, RunError, UnicrError
-from unicr.noise import Noise
+from unicr.noise import Lattice, Noise
 from unicr.runs._manifest import EVERY_INPUT, THIS_INPUT, Manifest
 from unicr.runs._reopen import NOTHING, Own
 from unicr.runs._run import Row, Run
@@ -48,7 +49,7 @@ class Search(Protocol):
         """The plan that its certificates need."""
         ...
 
-    def again(self, manifest: Manifest) -> Callable[[], Procedure[Any]]:
+    def again(self, manifest: Manifest) -> Callable[[torch.Tensor], Procedure[Any]]:
         """What makes the procedure of an input."""
         ...
 
@@ -88,7 +89,8 @@ def verify(
     def radii(text: str | None) -> tuple[Noise, Radii]:
         law = own.noise(manifest, text)
         dim = math.prod(manifest.shape)
-        return law, Radii(law, manifest.parsed_norms, dim, searched=manifest.searched)
+        norms, points = manifest.parsed_norms, manifest.points
+        return law, Radii(law, norms, dim, searched=manifest.searched, lattice=points)
 
     seen = []
     for record in run.records():
@@ -101,7 +103,7 @@ def verify(
                 complaint = complaint or search.check(row)
             else:
                 complaint = complaint or check_row(row, manifest.plan, *radii(text))
-            complaint = complaint or (None if data is None else _input(row, data))
+            complaint = complaint or (None if data is None else _input(row, data, manifest.points))
         except (UnicrError, *UNREADABLE) as error:
             complaint = f"cannot be read: {error}"
         if complaint is not None:
@@ -148,18 +150,21 @@ def _noise(text: str | None, search: Search | None) -> str | None:
     return None
 
 
-def _input(row: Row, data: Dataset) -> str | None:
+def _input(row: Row, data: Dataset, lattice: Lattice | None) -> str | None:
     """What is not as in the data."""
     if row.idx >= len(data):
         return f"the data has {len(data)} inputs only"
     try:
-        label, digest = data[row.idx][1], data.digest_of(row.idx)
+        (x, label), digest = data[row.idx], data.digest_of(row.idx)
     except (UnicrError, OSError) as error:
         return None if row.certificate is None else f"it cannot be read: {error}"
     if row.certificate is None and row.label == -1:
         return None
     if digest != row.input_hash:
         return "the input is another one (its hash differs)"
+    on = lattice is None or lattice.holds(x.numpy())
+    if row.certificate is not None and row.certificate.moved == on:
+        return f"the input is {'' if on else 'not '}on the lattice, its certificate says otherwise"
     return None if label == row.label else f"label {row.label} stored, {label} in the data"
 
 
@@ -193,21 +198,23 @@ def check_row(row: Row, plan: Plan, noise: Noise, radii: Radii) -> str | None:
     if votes.n != c.n or c.n > plan.n or plan.rule.next(votes, plan, radii) > 0:
         return f"{votes.n} votes where n = {c.n} of {plan.n} by the rule {plan.rule.text}"
     own = None if c.noise is None else noise
+    radii = radii.when(moved=c.moved)
     return difference(c, plan.measure.conclude(plan, radii, selection, counts, own))
 
 
 def difference(c: Certificate, again: Certificate) -> str | None:
     """None, or the first thing that a stored certificate says and the one made again does not."""
+    again = replace(again, seed=c.seed)
     for one in fields(c):
         old, new = getattr(c, one.name), getattr(again, one.name)
         if one.name == "radii":
             if [r.norm for r in old] != [r.norm for r in new]:
                 return f"norms {[r.norm for r in old]} where the run has {[r.norm for r in new]}"
             for stored, right in zip(old, new, strict=True):
-                for name in ("radius", "proved", "searched", "guarantee"):
+                for name in ("radius", "proved", "searched", "guarantee", "off"):
                     if not _same(was := getattr(stored, name), now := getattr(right, name)):
                         return f"{name} in l{right.norm} is {was!r} stored, {now!r} from the counts"
-        elif not _same(old, new):
+        elif not _same(old, new, 0.0 if one.name == "charge" else 1e-12):
             return f"{WORDS.get(one.name, one.name)} {old!r} stored, {new!r} from the counts"
     return None
 
@@ -215,9 +222,9 @@ def difference(c: Certificate, again: Certificate) -> str | None:
 WORDS = {"predict": "class", "p_a": "p_A", "p_b": "p_B"}
 
 
-def _same(old: Any, new: Any) -> bool:
+def _same(old: Any, new: Any, least: float = 1e-12) -> bool:
     if isinstance(new, float) and isinstance(old, float):
-        return math.isclose(old, new, rel_tol=SAME, abs_tol=1e-12)
+        return math.isclose(old, new, rel_tol=SAME, abs_tol=least)
     return bool(old == new)
 
 
@@ -243,28 +250,31 @@ def replay(
     rows = run.readable()
     chosen = random.SystemRandom().sample(rows, min(count, len(rows)))
     noise = own.noise(manifest)
-    smoothed = SmoothedClassifier(classifier, noise, batch=manifest.batch, seed=manifest.seed)
-    start: Callable[[], Procedure[Any]]
+    smoothed = SmoothedClassifier(classifier, noise, **manifest.smoothing)
+    start: Callable[[torch.Tensor], Procedure[Any]]
     if search is not None:
         start = search.again(manifest)
     else:
-        dim = math.prod(manifest.shape)
-        radii = Radii(noise, manifest.parsed_norms, dim, searched=manifest.searched)
+        dim, norms = math.prod(manifest.shape), manifest.parsed_norms
+        radii = Radii(noise, norms, dim, searched=manifest.searched, lattice=manifest.points)
 
-        def start() -> Procedure[Certificate]:
-            return certification(manifest.plan, radii)
+        def start(x: torch.Tensor) -> Procedure[Certificate]:
+            return certification(manifest.plan, radii.of(x))
 
     for row in sorted(chosen, key=lambda row: row.idx):
-        yield row.idx, _input(row, data) or _replay_one(row, smoothed, data, start)
+        yield row.idx, _input(row, data, manifest.points) or _replay_one(row, smoothed, data, start)
 
 
 def _replay_one(
-    row: Row, smoothed: SmoothedClassifier, data: Dataset, start: Callable[[], Procedure[Any]]
+    row: Row,
+    smoothed: SmoothedClassifier,
+    data: Dataset,
+    start: Callable[[torch.Tensor], Procedure[Any]],
 ) -> str | None:
     c = row.certificate
     try:
         x = data[row.idx][0]
-        found = converse(start(), lambda ask: smoothed.answer(ask, x, row.idx))
+        found = converse(start(x), lambda ask: smoothed.answer(ask, x, row.idx))
     except Exception as error:  # a stranger's model may raise anything
         return None if c is None else f"it fails now: {type(error).__name__}: {error}"
     if c is None:

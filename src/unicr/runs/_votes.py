@@ -73,13 +73,13 @@ class VoteWork:
     """Holds the model and counts votes. The model is loaded from its arguments, or came along.
 
     Where it is loaded it must have the hash `digest`: all votes of a run are of one model.
+    `settings` are those of a `SmoothedClassifier`: where its noise comes from.
     """
 
     classifier: Classifier | None
     arguments: dict[str, Any] | None
     noise: str
-    seed: int
-    batch: int
+    settings: dict[str, Any]
     digest: str | None = None
 
     def open(self) -> Callable[[Chunk], tuple[Counts | Failed, float]]:
@@ -92,9 +92,7 @@ class VoteWork:
                 f"{classifier.name} is another model here than where the run was started (hash "
                 f"{classifier.digest[:12]}, not {self.digest[:12]})"
             )
-        smoothed = SmoothedClassifier(
-            classifier, parse(self.noise), batch=self.batch, seed=self.seed
-        )
+        smoothed = SmoothedClassifier(classifier, parse(self.noise), **self.settings)
         return Counter(smoothed).count
 
 

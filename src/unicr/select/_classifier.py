@@ -57,7 +57,7 @@ class SelectiveClassifier:
         members = [load_classifier(one) for one in several]
         self.settings = Selector(noise, tuple(choices), **settings)
         self.model = Selective(load_classifier(selector), members)
-        self._smoothed = SmoothedClassifier(self.model, noise, seed=seed, batch=batch)
+        self._smoothed = SmoothedClassifier(self.model, noise, seed=seed, batch=batch, lattice=None)
 
     @classmethod
     def load(

@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
+import torch
+
 from unicr.classifier import Selective
 from unicr.errors import CertifyError, RunError
 from unicr.runs import (
@@ -19,6 +21,7 @@ from unicr.runs import (
     begin,
     conversations,
     difference,
+    going_on,
     row_of,
     write,
 )
@@ -42,7 +45,7 @@ def select_run(
     The job's classifier is a `Selective`, its noise that of the selector; of its plan the rule is
     for the chosen classifier.
     """
-    job = prepared(job, selector)
+    job = going_on(prepared(job, selector), folder)
     job.check()
     radii = selector.radii(job.norms, job.dim, job.searched)
     run = Run(folder, create=True)
@@ -63,7 +66,7 @@ def select_run(
 
 
 def prepared(job: Job, settings: Selector) -> Job:
-    """The job with the plan of selective certificates and the selector's noise."""
+    """The job with the plan of selective certificates and the selector's noise, real-valued."""
     if not isinstance(job.classifier, Selective):
         raise CertifyError(f"{job.classifier.name} is no selector: `unicr select` makes one")
     if len(job.classifier.members) != 1 + len(settings.choices):
@@ -71,7 +74,7 @@ def prepared(job: Job, settings: Selector) -> Job:
             f"{len(settings.choices)} noises for {len(job.classifier.members) - 1} classifiers"
         )
     plan = settings.plan(job.plan.n0, job.plan.n, job.plan.alpha, job.plan)
-    return replace(job, plan=plan, noise=settings.noise)
+    return replace(job, plan=plan, noise=settings.noise, lattice=None)
 
 
 @dataclass(frozen=True)
@@ -108,9 +111,11 @@ class Recount:
         """The procedure of one input."""
         return selective(self.settings, self.manifest.plan, self.radii)
 
-    def again(self, manifest: Manifest) -> Callable[[], Procedure[SelectiveCertificate]]:
+    def again(
+        self, manifest: Manifest
+    ) -> Callable[[torch.Tensor], Procedure[SelectiveCertificate]]:
         """What makes the procedure of each input of a run, to replay it."""
-        return self.start
+        return lambda _: self.start()
 
     def check(self, row: Row) -> str | None:
         """None, or what of a stored certificate its own votes do not give again."""

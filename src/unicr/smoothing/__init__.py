@@ -10,10 +10,19 @@ from unicr.smoothing._module import SmoothedModel, SmoothedModule
 from unicr.smoothing._plan import Plan
 from unicr.smoothing._radii import Radii
 from unicr.smoothing._rule import Rule, Votes
-from unicr.smoothing._smoothed import SmoothedClassifier, clear_winner, norms_of
+from unicr.smoothing._smoothed import (
+    AUTO,
+    SmoothedClassifier,
+    as_lattice,
+    checked_nonce,
+    chosen_lattice,
+    clear_winner,
+    norms_of,
+)
 
 __all__ = [
     "ABSTAIN",
+    "AUTO",
     "Ask",
     "Certificate",
     "Certificates",
@@ -30,7 +39,10 @@ __all__ = [
     "Votes",
     "add",
     "anytime_lower_bound",
+    "as_lattice",
     "certification",
+    "checked_nonce",
+    "chosen_lattice",
     "clear_winner",
     "converse",
     "log_wealth",

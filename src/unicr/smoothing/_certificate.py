@@ -16,19 +16,24 @@ ABSTAIN = -1
 
 @dataclass(frozen=True)
 class NormRadius:
-    """The radius in one norm: `radius` is what is claimed, with the bracket it comes from."""
+    """The radius in one norm: `radius` is what is claimed, with the bracket it comes from.
+
+    `off` is what moving to the lattice costs: see `Certificate`.
+    """
 
     norm: str
     radius: float
     proved: float
     searched: float
     guarantee: str
+    off: float = 0.0
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values; an infinite radius is the text "inf"."""
         radii = {k: getattr(self, k) for k in ("radius", "proved", "searched")}
         numbers = {k: "inf" if v == math.inf else v for k, v in radii.items()}
-        return {"norm": self.norm, **numbers, "guarantee": self.guarantee}
+        more = {"off": self.off} if self.off else {}
+        return {"norm": self.norm, **numbers, "guarantee": self.guarantee, **more}
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> NormRadius:
@@ -39,6 +44,7 @@ class NormRadius:
             proved=float(values["proved"]),
             searched=float(values["searched"]),
             guarantee=values["guarantee"],
+            off=float(values.get("off", 0.0)),
         )
 
 
@@ -50,6 +56,12 @@ class Certificate:
     votes of the n0 samples that chose the class, `counts` those of the n fresh ones that bound its
     probability. `p_b` is an upper bound for every other class. `noise` is the text of the noise
     that was chosen for this input; None where the whole run has one.
+
+    With a `lattice` (its step) every δ is meant that leads to a point of it. Any other x + δ is
+    moved there first, which takes `off` from each radius; if x itself had to be `moved`, that is
+    taken already and any δ is meant. `charge` is what p_A and p_B paid for the law of the sampler,
+    None where there is no bound of its error; `seed` is given where noise was not from a nonce but
+    could be foretold: an experiment.
     """
 
     predict: int
@@ -62,6 +74,10 @@ class Certificate:
     counts: tuple[int, ...]
     radii: tuple[NormRadius, ...]
     noise: str | None = None
+    lattice: str | None = None
+    moved: bool = False
+    charge: float | None = None
+    seed: int | None = None
 
     @property
     def abstained(self) -> bool:
@@ -78,9 +94,12 @@ class Certificate:
             + ("" if r.radius <= r.proved else f" (searched; proved only {round_down(r.proved)})")
             for r in self.radii
         )
+        kept = self.lattice is not None and not self.moved
+        where = f" that keeps to the lattice {self.lattice}" if kept else ""
+        seeded = "" if self.seed is None else f"; noise of seed {self.seed}: an experiment"
         return (
-            f"class {self.predict} for every change δ with {radii}, "
-            f"except with probability {self.alpha:g} over the samples"
+            f"class {self.predict} for every change δ{where} with {radii}, "
+            f"except with probability {self.alpha:g} over the samples{seeded}"
         )
 
     def to_dict(self) -> dict[str, Any]:

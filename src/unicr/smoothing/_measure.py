@@ -58,7 +58,7 @@ class Measure(Named, ABC):
         At confidence 1 − α over the fresh samples (the rule's proof) the radii hold.
         """
         votes = self.votes(selection, counts)
-        p_a, p_b = plan.rule.conclude(votes, plan, radii)
+        p_a, p_b = radii.charged(*plan.rule.conclude(votes, plan, radii))
         return self.certificate(
             predict=self.chosen(selection) if p_a > p_b else ABSTAIN,
             p_a=p_a,
@@ -70,6 +70,9 @@ class Measure(Named, ABC):
             counts=as_tuple(counts),
             radii=radii.at(p_a, p_b),
             noise=None if noise is None else noise.text,
+            lattice=None if radii.lattice is None else radii.lattice.text,
+            moved=radii.moved,
+            charge=radii.charge,
         )
 
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Sequence
-from functools import lru_cache
+from dataclasses import replace
+from functools import cached_property, lru_cache
 
 import numpy as np
+import torch
 
 from unicr.errors import CertifyError
-from unicr.noise import IID, Noise
-from unicr.noise.internal import RadialNoise
-from unicr.norms import Norm
+from unicr.noise import IID, Lattice, Noise
+from unicr.noise.internal import LatticeNoise, RadialNoise
+from unicr.norms import Norm, parse_norm
 from unicr.radius import RadiusCurve, certified_radius
 from unicr.radius.internal import guarantee_of
 from unicr.smoothing._certificate import NormRadius
@@ -21,11 +24,19 @@ from unicr.smoothing._plan import Plan
 class Radii:
     """What the probabilities of one input are worth in each norm, for one noise and dimension.
 
-    Proved radii, or with `searched` the paper's approximate ones.
+    Proved radii, or with `searched` the paper's approximate ones. With a `lattice` they hold for
+    the noise that is drawn on it: p_A and p_B pay its distance from the law, `charge`, which is
+    None where there is no bound of it.
     """
 
     def __init__(
-        self, noise: Noise, norms: Sequence[Norm], dim: int, *, searched: bool = False
+        self,
+        noise: Noise,
+        norms: Sequence[Norm],
+        dim: int,
+        *,
+        searched: bool = False,
+        lattice: Lattice | None = None,
     ) -> None:
         if not norms:
             raise CertifyError("at least one norm is needed")
@@ -35,15 +46,74 @@ class Radii:
                 "unicr.radius.certified_radius(engine='montecarlo')"
             )
         self.noise, self.norms, self.dim, self.searched = noise, tuple(norms), dim, searched
+        self.lattice, self.moved = lattice, False
+        self._moved: Radii | None = None
         self._curves = [RadiusCurve(noise, norm, dim) for norm in norms]
         self._needed: dict[float, float] = {}
 
+    @cached_property
+    def charge(self) -> float | None:
+        """2dτ: d coordinates of total variation τ each, for the law and for the sampler deployed.
+
+        A sample of d coordinates is within dτ of its law, so the votes bound p_A + dτ; as much
+        again, and the class stays the most likely one under the sampler itself (theory, section 8).
+        """
+        tau = None if self.lattice is None else LatticeNoise(self.noise, self.lattice).tau
+        return None if tau is None else 2 * self.dim * tau
+
+    def charged(self, p_a: float, p_b: float) -> tuple[float, float]:
+        """Bounds for the law of the noise from bounds for the sampler's."""
+        if not self.charge:
+            return p_a, p_b
+        free, p_a = p_b < 1.0 - p_a, max(0.0, p_a - self.charge)
+        return p_a, min(p_b + self.charge, 1.0 - p_a) if free else 1.0 - p_a
+
+    def on(self, lattice: Lattice | None) -> Radii:
+        """The same curves for noise on this lattice."""
+        if lattice == self.lattice:
+            return self
+        twin = copy.copy(self)
+        twin.lattice, twin._moved, twin._needed = lattice, None, {}
+        vars(twin).pop("charge", None)
+        return twin
+
+    def of(self, x: torch.Tensor) -> Radii:
+        """These radii for one input: what moving it to the lattice costs is taken off."""
+        on = self.lattice is None or self.lattice.holds(x.cpu().numpy())
+        return self.when(moved=not on)
+
+    def when(self, *, moved: bool) -> Radii:
+        """These radii for an input that is on the lattice, or that had to be moved to it."""
+        if self.moved or not moved:
+            return self
+        if self._moved is None:
+            self._moved = copy.copy(self)
+            self._moved.moved, self._moved._needed = True, {}
+        return self._moved
+
     def at(self, p_a: float, p_b: float) -> tuple[NormRadius, ...]:
-        """The radius in every norm; zeros where p_A ≤ p_B."""
-        return tuple(
+        """The radius in every norm; zeros where p_A ≤ p_B.
+
+        For changes that keep to the lattice, or for any change of an x that was moved to it.
+        """
+        found = tuple(
             self._one(norm, curve, p_a, p_b)
             for norm, curve in zip(self.norms, self._curves, strict=True)
         )
+        return found if self.lattice is None else tuple(self._off(one) for one in found)
+
+    def _left(self, radius: float, norm: Norm) -> float:
+        """What a radius on the lattice is worth for any change."""
+        assert self.lattice is not None
+        return self.lattice.off(radius, norm.p, self.dim, moved=self.moved)
+
+    def _off(self, one: NormRadius) -> NormRadius:
+        norm = parse_norm(one.norm)
+        left = [self._left(r, norm) for r in (one.radius, one.proved, one.searched)]
+        off = one.radius - left[0] if math.isfinite(one.radius) else 0.0
+        if not self.moved:
+            return replace(one, off=off)
+        return replace(one, radius=left[0], proved=left[1], searched=left[2], off=off)
 
     def _one(self, norm: Norm, curve: RadiusCurve, p_a: float, p_b: float) -> NormRadius:
         if p_a <= p_b:
@@ -58,7 +128,9 @@ class Radii:
 
     def first(self, p_a: float) -> float:
         """The radius in the first norm at p_A: what early stopping looks at."""
-        return float(self._curves[0](p_a, searched=self.searched)) if p_a > 0.5 else 0.0
+        p_a = self.charged(p_a, 1.0 - p_a)[0]
+        radius = float(self._curves[0](p_a, searched=self.searched)) if p_a > 0.5 else 0.0
+        return self._left(radius, self.norms[0]) if self.moved else radius
 
     def needed(self, radius: float) -> float:
         """The least p_A that certifies `radius` in the first norm, rounded up."""
@@ -81,7 +153,8 @@ class Radii:
         Builds every curve that certificates will be read from.
         """
         p_a = plan.best_p_a()
-        return {one.norm: one.radius for one in self.at(p_a, 1.0 - p_a)}
+        bounds = self.charged(p_a, 1.0 - p_a)
+        return {one.norm: one.radius for one in self.at(*bounds)}
 
 
 @lru_cache(maxsize=65536)

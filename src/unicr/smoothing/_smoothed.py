@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import math
 import os
-from collections.abc import Iterable, Iterator
+import re
+import secrets
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from itertools import pairwise
-from typing import Any
+from dataclasses import replace
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -18,9 +21,9 @@ from scipy import special
 from unicr.classifier import Classifier, load_classifier
 from unicr.data import Dataset
 from unicr.errors import CertifyError
-from unicr.noise import IID, Noise
-from unicr.noise.internal import RadialNoise
-from unicr.norms import Norm, parse_norm
+from unicr.noise import IID, Lattice, Noise
+from unicr.noise.internal import LatticeNoise, RadialNoise, derive, lattice_for
+from unicr.norms import Norm, l2, parse_norm
 from unicr.smoothing._certificate import ABSTAIN, Certificate
 from unicr.smoothing._certify import CLASSES, Ask, certification, converse
 from unicr.smoothing._many import Certificates, inputs_of
@@ -28,7 +31,8 @@ from unicr.smoothing._measure import Counts, Measure, add
 from unicr.smoothing._plan import Plan
 from unicr.smoothing._radii import Radii
 
-WORTH_SPLITTING = 256  # samples; fewer are not worth waking other threads for
+PASSES = 4  # forward passes that a batch is cut into on a CPU, so that threads share small asks
+AUTO = "auto"
 
 
 class _Team:
@@ -44,6 +48,13 @@ class _Team:
         if self._memory is None or self._memory.shape != shape or self._memory.device != x.device:
             self._memory = torch.empty(shape, dtype=torch.float32, device=x.device)
         return self._memory
+
+
+def _cut(classifier: Classifier, full: torch.Tensor) -> Classifier:
+    """Gives the first rows of a full batch their labels: no part of it is passed by itself."""
+    twin: Any = copy.copy(classifier)
+    twin.predict = lambda batch: classifier.predict(full)[: len(batch)]
+    return cast(Classifier, twin)
 
 
 @functools.cache
@@ -68,9 +79,12 @@ def _one_thread_each() -> Iterator[None]:
 class SmoothedClassifier:
     """g(x) = the class that f most often gives to x + ε.
 
-    `model` is a classifier of `unicr.classifier`, a torch module, or a callable. The noise of
-    sample s of input i is fixed by (seed, i, s), whatever the batch size. `batch` is the most
-    samples of one forward pass.
+    `model` is a classifier of `unicr.classifier`, a torch module, or a callable. x is moved to a
+    `lattice` and noise is drawn on it, so that sums are exact: a `Lattice` or its text, "auto" for
+    that of the first input seen, None for real-valued noise. The noise of sample s of an input
+    follows from a key, whatever the batch: of the model's digest, `settings`, the input and a
+    `nonce` (64 hexadecimal digits, drawn here unless given), or, for experiments, of a `seed`,
+    which anybody can foretell. `batch` is the most samples of one forward pass.
     """
 
     def __init__(
@@ -80,7 +94,10 @@ class SmoothedClassifier:
         *,
         num_classes: int | None = None,
         batch: int = 1000,
-        seed: int = 0,
+        seed: int | None = None,
+        nonce: str | None = None,
+        lattice: Lattice | str | None = AUTO,
+        settings: str = "",
         input_shape: tuple[int, ...] | None = None,
     ) -> None:
         self.classifier = model if isinstance(model, Classifier) else load_classifier(model)
@@ -88,7 +105,13 @@ class SmoothedClassifier:
         self.num_classes = num_classes or self.classifier.num_classes
         if batch < 1:
             raise CertifyError(f"batch={batch}: at least one sample at a time")
+        if seed is not None and nonce is not None:
+            raise CertifyError("give a seed, for experiments, or a nonce, not both")
         self.batch, self.seed = batch, seed
+        self.nonce = None if seed is not None else checked_nonce(nonce or secrets.token_hex(32))
+        self._lattice = lattice if lattice == AUTO or lattice is None else as_lattice(lattice)
+        parts = ("seed", seed) if self.nonce is None else (self.classifier.digest, settings)
+        self._key = derive(*parts, self.nonce or "")
         self.input_shape = None if input_shape is None else tuple(input_shape)
         self._stacks: dict[tuple[int, ...], bool] = {}
 
@@ -108,6 +131,13 @@ class SmoothedClassifier:
             f"inputs have shape {self.input_shape}, so {tuple(x.shape)} is neither one nor several"
         )
 
+    def lattice_of(self, x: torch.Tensor, norms: Iterable[Norm] = (l2,)) -> Lattice | None:
+        """The lattice that inputs are moved to; "auto" is settled by the first input, for good."""
+        if self._lattice == AUTO:
+            self._lattice = chosen_lattice([x], self.noise, norms)
+        assert not isinstance(self._lattice, str)
+        return self._lattice
+
     def votes(
         self,
         x: torch.Tensor,
@@ -121,26 +151,55 @@ class SmoothedClassifier:
         """How often each class was given to the noisy copies number start … start + n − 1 of x.
 
         `noise` takes the place of the classifier's own, for these votes only; `measure` may count
-        something else than classes.
+        something else than classes. Every forward pass has the same number of copies and, where
+        the model can be copied, one thread: a label does not depend on what else is asked.
         """
         x = self._checked(x)
         noise = self.noise if noise is None else noise
-        several = n >= WORTH_SPLITTING and isinstance(noise, IID | RadialNoise)
-        teams = self._teams if several else self._teams[:1]
-        cuts = [start + n * i // len(teams) for i in range(len(teams) + 1)]
-        shares = list(pairwise(cuts))
+        teams = self._teams if isinstance(noise, IID | RadialNoise) else self._teams[:1]
+        size = self.batch if x.device.type != "cpu" else -(-self.batch // PASSES)
+        passes = [(first, min(size, start + n - first)) for first in range(start, start + n, size)]
+        draw = self._drawing(x, input_index, noise)
+
+        def count(team: _Team, share: list[tuple[int, int]]) -> Counts:
+            counts = np.zeros(0, dtype=np.int64)
+            for first, wanted in share:
+                full = team.buffer(size, x)
+                draw(full, first)
+                whole = wanted == size
+                model = team.classifier if whole else _cut(team.classifier, full)
+                counts = add(counts, measure.count(model, full[:wanted], self.num_classes))
+            return counts
+
         if len(teams) == 1:
-            return self._count(teams[0], x, shares[0], input_index, noise, measure)
-        count = functools.partial(
-            self._count, x=x, input_index=input_index, noise=noise, measure=measure
-        )
+            return count(teams[0], passes)
+        shares = [passes[i :: len(teams)] for i in range(len(teams))]
         with _one_thread_each():
-            return functools.reduce(add, _pool().map(lambda t, s: count(t, share=s), teams, shares))
+            return functools.reduce(add, _pool().map(count, teams, shares))
+
+    def _drawing(
+        self, x: torch.Tensor, input_index: int, noise: Noise
+    ) -> Callable[[torch.Tensor, int], object]:
+        """What fills a batch with the noisy copies of x from number `start` on."""
+        lattice = self.lattice_of(x)
+        if lattice is None:
+            seed = int.from_bytes(self._key, "little") if self.seed is None else self.seed
+            return lambda out, start: noise.sample(
+                len(out), seed=seed, input_index=input_index, start=start, base=x, out=out
+            )
+        base = lattice.integers(x.cpu().numpy()).ravel()
+        key = derive(self._key, input_index, base.astype("<i8").tobytes())
+        drawn = LatticeNoise(noise, lattice)
+        return lambda out, start: drawn.add(base, out, key=key, start=start)
 
     def answer(self, ask: Ask, x: torch.Tensor, input_index: int) -> Counts:
         """The votes that a procedure asks for."""
         if ask.clean:
-            return ask.measure.count(self.classifier, self._checked(x)[None], self.num_classes)
+            x = self._checked(x)
+            if (lattice := self.lattice_of(x)) is not None:
+                floats = lattice.floats(lattice.integers(x.cpu().numpy()))
+                x = torch.from_numpy(floats).to(x.device)
+            return ask.measure.count(self.classifier, x[None], self.num_classes)
         return self.votes(
             x,
             ask.n,
@@ -163,29 +222,6 @@ class SmoothedClassifier:
                     return teams[:1]
                 teams.append(_Team(twin))
         return teams
-
-    def _count(
-        self,
-        team: _Team,
-        x: torch.Tensor,
-        share: tuple[int, int],
-        input_index: int,
-        noise: Noise,
-        measure: Measure,
-    ) -> Counts:
-        counts = np.zeros(0, dtype=np.int64)
-        for first in range(*share, self.batch):
-            size = min(self.batch, share[1] - first)
-            noisy = noise.sample(
-                size,
-                seed=self.seed,
-                input_index=input_index,
-                start=first,
-                base=x,
-                out=team.buffer(self.batch, x)[:size],
-            )
-            counts = add(counts, measure.count(team.classifier, noisy, self.num_classes))
-        return counts
 
     def _checked(self, x: torch.Tensor) -> torch.Tensor:
         x = torch.as_tensor(x)
@@ -237,19 +273,44 @@ class SmoothedClassifier:
         """
         plan = plan or Plan(n0=n0, n=n, alpha=alpha)
         several = self._inputs(x)
-        shape = x.shape if several is None or isinstance(x, Dataset) else x.shape[1:]
-        radii = Radii(self.noise, norms_of(norm), int(np.prod(shape)), searched=searched)
-        if several is None:
-            return self.certify_with(torch.as_tensor(x), plan, radii, input_index)
-        numbered = enumerate(several, input_index)
-        found = [self.certify_with(one, plan, radii, index) for index, one in numbered]
-        return Certificates(found, self.classifier.classes)
+        inputs = iter([torch.as_tensor(x)]) if several is None else several
+        found, radii, norms = [], None, norms_of(norm)
+        for index, one in enumerate(inputs, input_index):
+            if radii is None:
+                lattice, dim = self.lattice_of(self._checked(one), norms), one.numel()
+                radii = Radii(self.noise, norms, dim, searched=searched, lattice=lattice)
+            found.append(self.certify_with(one, plan, radii, index))
+        return found[0] if several is None else Certificates(found, self.classifier.classes)
 
     def certify_with(
         self, x: torch.Tensor, plan: Plan, radii: Radii, input_index: int
     ) -> Certificate:
         """`certify` with radii that were prepared once for many inputs."""
-        return converse(certification(plan, radii), lambda ask: self.answer(ask, x, input_index))
+        radii = radii.on(self.lattice_of(self._checked(x))).of(x)
+        found = converse(certification(plan, radii), lambda ask: self.answer(ask, x, input_index))
+        return replace(found, seed=self.seed)
+
+
+def chosen_lattice(inputs: Iterable[torch.Tensor], noise: Noise, norms: Iterable[Norm]) -> Lattice:
+    """The lattice that fits inputs and noise: see `unicr.noise.internal.lattice_for`."""
+    values = [x.cpu().numpy() for x in inputs]
+    size = noise.sigma
+    if not math.isfinite(size):
+        size = noise.scale if isinstance(noise, IID) else 1.0
+    return lattice_for(values, size, values[0].size, [norm.p for norm in norms])
+
+
+def as_lattice(lattice: Lattice | str) -> Lattice:
+    """A lattice, or what its text says."""
+    return lattice if isinstance(lattice, Lattice) else Lattice.parse(lattice)
+
+
+def checked_nonce(nonce: str) -> str:
+    """A nonce as it is kept: 64 hexadecimal digits."""
+    text = nonce.strip().lower()
+    if not re.fullmatch(r"[0-9a-f]{64}", text):
+        raise CertifyError(f"nonce={nonce[:80]!r}: 64 hexadecimal digits (256 bits) are needed")
+    return text
 
 
 def clear_winner(counts: Counts, alpha: float) -> int:

@@ -116,7 +116,7 @@ class Pictures:
         text = row.certificate.noise if row.certificate else None
         try:
             noise = self._own.noise(manifest, text)
-            drawn = noise.sample(1, seed=manifest.seed, input_index=row.idx, base=x)[0]
+            drawn = noise.sample(1, seed=manifest.drawn, input_index=row.idx, base=x)[0]
         except (UnicrError, OSError) as error:
             self._note(f"no noisy copies: {error}")
             return None

@@ -1,0 +1,228 @@
+"""Lattice noise: the cipher, the law of the integers, and the lattice itself."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import mpmath
+import numpy as np
+import pytest
+import torch
+from scipy import stats
+
+from unicr import noise
+from unicr.errors import NoiseError
+from unicr.noise import Lattice, _chacha, _keyed
+from unicr.noise._integers import integer_law
+from unicr.noise.internal import LatticeNoise, derive, lattice_for
+
+KEY = derive("a test")
+BYTES = Lattice.parse("1/255")
+
+
+def bimodal(x: np.ndarray) -> np.ndarray:
+    return np.logaddexp(-((x + 2) ** 2), -3 * np.abs(x - 2))
+
+
+def drawn(law: noise.Noise, lattice: Lattice, n: int, dim: int, start: int = 0) -> torch.Tensor:
+    out = torch.empty(n, dim)
+    return LatticeNoise(law, lattice).add(np.zeros(dim, np.int64), out, key=KEY, start=start)
+
+
+def test_the_cipher_is_chacha() -> None:
+    """RFC 8439, 2.3.2 and appendix A.1 (20 rounds), and ECRYPT's vector for 8 rounds."""
+    nonce = np.frombuffer(bytes.fromhex("000000090000004a00000000"), "<u4")
+    counter = np.array([1 | int(nonce[0]) << 32], np.uint64)
+    found = _chacha.blocks(bytes(range(32)), counter, int(nonce[1]), int(nonce[2]), 20)
+    assert found.astype("<u4").tobytes().hex() == (
+        "10f1e7e4d13b5915500fdd1fa32071c4c7d1f4c733c068030422aa9ac3d46c4e"
+        "d2826446079faa0914c2d705d98b02a2b5129cd1de164eb9cbd083e8a2503c4e"
+    )
+    zero = _chacha.blocks(bytes(32), np.zeros(1, np.uint64), 0, 0, 20)
+    assert zero.astype("<u4").tobytes().hex().startswith("76b8e0ada0f13d90405d6ae55386bd28")
+    eight = _chacha.blocks(bytes(32), np.zeros(1, np.uint64), 0, 0, 8)
+    assert eight.astype("<u4").tobytes().hex().startswith("3e00ef2f895f40d67f5bb8e81f09a5a1")
+
+
+def test_compiled_and_plain_cipher_agree(monkeypatch: pytest.MonkeyPatch) -> None:
+    counters = np.array([0, 1, 7, 8, 2**32 - 1, 2**32, 2**60 + 5, 3, 2, 9, 11], np.uint64)
+    fast = _chacha.blocks(KEY, counters, 3, 4)
+    monkeypatch.setattr(_chacha, "_compiled", lambda: None)
+    assert np.array_equal(fast, _chacha.blocks(KEY, counters, 3, 4))
+
+
+CASES: dict[str, Callable[[Any], Any]] = {
+    "gaussian(sigma=0.5)": lambda x: mpmath.erfc(-x / mpmath.mpf("0.5") / mpmath.sqrt(2)) / 2,
+    "laplace(scale=0.25)": lambda x: mpmath.exp(4 * x) / 2 if x < 0 else 1 - mpmath.exp(-4 * x) / 2,
+    "cauchy(scale=0.25)": lambda x: mpmath.mpf(1) / 2 + mpmath.atan(4 * x) / mpmath.pi,
+    "uniform(scale=0.25)": lambda x: min(max(2 * x + mpmath.mpf(1) / 2, mpmath.mpf(0)), 1),
+    "gennorm(beta=0.25, scale=0.01)": lambda x: (
+        (1 + mpmath.sign(x) * mpmath.gammainc(4, 0, abs(100 * x) ** 0.25, regularized=True)) / 2
+    ),
+}
+
+
+@pytest.mark.parametrize("spec", CASES)
+@pytest.mark.parametrize("step", ["1/255", "2^-14"])
+def test_thresholds_have_the_law_that_mpmath_has(spec: str, step: str) -> None:
+    """½ Σ |P(outcome) − its probability in 40 digits| ≤ τ; τ stays tiny."""
+    with mpmath.workdps(40):
+        cdf, h = CASES[spec], mpmath.mpf(1) / Lattice.parse(step).step.denominator
+        law = integer_law(noise.parse(spec), float(Lattice.parse(step).step))
+        ends = [0, *map(int, law.ends), 1 << 64]
+        size = 1 << np.abs(law.widths.astype(np.int64))
+        found: dict[int, int] = {}
+        for k, start in enumerate(law.starts.tolist()):
+            found[start] = found.get(start, 0) + ends[k + 1] - ends[k]
+        widths = dict(zip(law.starts.tolist(), size.tolist(), strict=True))
+        apart = mpmath.mpf(0)
+        for start in sorted(found)[:: max(1, len(found) // 1500)]:
+            low, high = (start - mpmath.mpf("0.5")) * h, (start + widths[start] - 0.5) * h
+            low, high = (low, high) if low < 0 else (-high, -low)  # all laws here are even
+            apart += abs(mpmath.mpf(found[start]) / 2**64 - (cdf(high) - cdf(low)))
+    assert apart / 2 <= law.tau
+    assert law.tau < 1e-13
+
+
+@pytest.mark.parametrize(
+    ("law", "step"),
+    [
+        (noise.gaussian(sigma=0.5), "1/255"),
+        (noise.gaussian(sigma=0.5), "2^-22"),
+        (noise.cauchy(scale=0.3), "1/255"),
+        (noise.gennorm(beta=0.25, sigma=1), "2^-16"),
+        (noise.uniform(sigma=1), "2^-10"),
+        (noise.from_scipy(stats.gumbel_r(0, 0.5)), "1/255"),
+        (noise.from_density(bimodal), "2^-12"),
+    ],
+    ids=lambda one: getattr(one, "text", one),
+)
+def test_kernel_numpy_threads_and_starts_give_the_same(
+    law: noise.IID, step: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lattice, base = Lattice.parse(step), np.arange(77) % 256
+    model = LatticeNoise(law, lattice)
+    out = torch.empty(500, 77)
+    model.add(base, out, key=KEY, start=3, threads=2)
+    part = model.add(base, torch.empty(40, 77), key=KEY, start=13, threads=1)
+    assert torch.equal(part, out[10:50])
+    monkeypatch.setattr(_keyed, "_kernel", lambda: None)
+    assert torch.equal(model.add(base, torch.empty(40, 77), key=KEY, start=13), part)
+
+
+@pytest.mark.parametrize(
+    ("spec", "step"),
+    [
+        ("gaussian(sigma=0.5)", "1/255"),
+        ("gaussian(sigma=0.5)", "2^-18"),
+        ("laplace(sigma=0.1)", "1/255"),
+        ("cauchy(scale=0.3)", "2^-4"),
+        ("gennorm(beta=0.3, sigma=1)", "2^-18"),
+    ],
+)
+def test_samples_follow_the_law(spec: str, step: str) -> None:
+    """Kolmogorov–Smirnov against the real-valued cdf between lattice points; false alarm 1e-7."""
+    law, lattice = noise.parse(spec), Lattice.parse(step)
+    assert isinstance(law, noise.IID)
+    values = np.sort(drawn(law, lattice, 400, 1000).double().numpy().ravel())
+    points = np.unique(values)
+    below = np.searchsorted(values, points, side="right") / values.size
+    h = float(lattice.step)
+    exact = law.cdf((np.round(points / h) + 0.5) * h)
+    near = np.abs(points) < 1000  # beyond, float32 rounds to more than the lattice
+    limit = math.sqrt(math.log(2 / 1e-7) / (2 * values.size))
+    assert np.max(np.abs(below - exact)[near]) <= limit
+
+
+def test_fine_offsets_are_even_and_independent_of_the_outcome() -> None:
+    """The low bits of a fine lattice are uniform: χ² with 255 degrees, false alarm 1e-7."""
+    values = drawn(noise.gaussian(sigma=0.5), Lattice.parse("2^-18"), 1000, 784)
+    low = torch.round(values.double() * 2**18).long() & 255
+    counts = torch.bincount(low.flatten(), minlength=256).double().numpy()
+    assert stats.chisquare(counts).pvalue > 1e-7
+
+
+def test_other_keys_give_other_noise() -> None:
+    a = drawn(noise.gaussian(sigma=0.5), BYTES, 2, 500)
+    model = LatticeNoise(noise.gaussian(sigma=0.5), BYTES)
+    b = model.add(np.zeros(500, np.int64), torch.empty(2, 500), key=derive("b"))
+    assert not torch.equal(a, b)
+    assert derive("ab", "c") != derive("a", "bc")
+
+
+def test_a_spherical_noise_says_that_its_law_has_no_bound() -> None:
+    model = LatticeNoise(noise.spherical_gg(k=2, sigma=0.5, dim=12), BYTES)
+    assert model.tau is None
+    out = model.add(np.arange(12), torch.empty(4, 12), key=KEY)
+    assert torch.equal(out, torch.from_numpy(BYTES.floats(BYTES.integers(out))))
+    again = model.add(np.arange(12), torch.empty(2, 12), key=KEY, start=2)
+    assert torch.equal(again, out[2:])
+
+
+def test_bytes_are_on_their_lattice_and_floats_are_one_function() -> None:
+    k = np.arange(-(2**17), 2**17)
+    assert np.array_equal(BYTES.floats(k), (k / 255).astype(np.float32))
+    images = np.arange(256, dtype=np.float32) / np.float32(255)
+    assert BYTES.holds(images)
+    assert np.array_equal(BYTES.integers(images), np.arange(256))
+    assert not BYTES.holds(images + 1e-3)
+
+
+def test_halves_go_up_so_that_shifts_commute_with_rounding() -> None:
+    x = np.array([-1.5, -0.5, 0.5, 1.5, 2.5])
+    one = Lattice(Fraction(1))
+    assert one.integers(x).tolist() == [-1, 0, 1, 2, 3]
+    assert np.array_equal(one.integers(x + 3), one.integers(x) + 3)
+
+
+@pytest.mark.parametrize("text", ["1/255", "1/65280", "2^-20", "2^3", "3", "1/1020"])
+def test_texts_read_back(text: str) -> None:
+    assert Lattice.parse(Lattice.parse(text).text) == Lattice.parse(text)
+
+
+@pytest.mark.parametrize("text", ["", "0", "-1", "1/0", "nan", "2^-999", "1e-3", "2^200", "x"])
+def test_what_is_no_lattice_is_refused(text: str) -> None:
+    with pytest.raises(NoiseError, match="lattice="):
+        Lattice.parse(text)
+
+
+def test_inputs_choose_their_lattice() -> None:
+    image = np.arange(256, dtype=np.float32) / np.float32(255)
+    assert lattice_for([image], 0.5, 256, [2]).text == "1/255"
+    assert lattice_for([image], 0.01, 256, [2]).text == "1/2040"
+    words = np.arange(0, 65_536, 257, dtype=np.float32) / np.float32(65_535)
+    assert lattice_for([words, words / 3], 0.5, 256, [2]).text.startswith("2^-")
+    floats = np.random.default_rng(0).normal(size=784).astype(np.float32)
+    for p in (1.0, 2.0, math.inf):
+        lattice = lattice_for([floats], 0.5, 784, [p])
+        lost = 1 - lattice.off(1.0, p, 784, moved=True)
+        assert 1e-6 < lost < 1e-4 * 0.5
+    wide = lattice_for([floats * 1e9], 0.5, 784, [2])
+    assert np.abs(wide.integers(floats * 1e9)).max() < 1 << 30
+
+
+def test_an_input_too_large_for_the_lattice_is_refused() -> None:
+    with pytest.raises(NoiseError, match="coarser"):
+        Lattice.parse("2^-30").integers(np.array([5.0]))
+
+
+@pytest.mark.parametrize("p", [0.5, 1, 1.5, 2, math.inf])
+def test_what_is_taken_off_covers_every_move(p: float) -> None:
+    """No x + δ with ‖δ‖ below what is left lies, after both moves, beyond the radius."""
+    rng = np.random.default_rng(1)
+    lattice, dim, radius = Lattice.parse("1/8"), 5, 20.0
+    left = lattice.off(radius, p, dim, moved=True)
+    assert 0 < left < lattice.off(radius, p, dim, moved=False) < radius
+
+    def norm(v: np.ndarray) -> float:
+        size = np.abs(v).max() if math.isinf(p) else (np.abs(v) ** p).sum() ** (1 / p)
+        return float(size)
+
+    for _ in range(300):
+        x, delta = rng.normal(size=dim), rng.normal(size=dim)
+        delta *= left * (1 - 1e-9) / norm(delta)
+        move = (lattice.integers(x + delta) - lattice.integers(x)) / 8
+        assert norm(move) < radius

@@ -1,0 +1,179 @@
+"""Models made to break certificates through rounding or through the random generator.
+
+Each gets a certificate that is false out of real-valued noise with a seed, and none by default.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from unicr import noise
+from unicr.errors import CertifyError
+from unicr.smoothing import Certificate, SmoothedClassifier
+
+DIM, SHIFT = 256, 0.125
+LAW = noise.spherical_exp(k=2, sigma=1.25, dim=DIM)  # its samples are float32, as most tools' are
+GRAIN = SHIFT / 2 / 2**23  # x + ε is a whole multiple of it for x = SHIFT, for x = 0 often not
+
+
+class LowBits(nn.Module):
+    """Voráček and Hein's adversary: class 1 where some value has bits finer than GRAIN."""
+
+    def forward(self, batch: torch.Tensor) -> torch.Tensor:
+        scaled = batch.double() / GRAIN
+        fine = (scaled != scaled.round()).any(1).float()
+        return torch.stack([0.5 - fine, fine - 0.5], 1)
+
+
+class Linear(nn.Module):
+    """Two linear layers that undo each other, between clamps: zero but for rounding."""
+
+    big = torch.tensor(1.5 * 2**23 * GRAIN)
+
+    def forward(self, batch: torch.Tensor) -> torch.Tensor:
+        near = batch.clamp(-SHIFT / 4, SHIFT / 4)
+        there = (near + self.big) - self.big
+        score = (there - near).abs().amax(1) - GRAIN / 8
+        return torch.stack([-score, score], 1)
+
+
+def breaks(smoothed: SmoothedClassifier) -> bool:
+    """Whether a point inside the certified ball of x = 0 has, surely, another class."""
+    certificate = smoothed.certify(torch.zeros(DIM), 2, n=10_000)
+    other = torch.full((DIM,), SHIFT)
+    if certificate.abstained or certificate.radius() <= float(other.norm()):
+        return False
+    return smoothed.predict(other, n=2000, alpha=1e-9, input_index=1) not in (
+        certificate.predict,
+        -1,
+    )
+
+
+@pytest.mark.parametrize("model", [LowBits(), Linear()], ids=["low bits", "linear layers"])
+def test_rounding_breaks_real_valued_noise_and_not_the_lattice(model: nn.Module) -> None:
+    real = SmoothedClassifier(model, LAW, num_classes=2, seed=0, lattice=None)
+    assert breaks(real)
+    assert not breaks(SmoothedClassifier(model, LAW, num_classes=2))
+    iid = noise.gaussian(sigma=1.25)
+    assert not breaks(SmoothedClassifier(model, iid, num_classes=2))
+
+
+def test_lattice_votes_are_the_same_function_at_every_point_of_the_lattice() -> None:
+    """The proof itself: x + δ + ε′ drawn at x + δ is what shifting every draw at x gives."""
+    law, lattice = noise.gaussian(sigma=0.5), noise.Lattice.parse("1/255")
+    seen: list[torch.Tensor] = []
+
+    def watch(batch: torch.Tensor) -> torch.Tensor:
+        seen.append(batch.clone())
+        return torch.zeros(len(batch), dtype=torch.int64)
+
+    for x in (torch.zeros(6), torch.full((6,), 7 / 255)):
+        smoothed = SmoothedClassifier(watch, law, num_classes=2, seed=0, lattice=lattice, batch=64)
+        smoothed.votes(x, 16, start=0)
+    first, second = (lattice.integers(one.numpy()) for one in seen)
+    assert np.array_equal(lattice.floats(first), seen[0].numpy())
+    assert np.array_equal(lattice.floats(second), seen[1].numpy())
+    assert np.abs(first - second).max() > 7  # the noise itself differs: the input is in its key
+
+
+class Foresight:
+    """Knows the generator: class 1 for the very copies of x that a seed will draw, else 0."""
+
+    def __init__(self, x: torch.Tensor, seed: int, lattice: str | None, n: int) -> None:
+        self.known: set[bytes] = set()
+        self.learning = True
+        spy = SmoothedClassifier(self, noise.gaussian(sigma=0.5), seed=seed, lattice=lattice)
+        spy.votes(x, n, start=0)
+        self.learning = False
+
+    def __call__(self, batch: torch.Tensor) -> torch.Tensor:
+        rows = [row.numpy().tobytes() for row in batch]
+        if self.learning:
+            self.known.update(rows)
+        return torch.tensor([int(row in self.known) for row in rows])
+
+
+@pytest.mark.parametrize("lattice", [None, "1/255"], ids=["real", "lattice"])
+def test_a_model_that_knows_the_seed_is_certified_falsely_and_labelled(lattice: str | None) -> None:
+    """It gives class 0 almost everywhere; a seed makes it look like class 1, a nonce does not."""
+    x, law = torch.zeros(16), noise.gaussian(sigma=0.5)
+    model = Foresight(x, 7, lattice, 1100)
+
+    def certified(**where: object) -> Certificate:
+        smoothed = SmoothedClassifier(model, law, num_classes=2, lattice=lattice, **where)  # type: ignore[arg-type]
+        return smoothed.certify(x, 2, n=1000)
+
+    fooled = certified(seed=7)
+    assert fooled.predict == 1
+    assert fooled.radius() > 1
+    assert "seed 7: an experiment" in fooled.promise
+    honest = certified()
+    assert honest.predict == 0
+    assert "seed" not in honest.promise
+
+
+def test_nonces_are_drawn_once_kept_and_checked() -> None:
+    law, x = noise.gaussian(sigma=0.5), torch.zeros(4)
+
+    def model(batch: torch.Tensor) -> torch.Tensor:
+        return (batch[:, 0] > 0).long()
+
+    one = SmoothedClassifier(model, law, num_classes=2)
+    votes = one.votes(x, 500, start=0)
+    again = SmoothedClassifier(model, law, num_classes=2, nonce=one.nonce)
+    assert np.array_equal(again.votes(x, 500, start=0), votes)
+    others = [SmoothedClassifier(model, law, num_classes=2) for _ in range(3)]
+    assert len({one.nonce, *(other.nonce for other in others)}) == 4
+    settings = SmoothedClassifier(model, law, num_classes=2, nonce=one.nonce, settings="other")
+    drawn = [list(s.votes(x, 5000, start=0)) for s in (again, settings)]
+    assert drawn[0] != drawn[1]
+    with pytest.raises(CertifyError, match="64 hexadecimal"):
+        SmoothedClassifier(model, law, nonce="abc")
+    with pytest.raises(CertifyError, match="not both"):
+        SmoothedClassifier(model, law, nonce=one.nonce, seed=1)
+
+
+def test_what_the_lattice_takes_is_shown_and_small() -> None:
+    """On the lattice only p_A's charge is paid; an input off it pays the move in its radius."""
+    law = noise.gaussian(sigma=0.5)
+
+    def model(batch: torch.Tensor) -> torch.Tensor:
+        return torch.zeros(len(batch), dtype=torch.int64)
+
+    on, off = torch.full((3072,), 51 / 255), torch.full((3072,), 0.2001)
+    real = SmoothedClassifier(model, law, num_classes=2, lattice=None).certify(on, 2, n=1000)
+    kept = SmoothedClassifier(model, law, num_classes=2).certify(on, 2, n=1000)
+    assert kept.lattice == "1/255"
+    assert not kept.moved
+    assert kept.charge is not None
+    assert 0 < kept.charge < 1e-10
+    assert kept.p_a == pytest.approx(real.p_a - kept.charge, abs=1e-16)
+    assert real.radius() * (1 - 1e-6) < kept.radius() <= real.radius()
+    assert kept.radii[0].off == pytest.approx(math.sqrt(3072) / 510)
+    assert "keeps to the lattice 1/255" in kept.promise
+    moved = SmoothedClassifier(model, law, num_classes=2).certify(off, 2, n=1000)
+    assert moved.moved
+    assert "lattice" not in moved.promise
+    assert 0 < moved.radii[0].off < 1e-4 * 0.5
+    assert moved.radius() == pytest.approx(real.radius() - moved.radii[0].off, abs=1e-6)
+
+
+def test_a_label_does_not_see_the_rest_of_its_pass() -> None:
+    """Every forward pass has the full size: votes of a range are those of its parts."""
+    law, sizes = noise.gaussian(sigma=0.5), set()
+
+    def model(batch: torch.Tensor) -> torch.Tensor:
+        sizes.add(len(batch))
+        return (batch[:, 0] > 0).long()
+
+    smoothed = SmoothedClassifier(model, law, num_classes=2, batch=100, seed=0)
+    x = torch.zeros(3)
+    whole = smoothed.votes(x, 90, start=5)
+    parts = smoothed.votes(x, 13, start=5) + smoothed.votes(x, 77, start=18)
+    assert np.array_equal(whole, parts)
+    assert sizes == {25}
