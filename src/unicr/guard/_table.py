@@ -6,7 +6,9 @@ d = 784, on a busy machine, a look-up took 15 ms in l2, 26 in l1 and 17 in linf,
 all take 163, 130 and 145; with 10,000 CIFAR-10 images in d = 3072, 6 to 10 ms where all take 310 to
 340. Distances to 16 pivots and the triangle inequality were tried in place of the coordinates: 1.6
 times faster in l2, 2.8 times in l1, and in linf, where all digits are equally far apart, slower
-than no filter. They were left out.
+than no filter. They were left out. With a million regions in d = 784 a look-up in l2 takes 0.31 s
+of one core; a k-d tree over 16 principal components (a contraction, so nothing would be missed)
+finds its candidates in 2 to 9 ms, but has to be built again as the memory grows.
 """
 
 from __future__ import annotations

@@ -29,7 +29,8 @@ OPTIONS = {"labels": "--labels", "label_column": "--label-column"}
 WORDS = frozenset(
     OPTIONS
 )  # how the run says that data is labelled: never believed of your own data
-PLAIN = ("builtin:", "hf:")  # beside .onnx files, what holds a model and no program
+PLAIN = ("builtin:", "hf:")  # what holds a model and no program; so do files with these ends
+FILES = (".onnx", "selector.json")  # (a selector refuses members that are programs itself)
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ class Own:
                     f"the run's model would be downloaded: if you want that, say so with "
                     f"--model {manifest.model}"
                 )
-            plain = manifest.model.startswith(PLAIN) or manifest.model.lower().endswith(".onnx")
+            plain = manifest.model.startswith(PLAIN) or manifest.model.lower().endswith(FILES)
             if not (plain or CODE in manifest.model or self.trusts(manifest.model)):
                 raise RunError(
                     f"the run's model {manifest.model} may be a program, which may write files: "
