@@ -14,6 +14,7 @@ the same machine and torch version give the same files; about two minutes per ne
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -28,7 +29,8 @@ from unicr.train import Examples, Training, examples_of, train_run
 
 OUT = Path(__file__).parents[1] / "src" / "unicr"
 SIGMAS = (0.25, 0.5, 1.0)
-LENETS = {0.25: (10.0, 4), 0.5: (5.0, 5), 1.0: (5.0, 6)}  # weight of consistency and epochs by σ
+# by σ: the weight of consistency, epochs with batches of 256, and then of 64
+LENETS = {0.25: (10.0, 4, 0), 0.5: (5.0, 5, 0), 1.0: (5.0, 6, 4)}
 IMAGES = 1000
 BATCH = 256
 
@@ -64,8 +66,8 @@ def train(
 
 
 def lenet(examples: Examples, sigma: float, folder: Path) -> nn.Module:
-    """A LeNet trained into a folder, where an interrupted training goes on."""
-    weight, epochs = LENETS[sigma]
+    """A LeNet trained in two stages, or one; an interrupted training goes on in its folder."""
+    weight, first, further = LENETS[sigma]
     settings = Training(
         f"gaussian(sigma={sigma})",
         arch="lenet",
@@ -75,11 +77,16 @@ def lenet(examples: Examples, sigma: float, folder: Path) -> nn.Module:
         radius=sigma,
         weight=weight,
         norm="2",
-        epochs=epochs,
-        batch=BATCH,
+        epochs=first,
+        batch=256,
     )
+    fitted = train_run(examples, settings, folder / "first", resume=True)
+    if further:
+        begun = str(folder / "first" / "model.safetensors")
+        settings = replace(settings, epochs=further, batch=64, start=begun)
+        fitted = train_run(examples, settings, folder / "further", resume=True)
     model = LeNet()
-    model.load_state_dict(train_run(examples, settings, folder, resume=True).state)
+    model.load_state_dict(fitted.state)
     return model.eval()
 
 
@@ -125,7 +132,7 @@ def main() -> None:
         keep(model.half(), weights / f"mnist-mlp-{sigma}.safetensors", about, sigma)
         show(f"mlp {sigma}", model.float(), test_images, test_labels, sigma)
         model = lenet(examples, sigma, given.work / f"lenet-{sigma}")
-        about = f"unicr.classifier.lenet, {LENETS[sigma][1]} epochs of smoothadv with consistency"
+        about = f"unicr.classifier.lenet, {LENETS[sigma][1:]} epochs of smoothadv with consistency"
         keep(model, weights / f"mnist-lenet-{sigma}.safetensors", about, sigma)
         show(f"lenet {sigma}", model, test_images, test_labels, sigma)
 

@@ -19,24 +19,30 @@ MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
 
 @pytest.mark.parametrize(("sigma", "least"), [("0.25", 0.975), ("0.5", 0.97), ("1.0", 0.93)])
 def test_packaged_networks_vote_right_under_their_noise(sigma: str, least: float) -> None:
+    """The LeNets give up a little accuracy, and get a larger average radius for it."""
     data = load_dataset("builtin:mnist")
-    classifier = load_classifier(f"builtin:mnist-mlp-{sigma}")
-    generator = torch.Generator().manual_seed(0)
     images, labels = zip(*(data[i] for i in range(300)), strict=True)
-    counts = torch.zeros(300, 10)
-    for _ in range(50):
-        noise = torch.randn(300, *data.shape, generator=generator)
-        predicted = classifier.predict(torch.stack(images) + float(sigma) * noise)
-        counts[torch.arange(300), predicted] += 1
-    assert float((counts.argmax(1) == torch.tensor(labels)).float().mean()) >= least
-    assert classifier.num_classes == 10
+    radius = {}
+    for arch, less in (("mlp", 0.0), ("lenet", 0.05)):
+        classifier = load_classifier(f"builtin:mnist-{arch}-{sigma}")
+        generator = torch.Generator().manual_seed(0)
+        counts = torch.zeros(300, 10)
+        for _ in range(50):
+            noise = torch.randn(300, *data.shape, generator=generator)
+            predicted = classifier.predict(torch.stack(images) + float(sigma) * noise)
+            counts[torch.arange(300), predicted] += 1
+        assert float((counts.argmax(1) == torch.tensor(labels)).float().mean()) >= least - less
+        assert classifier.num_classes == 10
+        share = counts[torch.arange(300), torch.tensor(labels)] / 50
+        radius[arch] = float(torch.special.ndtri(share.clamp(0.5, 0.99)).mean())
+    assert radius["lenet"] > radius["mlp"]
 
 
 def test_the_package_stays_small() -> None:
     root = Path(unicr.__file__).parent
     for folder, ending, count in (
         ("data/builtin", ".npz", 1),
-        ("classifier/weights", ".safetensors", 3),
+        ("classifier/weights", ".safetensors", 6),
     ):
         files = {file.name: file.stat().st_size for file in (root / folder).iterdir()}
         assert len([name for name in files if name.endswith(ending)]) == count

@@ -27,7 +27,7 @@ def recertify(
     """Carry a published log of radii to any other norm.
 
     The model is not needed. A log does not carry its alpha: the new radii hold at the confidence
-    it was made with. Example:
+    it was made with. They must come from p_A alone (p_B = 1 - p_A), as in this format. Example:
 
     unicr recertify cohen.tsv --noise 'gaussian(sigma=0.5)' --norm inf --dim 3072
 

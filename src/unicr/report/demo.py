@@ -31,7 +31,7 @@ from unicr.smoothing import Certificate, Plan
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-MODEL, DATA = "builtin:mnist-mlp-0.5", "builtin:mnist"
+MODEL, DATA = "builtin:mnist-lenet-0.5", "builtin:mnist"
 NOISES = {
     "gaussian": "gaussian(sigma=0.5)",
     "gennorm": "gennorm(beta=1.5, sigma=0.5)",

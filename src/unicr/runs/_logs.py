@@ -149,6 +149,8 @@ def least_p_a(radius: Array, noise: Noise, norm: Norm, dim: int) -> Array:
     loses half of it when that coordinate moves by t less the median. So p_A was larger than that,
     in every norm. Gaussian noise knows its worst direction: there the answer is exact in any norm.
     In l1 it is exact for every symmetric log-concave noise (Laplace, uniform, General Normal).
+    The radii must be those of p_A alone (p_B = 1 − p_A), as this format of logs has them; for
+    Gaussian noise the new radii hold in any case, since they only compare balls.
     """
     if not isinstance(noise, IID) or not noise.facts.symmetric:
         raise RunError(
