@@ -138,6 +138,9 @@ def trapped(real: Path, place: Path, target: str, kind: str) -> tuple[Path, Path
     if kind == "py":
         (folder / "trap.py").write_text(TRAP.format(marker=str(marker)))
         spec = f"{folder / 'trap.py'}:law"
+    elif kind == "pickled":
+        (folder / "trap.pt").write_bytes(pickle.dumps(Trap(marker)))
+        spec = str(folder / "trap.pt")
     elif kind in PROGRAMS:
         write_program(folder / f"trap.{kind}", marker)
         spec = str(folder / f"trap.{kind}")
@@ -166,7 +169,7 @@ def trapped(real: Path, place: Path, target: str, kind: str) -> tuple[Path, Path
     return folder, marker
 
 
-@pytest.mark.parametrize("kind", ["py", "joblib", "pkl"])
+@pytest.mark.parametrize("kind", ["py", "joblib", "pickled", "pkl"])
 @pytest.mark.parametrize("target", TARGETS)
 def test_no_command_springs_a_trap(
     real: Path, tmp_path: Path, target: str, kind: str, monkeypatch: pytest.MonkeyPatch
