@@ -19,7 +19,7 @@ CEILING: dict[str, int] = {
     "attack": 1573,
     "c_opt": 500,
     "classifier": 2097,
-    "cli": 2697,
+    "cli": 2690,
     "data": 1091,
     "explore": 695,
     "guard": 865,

@@ -206,6 +206,9 @@ BUILT_IN = {
     "spherical_gg": "spherical_gg(k=2, sigma=1, dim=6)",
     "spherical_exp": "spherical_exp(k=1, sigma=1, dim=6)",
     "ball": "ball(sigma=1, dim=6)",
+    "linf_exp": "linf_exp(k=1, j=0, sigma=1, dim=6)",
+    "linf_pareto": "linf_pareto(a=16, sigma=1, dim=6)",
+    "l1_exp": "l1_exp(k=1, j=0, sigma=1, dim=6)",
 }
 
 

@@ -396,7 +396,8 @@ def test_votes_of_a_search_under_another_noise_of_the_lattice_are_caught_by_repl
     with Run(folder) as run:
         search = IOpt.from_dict(run.manifest.i_opt or {})
         widest = max((parse(text) for text in search.noises), key=lambda one: one.sigma)
-        radii = Radii(widest, run.manifest.parsed_norms, 784)
+        points = run.manifest.points
+        radii = Radii(widest, run.manifest.parsed_norms, 784, lattice=points)
         rows = [row for row in run.rows() if row.certificate is not None]
         plan = run.manifest.plan
     forged = []

@@ -139,12 +139,12 @@ class Guard:
             stream = self.memory.reserve(self.alpha)
             point = self.memory.point(x)
             certificate = self._certify(torch.from_numpy(point.reshape(self.memory.shape)), stream)
-        if certificate.alpha > self.alpha:
-            raise CertifyError(
-                f"a certificate at alpha={certificate.alpha:g} where the guard counts "
-                f"{self.alpha:g} for each"
-            )
-        return self.memory.settle(point.reshape(self.memory.shape), certificate, stream)
+            if certificate.alpha > self.alpha:
+                raise CertifyError(
+                    f"a certificate at alpha={certificate.alpha:g} where the guard counts "
+                    f"{self.alpha:g} for each"
+                )
+            return self.memory.settle(point.reshape(self.memory.shape), certificate, stream)
 
 
 @dataclass(frozen=True)
