@@ -142,6 +142,7 @@ def search(data: tuple[Path, Path], folder: Path, training: Training) -> COpt:
         training=training,
         norms=tuple(map(parse_norm, NORMS)),
         plan=Plan(n0=20, n=300),
+        seed=0,
     )
     return COpt(settings, folder)
 
