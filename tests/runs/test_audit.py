@@ -7,6 +7,7 @@ import random
 import shutil
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,8 @@ from unicr.errors import RunError, UnicrError
 from unicr.i_opt import IOpt
 from unicr.noise import parse
 from unicr.runs import Own, Run, caught, seals, verify
-from unicr.smoothing import Radii
+from unicr.smoothing import Plan, Radii
+from unicr.smoothing.rules import Randomised
 
 MODEL, DATA = "builtin:mnist-mlp-0.5", "builtin:mnist"
 COUNT = 6
@@ -415,3 +417,30 @@ def test_votes_of_a_search_under_another_noise_of_the_lattice_are_caught_by_repl
     assert changed > 0
     assert unicr("verify", folder) == 0
     assert unicr("verify", folder, "--replay", "100") == 1
+
+
+def test_nobody_chooses_the_draw_of_the_randomised_bound(tmp_path: Path) -> None:
+    """A draw of 0.05 would err with twenty times alpha: it comes from the nonce, and is checked."""
+    words = ["--model", "builtin:mnist-mlp-0.5", "--data", "builtin:mnist", "--norm", "2"]
+    words += ["--noise", "gaussian(sigma=0.5)", "--n", "200", "--max", "2"]
+    for name, rule in (("a", "randomised"), ("b", "randomised(seed=7)")):
+        unicr("certify", *words, "--rule", rule, "--out", tmp_path / name)
+    with Run(tmp_path / "a") as one, Run(tmp_path / "b") as other:
+        assert len({one.manifest.plan, other.manifest.plan, Plan(n=200, rule=Randomised(7))}) == 3
+    assert unicr("verify", tmp_path / "b", "--replay", "2") == 0
+    more = [*words[:-1], "3", "--rule", "randomised", "--out", tmp_path / "a", "--resume"]
+    unicr("certify", *more)
+    assert unicr("verify", tmp_path / "a", "--replay", "3") == 0
+    with Run(tmp_path / "b", create=True) as run:
+        lucky = replace(run.manifest, plan=replace(run.manifest.plan, rule=Randomised(7)))
+        radii = Radii(parse(lucky.noise), lucky.parsed_norms, 784, lattice=lucky.points)
+        rows = list(run.rows())
+        run.set_manifest(lucky)
+        for row in rows:
+            c = row.certificate
+            assert c is not None
+            votes = np.asarray(c.selection), np.asarray(c.counts)
+            forged = lucky.plan.measure.conclude(lucky.plan, radii, *votes)
+            run.add(type(row)(row.idx, row.label, row.input_hash, row.seconds, forged))
+        run.set_seal()
+    assert unicr("verify", tmp_path / "b") == 1

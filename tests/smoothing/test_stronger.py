@@ -98,7 +98,8 @@ def test_the_draw_does_not_look_at_the_fresh_votes() -> None:
     assert one == plan.rule.conclude(Votes(990, 8, 1000, (0, 100)), plan, RADII)
     other = {plan.rule.conclude(Votes(990, 5, 1000, (k, 100 - k)), plan, RADII) for k in range(9)}
     assert len(other) == 9
-    assert Randomised.seed_from(1, "m", "d") != Randomised.seed_from(2, "m", "d")
+    assert Randomised(5).keyed("nonce", "m") == Randomised().keyed("nonce", "m")
+    assert Randomised().keyed("nonce", "m") != Randomised().keyed("other", "m")
     with pytest.raises(CertifyError, match="whole number"):
         Plan(rule=Randomised(-1))
 

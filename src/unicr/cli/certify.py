@@ -71,12 +71,8 @@ def certify(
     from unicr.errors import CertifyError
     from unicr.noise import parse
     from unicr.select import Selector, file_of
-    from unicr.smoothing.rules import Randomised
 
     chosen = rule_of(rule, bound, target_radius, tol, adaptive)
-    if chosen == Randomised():
-        words = (options.seed, options.model, options.data, noise, selector)
-        chosen = Randomised(Randomised.seed_from(*words))
     if bool(options.model and noise) == (selector is not None) or (selector and options.model):
         raise CertifyError("give --model and --noise, or --selector in place of both")
     choice = None

@@ -1,6 +1,14 @@
 """Runs: a dataset certified into a folder that survives, resumes, exports and can be re-checked."""
 
-from unicr.runs._certify import begin, certify_run, conversations, going_on, row_of, write
+from unicr.runs._certify import (
+    begin,
+    carried_out,
+    certify_run,
+    conversations,
+    going_on,
+    row_of,
+    write,
+)
 from unicr.runs._database import Database
 from unicr.runs._execute import Executor, Work, execute
 from unicr.runs._export import export, floor_decimal, table, tsv_lines
@@ -35,6 +43,7 @@ __all__ = [
     "Terms",
     "Work",
     "begin",
+    "carried_out",
     "caught",
     "certify_run",
     "changes",

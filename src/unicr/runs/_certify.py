@@ -16,7 +16,7 @@ from unicr.errors import RunError
 from unicr.noise.internal import check_parses
 from unicr.runs._execute import executor
 from unicr.runs._job import Job
-from unicr.runs._manifest import Manifest
+from unicr.runs._manifest import Manifest, key_words
 from unicr.runs._run import ENVIRONMENT, Row, Run
 from unicr.runs._votes import Conversations, Failed, Input, VoteWork, read_input
 from unicr.smoothing import Certificate, Procedure, certification
@@ -39,12 +39,32 @@ def certify_run(
     """
     job = going_on(job, folder)
     job.largest  # noqa: B018  the curves are made here, not within the first input's time
+    return carried_out(
+        job,
+        folder,
+        job.manifest(),
+        lambda one: _started(job, one),
+        resume=resume,
+        retry_failed=retry_failed,
+        on_result=on_result,
+    )
+
+
+def carried_out(
+    job: Job,
+    folder: Path,
+    manifest: Manifest,
+    start: Callable[[Input], Procedure[Certificate]],
+    *,
+    resume: bool = False,
+    retry_failed: bool = False,
+    on_result: Callable[[Row], None] | None = None,
+) -> Run:
+    """The procedure that `start` gives each input of the job, into the run in `folder`, sealed."""
     run = Run(folder, create=True)
     try:
-        manifest, indices = job.manifest(), job.indices
-        todo = begin(run, manifest, indices, resume=resume, retry_failed=retry_failed)
-        started = conversations(job, todo, lambda one: _started(job, one))
-        for one, result, seconds in started:
+        todo = begin(run, manifest, job.indices, resume=resume, retry_failed=retry_failed)
+        for one, result, seconds in conversations(job, todo, start):
             row = row_of(one, result, seconds)
             write(run, row)
             if on_result is not None:
@@ -62,12 +82,14 @@ def _started(job: Job, one: Input) -> Procedure[Certificate]:
 
 
 def going_on(job: Job, folder: Path) -> Job:
-    """The job, with the noise of the run in `folder` where there is one."""
+    """The job, with the noise of the run in `folder` where there is one, and its rule keyed."""
     try:
         with Run(folder) as run:
-            return job.going_on(run.manifest) if run.started else job
+            job = job.going_on(run.manifest) if run.started else job
     except RunError:  # there is none, or `begin` will say what is wrong with it
-        return job
+        pass
+    words = key_words(job.nonce, job.seed, job.classifier.digest, job.noise.text)
+    return replace(job, plan=job.plan.keyed(*words))
 
 
 def begin(

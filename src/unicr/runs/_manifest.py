@@ -120,6 +120,11 @@ class Manifest:
         return {**drawn, "lattice": self.points, "batch": self.batch}
 
     @property
+    def keyed_plan(self) -> Plan:
+        """The plan whose rule draws from the run's own nonce: what `plan` must be."""
+        return self.plan.keyed(*key_words(self.nonce, self.seed, self.model_hash, self.noise))
+
+    @property
     def key_settings(self) -> str:
         """The settings that the key of the noise depends on, beside model, input and nonce."""
         values = (self.data_hash or self.data, self.shape, self.plan.to_dict(), self.lattice)
@@ -194,6 +199,11 @@ def _norms(value: Any) -> tuple[str, ...]:
     if not texts or list(texts) != value or len(set(texts)) < len(texts):
         raise ValueError("different norms, written as unicr writes them, are needed")
     return texts
+
+
+def key_words(nonce: str | None, seed: int | None, model: str, noise: str) -> tuple[str, ...]:
+    """What the rule of a run draws from: the nonce, in an experiment the seed, and its subject."""
+    return (nonce or f"seed {seed}", model, noise)
 
 
 READERS: dict[str, Callable[[Any], Any]] = {  # by the name of a field, or by its type

@@ -130,6 +130,8 @@ def _settings(
         yield f"the plan {plan.to_dict()} is not the one of the search"
     if search is not None and law.text not in search.noises:
         yield f"the noise {law.text} is none that the search may choose"
+    if plan != manifest.keyed_plan:
+        yield f"the rule {plan.rule.text} draws by another seed than the run's own"
     if search is None and plan.rule.name == "union":
         yield "a union bound over noises, and no search"
     if data is not None and manifest.data_size not in (None, len(data)):

@@ -12,19 +12,7 @@ import torch
 
 from unicr.classifier import Selective
 from unicr.errors import CertifyError, RunError
-from unicr.runs import (
-    Job,
-    Manifest,
-    Own,
-    Row,
-    Run,
-    begin,
-    conversations,
-    difference,
-    going_on,
-    row_of,
-    write,
-)
+from unicr.runs import Job, Manifest, Own, Row, Run, carried_out, difference, going_on
 from unicr.select._certify import recounted, selective
 from unicr.select._selector import Selector
 from unicr.smoothing import Plan, Procedure, Radii
@@ -48,21 +36,15 @@ def select_run(
     job = going_on(prepared(job, selector), folder)
     job.check()
     radii = selector.radii(job.norms, job.dim, job.searched)
-    run = Run(folder, create=True)
-    try:
-        manifest = job.manifest(selector=selector.to_dict())
-        todo = begin(run, manifest, job.indices, resume=resume, retry_failed=retry_failed)
-        results = conversations(job, todo, lambda _: selective(selector, job.plan, radii))
-        for one, found, seconds in results:
-            row = row_of(one, found, seconds)
-            write(run, row)
-            if on_result is not None:
-                on_result(row)
-        run.set_seal()
-    except BaseException:
-        run.close()
-        raise
-    return run
+    return carried_out(
+        job,
+        folder,
+        job.manifest(selector=selector.to_dict()),
+        lambda _: selective(selector, job.plan, radii),
+        resume=resume,
+        retry_failed=retry_failed,
+        on_result=on_result,
+    )
 
 
 def prepared(job: Job, settings: Selector) -> Job:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from unicr.errors import CertifyError
@@ -58,6 +58,10 @@ class Plan:
             if isinstance(error, CertifyError):
                 raise
             raise CertifyError(f"the plan {values!r} cannot be read: {error!r}") from None
+
+    def keyed(self, *words: object) -> Plan:
+        """This plan with what its rule draws taken from these words."""
+        return replace(self, rule=self.rule.keyed(*words))
 
     def best_p_a(self) -> float:
         """The largest p_A that this plan can ever establish."""

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from unicr.errors import CertifyError
 from unicr.smoothing._anytime import anytime_lower_bound
 from unicr.smoothing._named import Named
 
@@ -45,6 +47,13 @@ class Rule(Named, ABC):
         """How many samples to take now; 0 where the votes are enough. All that are left, here."""
         return plan.n - votes.n
 
+    def keyed(self, *words: object) -> Rule:
+        """This rule with all that it draws taken from these words; itself where it draws nothing.
+
+        A run gives its nonce among them, so that nobody can choose a lucky draw.
+        """
+        return self
+
     @abstractmethod
     def conclude(self, votes: Votes, plan: Plan, radii: Radii) -> tuple[float, float]:
         """(p_A, p_B) at total failure probability plan.alpha: p_A from below, p_B from above."""
@@ -52,6 +61,29 @@ class Rule(Named, ABC):
     def best(self, plan: Plan) -> float:
         """The largest p_A that can ever be established: every sample votes for one class."""
         return math.exp(math.log(plan.alpha) / plan.n)
+
+
+@dataclass(frozen=True)
+class Allowance:
+    """What may be given away by stopping: a `radius` (in the first norm), or a `share` of the
+    largest one.
+    """
+
+    radius: float | None = None
+    share: float | None = None
+
+    def check(self, plan: Plan) -> None:
+        """One of the two, not negative."""
+        given = [value for value in (self.radius, self.share) if value is not None]
+        if len(given) != 1 or not 0 <= given[0] < math.inf:
+            raise CertifyError(
+                f"the tolerance (radius={self.radius!r}, share={self.share!r}) must be one finite "
+                "number, not negative"
+            )
+
+    def allowed(self, largest: Callable[[], float]) -> float:
+        """In units of the radius; `largest` is asked for only where a share of it is allowed."""
+        return (self.share or 0.0) * largest() if self.radius is None else self.radius
 
 
 class EarlyRule(Rule):

@@ -6,9 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from unicr.errors import CertifyError
 from unicr.radius.internal import lower_bound
-from unicr.smoothing._rule import Rule, Votes
+from unicr.smoothing._rule import Allowance, Rule, Votes
 
 if TYPE_CHECKING:
     from unicr.smoothing._plan import Plan
@@ -19,7 +18,7 @@ LAST = 0.7  # the last look's share of α; the others have the rest in equal par
 
 
 @dataclass(frozen=True)
-class Looks(Rule):
+class Looks(Allowance, Rule):
     """At most `radius` (in the first norm) is given away, or a `share` of the largest radius.
 
     Looks are at n, n/2, n/4, …. At each the radius of the votes so far is held against the one
@@ -31,17 +30,6 @@ class Looks(Rule):
         "the look sizes are fixed and their failure probabilities add up to α, so all bounds hold "
         "together (Clopper–Pearson, union), wherever the votes say to stop"
     )
-    radius: float | None = None
-    share: float | None = None
-
-    def check(self, plan: Plan) -> None:
-        """One of the two, not negative."""
-        given = [value for value in (self.radius, self.share) if value is not None]
-        if len(given) != 1 or not 0 <= given[0] < math.inf:
-            raise CertifyError(
-                f"the tolerance (radius={self.radius!r}, share={self.share!r}) must be one finite "
-                "number, not negative"
-            )
 
     def sizes(self, plan: Plan) -> dict[int, float]:
         """The sample sizes at which it looks, rising, with the α of each."""
@@ -65,10 +53,7 @@ class Looks(Rule):
         # as they voted, with the doubt of one more vote
         likely = min(round(plan.n * (votes.top + 1) / (votes.n + 1)), plan.n)
         later = radii.first(lower_bound(likely, plan.n, sizes[plan.n]))
-        allowed = self.radius
-        if allowed is None:
-            allowed = (self.share or 0.0) * radii.first(self.best(plan))
-        return later - now <= allowed
+        return later - now <= self.allowed(lambda: radii.first(self.best(plan)))
 
     def conclude(self, votes: Votes, plan: Plan, radii: Radii) -> tuple[float, float]:
         """(p_A, 1 − p_A) at the α of the look; 0 where the votes do not end at one."""

@@ -49,8 +49,10 @@ def randomised_lower_bound(k: int, n: int, alpha: float, u: float) -> float:
 class Randomised(Rule):
     """p_A from below at exactly α; every other class gets the rest.
 
-    u is a digest of `seed` and of the selection votes, so it knows nothing of the fresh ones. The
-    seed must be fixed before sampling: `unicr certify` draws it from what decides the run.
+    u is a digest of `seed` and of the selection votes, so it knows nothing of the fresh ones. A
+    chosen seed is a chosen u, which may err with more than α: a run takes it from its nonce, which
+    nobody chose (`keyed`). Inputs with equal selection votes have the same u: each certificate
+    errs with at most α, together they are not independent.
     """
 
     name = "randomised"
@@ -65,6 +67,11 @@ class Randomised(Rule):
         if not isinstance(self.seed, int) or self.seed < 0:
             raise CertifyError(f"seed={self.seed!r} must be a whole number, not negative")
 
+    def keyed(self, *words: object) -> Randomised:
+        """With the seed that follows from these words, whatever it was."""
+        digest = hashlib.sha256("|".join(map(str, words)).encode()).digest()
+        return Randomised(int.from_bytes(digest[:6], "big"))
+
     def conclude(self, votes: Votes, plan: Plan, radii: Radii) -> tuple[float, float]:
         """(p_A, 1 − p_A)."""
         words = f"randomised|{self.seed}|{','.join(map(str, votes.selection))}"
@@ -76,9 +83,3 @@ class Randomised(Rule):
     def best(self, plan: Plan) -> float:
         """Unanimous votes and the luckiest draw."""
         return randomised_lower_bound(plan.n, plan.n, plan.alpha, 0.0)
-
-    @staticmethod
-    def seed_from(*words: object) -> int:
-        """A seed that follows from what decides a run."""
-        text = "|".join(map(str, words))
-        return int.from_bytes(hashlib.sha256(text.encode()).digest()[:6], "big")

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from unicr.errors import CertifyError
 from unicr.smoothing._anytime import anytime_lower_bound
-from unicr.smoothing._rule import EarlyRule, Votes
+from unicr.smoothing._rule import Allowance, EarlyRule, Votes
 
 if TYPE_CHECKING:
     from unicr.smoothing._plan import Plan
@@ -16,33 +14,19 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Tolerance(EarlyRule):
+class Tolerance(Allowance, EarlyRule):
     """At most `radius` (in the first norm) is given away, or a `share` of the largest radius."""
 
     name = "tolerance"
     proof = (
         "the bound lies below p_A at every sample size at once, with probability ≥ 1 − α (Robbins)"
     )
-    radius: float | None = None
-    share: float | None = None
-
-    def check(self, plan: Plan) -> None:
-        """One of the two, not negative."""
-        given = [value for value in (self.radius, self.share) if value is not None]
-        if len(given) != 1 or not 0 <= given[0] < math.inf:
-            raise CertifyError(
-                f"the tolerance (radius={self.radius!r}, share={self.share!r}) must be one finite "
-                "number, not negative"
-            )
 
     def decided(self, votes: Votes, plan: Plan, radii: Radii) -> bool:
         """Even if all samples that are left vote for the class, little is won."""
         now = radii.first(anytime_lower_bound(votes.top, votes.n, plan.alpha))
         most = anytime_lower_bound(votes.top + plan.n - votes.n, plan.n, plan.alpha)
-        allowed = self.radius
-        if allowed is None:
-            allowed = (self.share or 0.0) * radii.first(self.best(plan))
-        return radii.first(most) - now <= allowed
+        return radii.first(most) - now <= self.allowed(lambda: radii.first(self.best(plan)))
 
     def conclude(self, votes: Votes, plan: Plan, radii: Radii) -> tuple[float, float]:
         """(p_A, 1 − p_A), wherever it stopped."""
