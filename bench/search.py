@@ -6,7 +6,7 @@ import numpy as np
 
 from unicr.classifier import load_classifier
 from unicr.data import load_dataset
-from unicr.i_opt import Axis, Curves, IOpt, Lattice, Method, optimised
+from unicr.i_opt import Axis, Curves, Grid, IOpt, Method, optimised
 from unicr.noise import parse
 from unicr.norms import l1, l2, linf
 from unicr.smoothing import Ask, Counts, Radii, SmoothedClassifier, converse
@@ -19,7 +19,7 @@ METHODS: tuple[Method, ...] = ("hill", "compass")
 def main() -> None:
     init = parse("gaussian(sigma=0.5)")
     axes = (Axis("sigma", 0.125, 2, 2**0.25), Axis("beta", 1, 3, 0.25))
-    lattice = Lattice.around(init, "gennorm", axes)
+    lattice = Grid.around(init, "gennorm", axes)
     data = load_dataset("builtin:mnist")
     smoothed = SmoothedClassifier(load_classifier("builtin:mnist-mlp-0.5"), init, seed=0)
     plan = IOpt(lattice).plan(n0=500, n=5000, alpha=0.001)

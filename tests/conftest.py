@@ -1,7 +1,14 @@
-"""Settings shared by all tests: hypothesis repeats the same examples in every run."""
+"""Settings shared by all tests: hypothesis repeats the same examples in every run, and what a run
+would draw as its nonce follows from the test's name, so that a test passes always or never."""
 
 from __future__ import annotations
 
+import random
+import secrets
+from collections.abc import Iterator
+
+import pytest
+from _pytest.fixtures import SubRequest
 from hypothesis import HealthCheck, settings
 
 settings.register_profile(
@@ -12,3 +19,29 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("repeatable")
+
+
+draws = random.Random()
+secrets.token_hex = lambda size=None: draws.randbytes(size or 32).hex()  # type: ignore[assignment]
+
+
+def pytest_fixture_setup(fixturedef: pytest.FixtureDef[object], request: SubRequest) -> None:
+    """What a fixture draws depends on its name and place, not on what ran before it."""
+    draws.seed(f"{request.node.nodeid} {fixturedef.argname}")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_call(item: pytest.Item) -> None:
+    """So with the test itself."""
+    draws.seed(item.nodeid)
+
+
+@pytest.fixture
+def one_thread() -> Iterator[None]:
+    """One torch thread: tests have small models, and threads that wait for each other cost more."""
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)

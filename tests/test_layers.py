@@ -13,13 +13,15 @@ import unicr
 ROOT = Path(unicr.__file__).parent
 LAYERS = (
     {"errors"},
-    {"files", "extras", "values"},
+    {"binomial", "files", "extras", "progress", "values"},
     {"tables"},
     {"noise"},
     {"norms"},
     {"metrics"},
     {"tradeoff"},
+    {"montecarlo"},
     {"radius"},
+    {"tightness"},
     {"data"},
     {"classifier"},
     {"smoothing"},

@@ -1,4 +1,4 @@
-"""The house does not grow: a ratchet over its lines, and over the modules that are too long."""
+"""The house does not grow: a ratchet over its lines, and no module is too long."""
 
 from __future__ import annotations
 
@@ -15,29 +15,27 @@ LONGEST = 350
 # Lines of each package ("." holds the single modules). Lower a figure when a change makes its
 # package smaller; a change that needs more deletes something else, or brings a new capability.
 CEILING: dict[str, int] = {
-    ".": 679,
-    "attack": 1573,
-    "c_opt": 500,
-    "classifier": 2097,
-    "cli": 2686,
-    "data": 1091,
-    "explore": 695,
-    "guard": 865,
-    "i_opt": 509,
-    "noise": 6485,
-    "optimality": 359,
-    "paper": 2272,
-    "radius": 5340,
-    "report": 1573,
-    "runs": 3018,
-    "select": 857,
-    "smoothing": 2122,
-    "tradeoff": 1731,
-    "train": 1002,
-}
-TOO_LONG: dict[str, int] = {
-    "radius/_montecarlo.py": 389,
-    "radius/formulas.py": 468,
+    ".": 806,
+    "attack": 1562,
+    "c_opt": 541,
+    "classifier": 2150,
+    "cli": 2808,
+    "data": 1086,
+    "explore": 686,
+    "guard": 910,
+    "i_opt": 477,
+    "montecarlo": 1071,
+    "noise": 6653,
+    "optimality": 357,
+    "paper": 2274,
+    "radius": 3949,
+    "report": 1687,
+    "runs": 3135,
+    "select": 884,
+    "smoothing": 2599,
+    "tightness": 713,
+    "tradeoff": 1800,
+    "train": 1031,
 }
 
 
@@ -50,6 +48,4 @@ def test_no_package_is_longer_than_it_was() -> None:
 
 
 def test_no_module_is_too_long() -> None:
-    long = {name: lines for name, lines in LINES.items() if lines > LONGEST}
-    grown = {name: lines for name, lines in long.items() if lines > TOO_LONG.get(name, LONGEST)}
-    assert not grown
+    assert {name: lines for name, lines in LINES.items() if lines > LONGEST} == {}

@@ -1,14 +1,16 @@
-"""Make the curves that come with the package: `python tools/make_curves.py`, hours of one core.
+"""Make the curves that come with the package: `python tools/make_curves.py`, an hour of one core.
 
-Takes up where it was stopped: what the file holds already is kept, unless --fresh is given. Values
-are rounded down to 32 bits, which can only lower what is read.
+Takes up where it was stopped: what the file holds already is kept, unless --fresh is given. Steps
+are packed, and values rounded down to 32 bits, which can only lower what is read.
 """
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +18,8 @@ from numpy.typing import NDArray
 from unicr import noise
 from unicr.norms import Norm
 from unicr.radius import RadiusCurve, _cache
+from unicr.radius._curve import _Shape
+from unicr.radius.bellman import _radius, _sheet
 from unicr.radius.internal import shape_of
 from unicr.values import Array
 
@@ -31,9 +35,11 @@ SHAPES = (
     "cauchy(scale=1)",
     "pareto(beta=3, scale=1)",
 )
-NORMS = (2.0, float("inf"), 1.0)
-DIMENSIONS = (784, 3072, 150_528)
-APART = 8e-4  # between the radii of neighbouring steps
+NORMS = (2.0, math.inf, 1.0)
+DIMENSIONS = (150_528, 3072, 784)
+USUAL = _radius.APART
+FINE = 1.25  # between scales of (j) in the largest dimension: closer than users wait for
+MANY = 6  # splits of a cell there
 LARGEST = 1_000_000  # bytes
 
 
@@ -43,37 +49,49 @@ def down(values: Array) -> NDArray[np.float32]:
     return np.where(near > values, np.nextafter(near, np.float32(0)), near)
 
 
-def thinned(alpha: Array, radius: Array) -> NDArray[np.float32]:
-    """Steps that are worth keeping, the last one too."""
-    keep, last = [], 0.0
-    for i, r in enumerate(radius):
-        if r > last * (1 + APART) or i + 1 == len(radius):
-            keep.append(i)
-            last = float(r)
-    return np.stack([down(alpha[keep]), down(radius[keep])])
+def wanted() -> list[tuple[str, float, int]]:
+    """Every curve, the largest dimension first: what is proved there holds in fewer too."""
+    return [(spec, norm, dim) for norm in NORMS for dim in DIMENSIONS for spec in SHAPES]
+
+
+def made(shape: _Shape, kind: str, larger: _Shape | None) -> NDArray[Any]:
+    """One curve; a proved one has the better of its own steps and those of the larger dimension,
+    and for p ≤ 1 these alone: few coordinates are worst there, however many there are.
+    """
+    if kind == "proved" and larger is not None and shape.norm.p <= 1:
+        return _cache.packed(*larger.proved)
+    alpha, radius = getattr(shape, kind)
+    if kind == "searched":
+        return np.stack([down(alpha), down(radius)])
+    if larger is not None:
+        alpha = np.concatenate([alpha, larger.proved[0]])
+        radius = np.concatenate([radius, larger.proved[1]])
+    return _cache.packed(alpha, radius)
 
 
 def main() -> None:
     """Add every missing curve, writing the file after each."""
-    known = {} if "--fresh" in sys.argv else dict(_cache.shipped())
-    for dim in DIMENSIONS:
-        for norm in NORMS:
-            for spec in SHAPES:
-                law = noise.parse(spec)
-                shape = shape_of(RadiusCurve(law, Norm(norm), dim))
-                for kind in ("proved", "searched"):
-                    name = _cache.name_of(f"curve-{kind}", shape.key)
-                    if name in known or shape.instant(kind):
-                        continue
-                    start = time.process_time()
-                    known[name] = thinned(*getattr(shape, kind))
-                    np.savez_compressed(FILE, **known)  # type: ignore[arg-type]
-                    spent, size = time.process_time() - start, FILE.stat().st_size
-                    print(
-                        f"{spec} l{norm:g} d={dim} {kind}: {spent:.0f} s, {size} bytes", flush=True
-                    )
-                    if size > LARGEST:
-                        sys.exit("the file is full")
+    if "--fresh" in sys.argv:
+        FILE.unlink(missing_ok=True)
+    known = dict(_cache.shipped())
+    for spec, norm, dim in wanted():
+        shape = shape_of(RadiusCurve(noise.parse(spec), Norm(norm), dim))
+        largest = dim == DIMENSIONS[0]
+        _radius.APART = FINE if largest else USUAL
+        _sheet.AGAIN = MANY if largest else 2
+        same = None if largest or math.isinf(norm) else DIMENSIONS[0]
+        larger = same and shape_of(RadiusCurve(noise.parse(spec), Norm(norm), same))
+        for kind in ("proved", "searched"):
+            name = _cache.name_of(f"curve-{kind}", shape.key)
+            if name in known or shape.instant(kind):
+                continue
+            start = time.process_time()
+            known[name] = made(shape, kind, larger or None)
+            np.savez_compressed(FILE, **known)  # type: ignore[arg-type]
+            spent, size = time.process_time() - start, FILE.stat().st_size
+            print(f"{spec} l{norm:g} d={dim} {kind}: {spent:.0f} s, {size} bytes", flush=True)
+            if size > LARGEST:
+                sys.exit("the file is full")
 
 
 if __name__ == "__main__":

@@ -6,7 +6,8 @@ these errors with one line of text, never a traceback through another library.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import difflib
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 
@@ -42,6 +43,10 @@ class CertifyError(UnicrError, ValueError):
     """A certification that cannot be made as asked: settings, inputs or samples that do not fit."""
 
 
+class BatchError(CertifyError):
+    """A model whose label of an input depends on what else is in its batch."""
+
+
 class RunError(UnicrError, ValueError):
     """A run folder that cannot be written, read or resumed."""
 
@@ -62,6 +67,18 @@ def foreign(kind: type[UnicrError], what: str) -> Iterator[None]:
         raise
     except BaseException as error:
         raise kind(f"{what}: {one_line(error)}") from error
+
+
+def did_you_mean(name: str, known: Iterable[str], most: int = 1, least: float = 0.4) -> str:
+    """The part of a message that names what is like `name`; empty where nothing is."""
+    near = difflib.get_close_matches(name, list(known), n=most, cutoff=least)
+    return f"did you mean {' or '.join(near)}? " if near else ""
+
+
+def listed(words: Iterable[object], most: int = 12) -> str:
+    """The words in one line, the end left out where there are many."""
+    some = [str(word) for word in words]
+    return ", ".join(some[:most]) + (", …" if len(some) > most else "")
 
 
 def printable(text: str) -> str:

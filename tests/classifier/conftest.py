@@ -1,16 +1,8 @@
-"""One torch thread: these models are small, and threads that wait for each other cost more."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
+"""One torch thread for all of these tests."""
 
 import pytest
-import torch
 
 
 @pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
+def always(one_thread: None) -> None:
+    """Here without being asked for."""

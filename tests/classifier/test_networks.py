@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import save_file
 from torch import nn
 
 import unicr
 from unicr.classifier import ResNet, load_classifier
+from unicr.classifier.lenet import LeNet
 from unicr.data import load_dataset
 from unicr.errors import ModelError
 
@@ -36,6 +39,21 @@ def test_packaged_networks_vote_right_under_their_noise(sigma: str, least: float
         share = counts[torch.arange(300), torch.tensor(labels)] / 50
         radius[arch] = float(torch.special.ndtri(share.clamp(0.5, 0.99)).mean())
     assert radius["lenet"] > radius["mlp"]
+
+
+@pytest.mark.parametrize(
+    "sizes", [{"kernels": (5, 3)}, {"kernels": (7, 5), "widths": (8, 12), "hidden": 20}]
+)
+def test_a_lenet_has_the_sizes_of_its_weights(sizes: dict[str, Any], tmp_path: Path) -> None:
+    """The first LeNets had 3×3 in the second convolution: their weights keep working."""
+    torch.manual_seed(0)
+    made, x = LeNet(**sizes), torch.rand(8, 1, 28, 28)
+    assert made.conv2.weight.shape[2:] == (sizes["kernels"][1],) * 2
+    assert made.hidden.weight.shape == (sizes.get("hidden", 128), 49 * made.conv2.out_channels)
+    file = tmp_path / "made.safetensors"
+    save_file({k: v.contiguous() for k, v in made.state_dict().items()}, file)
+    opened = load_classifier("builtin:lenet", weights=file)
+    assert torch.equal(opened.predict(x), made(x).argmax(1))
 
 
 def test_the_package_stays_small() -> None:

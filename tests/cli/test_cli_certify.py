@@ -58,6 +58,21 @@ def test_from_model_and_data_to_scores(here: Path, capsys: pytest.CaptureFixture
     assert len(lines) == 9
 
 
+def test_verify_says_where_the_law_of_the_noise_has_no_bound(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for law, said in (
+        ("spherical_gg(k=2, sigma=0.5, dim=6)", True),
+        ("gaussian(sigma=0.5)", False),
+    ):
+        arguments = ("--model", "model.py:classify", "--data", "data.npz", "--noise", law)
+        assert run("certify", *arguments, "--out", law[:3], "--n", "100", "--norm", "2") == 0
+        capsys.readouterr()
+        assert run("verify", law[:3]) == 0
+        printed = capsys.readouterr().out
+        assert ("of 8 inputs the noise was drawn by a sampler without a bound" in printed) == said
+
+
 def test_early_stopping_options(here: Path) -> None:
     assert certify("target", "--target-radius", "0.3", "--norm", "2") == 0
     assert certify("tol", "--tol", "0.2") == 0
@@ -134,12 +149,12 @@ def test_a_run_is_opened_again_as_it_was_read(
     assert run("verify", "run", "--replay", "5") == 0
     assert "5 of 5 inputs sampled again, 0 differ" in capsys.readouterr().out
     assert run("guard", "run", "--data", "split.npz", "--max", "2") == 0
-    with pytest.raises(UnicrError, match="preprocessing is another"):  # yours is taken as you say
+    with pytest.raises(UnicrError, match="or precision is another"):  # yours is taken as you say
         run("verify", "run", "--replay", "2", "--model", model)
     mine = ("--model", model, "--mean", *mean, "--std", *std)
     assert run("verify", "run", "--replay", "2", *mine) == 0
     assert run("verify", "run", "--data", "split.npz", "--split", "test") == 1
-    with pytest.raises(UnicrError, match="preprocessing is another"):
+    with pytest.raises(UnicrError, match="preprocessing or precision is another"):
         run("verify", "run", "--replay", "2", "--mean", "0", "--std", *std)
     with pytest.raises(UnicrError, match="its hash differs"):
         run("verify", "run", "--replay", "2", "--model", "builtin:mnist-mlp-1.0")

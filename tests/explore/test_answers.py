@@ -152,6 +152,27 @@ def test_curves_lie_below_the_closed_form_and_close_to_it(
     np.testing.assert_allclose(found["proved"], exact, rtol=0.03, atol=0.01)
 
 
+def test_a_proved_line_is_never_interpolated() -> None:
+    """Where no closed form is free, it stays level from one proved point to the next."""
+    query = {"family": "laplace", "scale": "1", "norm": "inf", "dim": "10", "known": "2"}
+    found = answer("curve", query)
+    points = [(one["p_a"], one["proved"]) for one in found["points"]]
+    for p, value in zip(found["p_a"], found["proved"], strict=True):
+        assert value <= max(r for at, r in points if at <= p) * (1 + 1e-12)
+
+
+def test_a_noise_without_a_curve_is_drawn_from_its_points(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("unicr.explore._answers.PATIENCE", 0.0)
+    words = {"family": "l1_exp", "k": "1", "j": "0", "sigma": "1", "norm": "2", "dim": "20"}
+    found = answer("curve", {**words, "known": "2"})
+    points = {one["p_a"]: one["proved"] for one in found["points"]}
+    assert max(points.values()) > 0
+    line = dict(zip(found["p_a"], found["proved"], strict=True))
+    assert all(line[p] == pytest.approx(value) for p, value in points.items())
+
+
 def test_a_slow_curve_comes_point_by_point(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("unicr.explore._answers.PATIENCE", 0.0)
     query = {"family": "gaussian", "sigma": "1", "norm": "2", "dim": "10"}

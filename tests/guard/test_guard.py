@@ -13,12 +13,12 @@ from tests.guard.planted import certificate, claims, memory
 from unicr.classifier import load_classifier
 from unicr.data import Dataset, load_dataset
 from unicr.errors import CertifyError, ModelError, RunError
-from unicr.guard import FixedNoise, Guard, plant
+from unicr.guard import Guard, plant, policy
 from unicr.guard._memory import FIRST_STREAM
 from unicr.noise import gaussian
 from unicr.norms import l2
-from unicr.runs import Row
-from unicr.smoothing import Certificate, Plan, SmoothedClassifier
+from unicr.runs import Job, Row
+from unicr.smoothing import Certificate, Plan, Radii, SmoothedClassifier
 
 
 def band(batch: torch.Tensor) -> torch.Tensor:
@@ -159,9 +159,10 @@ def test_a_model_that_fails_stores_nothing_but_its_samples_count() -> None:
 
     plan = Plan(n0=10, n=100)
     with memory(1) as store:
-        certify = FixedNoise(broken, gaussian(sigma=1), [l2], (1,), plan, seed=store.seed)
+        smoothed = SmoothedClassifier(broken, gaussian(sigma=1), seed=store.seed, lattice=None)
+        radii = Radii(gaussian(sigma=1), [l2], 1)
         with pytest.raises(ModelError, match="no such layer"):
-            Guard(certify, store)([0.0])
+            Guard(lambda x, i: smoothed.certify_with(x, plan, radii, i), store)([0.0])
         assert (len(store), store.spent) == (0, 0.001)
 
 
@@ -175,13 +176,18 @@ def test_alpha_is_held_to() -> None:
         assert len(store) == 0
 
 
-def test_fixed_noise_certifies_as_the_smoothed_classifier_does() -> None:
+def test_a_run_with_one_noise_certifies_as_the_smoothed_classifier_does() -> None:
     plan = Plan(n0=50, n=1000, alpha=0.01)
-    model = load_classifier(band)
-    certify = FixedNoise(model, gaussian(sigma=0.5), [l2], (1,), plan, seed=3, searched=True)
+    model, noise = load_classifier(band), gaussian(sigma=0.5)
+    data = load_dataset(np.zeros((1, 1), np.float32))
+    job = Job(
+        model, data, noise, norms=(l2,), plan=plan, seed=0, searched=True, lattice=None, batch=9
+    )
     x = torch.tensor([2.0])
-    other = SmoothedClassifier(model, gaussian(sigma=0.5), seed=3, lattice=None)
-    assert certify(x, 9) == other.certify(x, 2, plan=plan, searched=True, input_index=9)
+    found = policy(job.manifest(), model, 3)(x, 9)
+    other = SmoothedClassifier(model, noise, seed=3, lattice=None)
+    again = other.certify(x, 2, plan=plan, searched=True, input_index=9)
+    assert replace(found, seed=3) == again
 
 
 def rows_for(data: Dataset, claimed: list[Certificate | None]) -> list[Row]:

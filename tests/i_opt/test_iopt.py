@@ -21,11 +21,11 @@ from scipy import stats
 from unicr.classifier import load_classifier
 from unicr.data import load_dataset
 from unicr.errors import CertifyError, RunError
-from unicr.i_opt import Axis, Curves, IOpt, Lattice, i_opt_run, optimised
+from unicr.i_opt import Axis, Curves, Grid, IOpt, i_opt_run, optimised
 from unicr.i_opt._search import promised
 from unicr.noise import parse
 from unicr.norms import Norm, l1, l2, linf
-from unicr.runs import THIS_INPUT, Job, Run, certify_run, load_scores, replay, verify
+from unicr.runs import THIS_INPUT, Job, Row, Run, certify_run, load_scores, replay, verify
 from unicr.smoothing import Ask, Certificate, Counts, Plan, SmoothedClassifier, converse
 from unicr.smoothing.rules import Target, Union
 
@@ -42,8 +42,8 @@ def interval(batch: torch.Tensor) -> torch.Tensor:
     return (batch.flatten(1)[:, 0].abs() < 1).long()
 
 
-def lattice(init: str = "gaussian(sigma=1)", *axes: Axis) -> Lattice:
-    return Lattice.around(parse(init), "gennorm", axes or (SIGMA, BETA))
+def lattice(init: str = "gaussian(sigma=1)", *axes: Axis) -> Grid:
+    return Grid.around(parse(init), "gennorm", axes or (SIGMA, BETA))
 
 
 Model = Callable[[torch.Tensor], torch.Tensor]
@@ -191,7 +191,7 @@ def mnist_job(settings: IOpt, norms: tuple[Norm, ...], limit: int, **more) -> Jo
     return Job(
         classifier=load_classifier(**arguments),
         data=load_dataset("builtin:mnist"),
-        noise=settings.lattice.noise(settings.lattice.centre),
+        noise=settings.grid.noise(settings.grid.centre),
         norms=norms,
         plan=settings.plan(**values),
         limit=limit,
@@ -247,8 +247,8 @@ def test_resume_goes_on_and_refuses_another_search(tmp_path: Path) -> None:
     class Stop(Exception):
         pass
 
-    def stop_at_two(rows) -> None:  # type: ignore[no-untyped-def]
-        seen.append(rows[0].idx)
+    def stop_at_two(row: Row) -> None:
+        seen.append(row.idx)
         if len(seen) == 2:
             raise Stop
 
@@ -256,7 +256,7 @@ def test_resume_goes_on_and_refuses_another_search(tmp_path: Path) -> None:
         i_opt_run(mnist_job(settings, norms, 4), settings, tmp_path / "cut", on_result=stop_at_two)
     with pytest.raises(RunError, match="--resume"):
         i_opt_run(mnist_job(settings, norms, 4), settings, tmp_path / "cut")
-    hill = IOpt(settings.lattice, method="hill")
+    hill = IOpt(settings.grid, method="hill")
     with pytest.raises(RunError, match="i_opt"):
         i_opt_run(mnist_job(hill, norms, 4), hill, tmp_path / "cut", resume=True)
     with pytest.raises(RunError, match="scope"):
@@ -269,9 +269,7 @@ def test_resume_goes_on_and_refuses_another_search(tmp_path: Path) -> None:
 def test_the_bound_follows_from_the_search_whatever_plan_the_job_brings(tmp_path: Path) -> None:
     """A job with an ordinary plan must not certify a union of noises at the whole α."""
     settings = IOpt(lattice("gaussian(sigma=0.5)", Axis("sigma", 0.25, 1, 2)), union=True)
-    plain = replace(
-        mnist_job(IOpt(settings.lattice), (l1,), 2), noise=parse("gaussian(sigma=0.25)")
-    )
+    plain = replace(mnist_job(IOpt(settings.grid), (l1,), 2), noise=parse("gaussian(sigma=0.25)"))
     i_opt_run(plain, settings, tmp_path / "plain")
     i_opt_run(mnist_job(settings, (l1,), 2), settings, tmp_path / "own")
     assert rows_of(tmp_path / "plain") == rows_of(tmp_path / "own")
@@ -293,6 +291,15 @@ def test_an_altered_noise_does_not_verify(tmp_path: Path) -> None:
     assert len(problems) == 2
     assert "sealed" in problems[0]
     assert "input 1: its noise gaussian(sigma=3) is none" in problems[1]
+
+
+def test_an_input_for_which_the_search_fails_verifies(tmp_path: Path) -> None:
+    """It has no certificate, so no noise of its own that the search might not choose."""
+    settings = IOpt(lattice("gaussian(sigma=20)", Axis("sigma", 20, 40, 2)), keep=True)
+    i_opt_run(mnist_job(settings, (l2,), 4), settings, tmp_path)
+    with Run(tmp_path) as store:
+        assert any(row.certificate is None for row in store.rows())
+        assert list(verify(store, search=settings)) == []
 
 
 def test_a_run_of_an_older_version_still_opens(tmp_path: Path) -> None:

@@ -14,9 +14,10 @@ from unicr import noise
 from unicr.errors import NoiseError
 from unicr.norms import Norm, linf
 from unicr.radius import MonteCarlo, certified_radius
-from unicr.radius._boundary import first_root, margin, start_margin
+from unicr.radius._boundary import first_root
 from unicr.radius.theorems.all_equal import THEOREM as all_equal
 from unicr.tradeoff import compose, ratio_law
+from unicr.tradeoff.internal import margin, start_margin
 
 SCALES = (1.0, 0.5, 2.0)
 QUICK = MonteCarlo(samples=4_000, particles=6, iterations=4, confidence_method="none")

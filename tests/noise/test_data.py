@@ -39,6 +39,7 @@ FAMILIES = {
         "lapgauss": "lapgauss(beta=0.5, sigma=1)",
         "expmix": "expmix(beta=0.25, sigma=1)",
         "uniform": "uniform(sigma=1)",
+        "splitting": "splitting(scale=0.5)",
         "spherical_gg": "spherical_gg(k=3, sigma=0.5, dim=12)",
         "spherical_exp": "spherical_exp(k=1.5, scale=2, dim=12)",
         "ball": "ball(sigma=1, dim=12)",

@@ -15,13 +15,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
 from scipy import special, stats
 
 from unicr.errors import NoiseError
 from unicr.noise import _sampling
 from unicr.noise._inverse import InverseTable
 from unicr.noise._sampling import fill, fill_torch
-from unicr.noise._streams import bits_from_uniform, draw_bits, stream_keys, uniform_from_bits
+from unicr.noise._streams import ALMOST_ONE, ONE, draw_bits, stream_keys
 
 Function = Callable[[Any], Any]
 
@@ -35,6 +36,28 @@ class Law(NamedTuple):
 
     def table(self) -> InverseTable:
         return InverseTable.build(self.ppf, self.isf, self.cdf, self.sf, breaks=self.breaks)
+
+
+def bits_from_uniform(u: Any, *, upper: bool = False) -> NDArray[np.uint64]:
+    """The 64 bits whose draw lies nearest to u (to 1 - u if `upper`, precise for small u)."""
+    u = np.asarray(u, dtype=np.float64)
+    flip = u > 0.5
+    w = np.where(flip, 1.0 - u, u)
+    tail = w < 0.25
+    d = np.where(tail, 4 * w, 2.0 - 4 * w)
+    k = np.clip(np.floor(d * 2.0**52), 0, 2.0**52 - 1).astype(np.uint64)
+    q = np.where(tail, 0, 1)
+    q = np.where(flip != upper, 3 - q, q).astype(np.uint64)
+    return k << np.uint64(12) | q
+
+
+def uniform_from_bits(bits: NDArray[np.uint64]) -> tuple[Any, NDArray[np.bool_]]:
+    """(w, upper): the exact u of a draw is w, or 1 - w where `upper`; w <= 1/2 up to rounding."""
+    z = np.asarray(bits, dtype=np.uint64)
+    d = (z >> np.uint64(12) | np.uint64(ONE)).view(np.float64) - ALMOST_ONE
+    q = z & np.uint64(3)
+    w = np.where((q == 0) | (q == 3), d / 4, 0.5 - d / 4)
+    return w, q >= 2
 
 
 def even(isf: Function, sf: Function) -> Law:

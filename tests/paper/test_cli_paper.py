@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.command import run
 from unicr.cli._options import FAILED
-from unicr.cli.paper import INTERRUPTED, MISSING, paper
+from unicr.cli.paper import MISSING, paper
 from unicr.errors import SpecError
 from unicr.paper import ITEMS, Context, Item, MissingDataError, Output
 
@@ -76,12 +77,12 @@ def test_missing_data_alone_gives_4(tmp_path: Path, swap: Swap) -> None:
     assert paper(["noises", "confidence"], quick=True, out=tmp_path) == MISSING == 4
 
 
-def test_control_c_gives_130_and_keeps_what_is_done(
-    tmp_path: Path, swap: Swap, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_control_c_gives_130_and_keeps_what_is_done(tmp_path: Path, swap: Swap) -> None:
     swap("gallery", interrupted)
-    assert paper(["confidence", "gallery"], quick=True, out=tmp_path) == INTERRUPTED
-    assert "what is done stays" in capsys.readouterr().err
+    words = ("paper", "confidence", "gallery", "--quick", "--out", str(tmp_path))
+    ended = run(*words, "--fresh")
+    assert ended.code == 130
+    assert f"what is done stays, go on with: unicr {' '.join(words)}" in ended.err
     assert (tmp_path / "confidence" / "item.json").is_file()
 
 

@@ -20,10 +20,11 @@ import torch
 from unicr.classifier import load_classifier
 from unicr.errors import UnicrError
 from unicr.i_opt import IOpt
+from unicr.metrics import Scores
 from unicr.noise import parse
-from unicr.paper import ITEMS, Ended, Request, c_opt, cifar10, i_opt, imagenet, run_items
+from unicr.paper import ITEMS, Ended, Request, c_opt, cifar10, imagenet, run_items
 from unicr.paper import standard as standard_item
-from unicr.paper._certify import Printed
+from unicr.paper._certify import Printed, top_means
 from unicr.paper._item import Context
 from unicr.runs import Run, verify
 
@@ -91,9 +92,13 @@ def test_printed_tables_fit_what_the_papers_text_says_of_them() -> None:
 
 
 def test_top_means_are_averages_of_the_largest() -> None:
-    radii = np.array([0.0, 5.0, 1.0, 4.0, 0.0, 3.0, 2.0, 6.0, 0.0, 9.0])
-    assert i_opt.top_means(radii) == [7.5, 6.0, 29 / 6, 3.75, 3.0]
-    assert i_opt.top_means(np.array([2.0]))[0] == 2.0
+    radii = np.array([7.0, 5.0, 1.0, 4.0, 0.0, 3.0, 2.0, 6.0, 0.0, 9.0])
+    right = np.arange(10) > 0  # a wrong input counts as 0
+    many = Scores("many", "2", radii, right.astype(float), np.zeros(10))
+    one = Scores("one", "2", np.array([2.0]), np.ones(1), np.zeros(1))
+    first, second = top_means(many, one)
+    assert first == [7.5, 6.0, 29 / 6, 3.75, 3.0]
+    assert second == [2.0] * 5
 
 
 MODEL = """
@@ -280,6 +285,26 @@ def test_cifar10_takes_the_layout_of_the_paper_s_weights(tmp_path: Path) -> None
     torch.save(whole, tmp_path / "best.pth")
     with pytest.raises(UnicrError, match="best must be the last number"):
         cifar10._models(several)
+
+
+def test_cifar10_takes_another_network(tmp_path: Path) -> None:
+    """`fc` keeps its name there, and mean and std go before: the labels are the network's own."""
+    source = "import torch\ndef make():\n    return torch.nn.Sequential(torch.nn.Flatten(), F())\n"
+    source += "class F(torch.nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+    source += "        self.fc = torch.nn.Linear(3072, 10)\n"
+    source += "    def forward(self, x):\n        return self.fc(x)\n"
+    (tmp_path / "net.py").write_text(source)
+    weight = torch.randn(10, 3072, generator=torch.Generator().manual_seed(0))
+    tensors = {"1.1.fc.weight": weight, "1.1.fc.bias": torch.zeros(10)}
+    file = tmp_path / "own-0.25.pt"
+    torch.save({**tensors, "0.m": torch.full((3,), 0.5), "0.d": torch.full((3,), 2.0)}, file)
+    options = {"weights": str(file), "model": f"{tmp_path / 'net.py'}:make"}
+    context = Context("quick", {}, tmp_path / "work", tmp_path, 0, 1, print, options)
+    ((sigma, arguments),) = cifar10._models(context).items()
+    images = torch.rand(32, 3, 32, 32)
+    expected = (((images - 0.5) / 2).flatten(1) @ weight.T).argmax(1)
+    assert sigma == 0.25
+    assert torch.equal(load_classifier(**arguments).predict(images), expected)
 
 
 @pytest.mark.slow

@@ -14,8 +14,8 @@ from unicr.noise import IID
 from unicr.radius.bellman._chord import chord
 from unicr.radius.bellman._construct import Generators, construct, nodes_of
 from unicr.radius.bellman._kernel import Kernels
-from unicr.radius.bellman._lattice import Lattice
-from unicr.radius.bellman._verify import Flow, missing, slack
+from unicr.radius.bellman._mesh import Mesh
+from unicr.radius.bellman._verify import Flow, missing
 
 
 def _smooth_step(x: object) -> np.ndarray:
@@ -66,10 +66,9 @@ def test_the_chord_is_not_below_its_own_first_terms(name: str, width: float) -> 
     assert chord(noise, width) >= excess(width) + excess(width / 2) - 1e-9
 
 
-def _kernels(noise: IID, shifts: np.ndarray) -> tuple[Kernels, Lattice]:
-    lattice = Lattice(0.01, -3.0, 5.0)
-    chords = np.array([chord(noise, float(w)) for w in np.diff(shifts)])
-    return Kernels(noise, shifts, chords, lattice, 0.05), lattice
+def _kernels(noise: IID, shifts: np.ndarray) -> tuple[Kernels, Mesh]:
+    lattice = Mesh(0.01, -3.0, 5.0)
+    return Kernels(noise, shifts, lattice, 0.05), lattice
 
 
 def test_mass_at_infinity_is_covered_between_two_shifts() -> None:
@@ -88,7 +87,7 @@ def test_mass_at_infinity_is_covered_between_two_shifts() -> None:
 
 
 @pytest.fixture(scope="module")
-def laplace_flow() -> tuple[Flow, list, np.ndarray, np.ndarray, Lattice, float]:
+def laplace_flow() -> tuple[Flow, list, np.ndarray, np.ndarray, Mesh, float]:
     noise, p, kappa = N.laplace(scale=1).unit, 2.0, 1e-4
     shifts = np.geomspace(0.02, 0.4, 16)
     kernels, lattice = _kernels(noise, shifts)
@@ -99,7 +98,7 @@ def laplace_flow() -> tuple[Flow, list, np.ndarray, np.ndarray, Lattice, float]:
     shares = np.max(lam - at / np.diff(shifts**p)[:, None], axis=1) + 1e-6
     limit = 0.3
     bell = np.exp(-0.5 * ((lattice.points - 0.005) / 0.1) ** 2)
-    nodes = nodes_of(limit, limit + float(np.max(np.diff(costs))), 0.02, 20)
+    nodes = nodes_of(limit, limit + float(np.max(np.diff(costs))), 0.02, 20, float(costs[-1]))
     flow = construct(
         Generators(kernels.kernels, costs, lattice), bell / bell.sum(), nodes, len(costs) - 1
     )
@@ -108,7 +107,7 @@ def laplace_flow() -> tuple[Flow, list, np.ndarray, np.ndarray, Lattice, float]:
 
 def _lack(flow: Flow, rest: tuple) -> np.ndarray:
     kernels, costs, shares, lattice, limit = rest
-    return slack(flow, costs, shares, missing(flow, kernels, costs, shares, lattice, limit))
+    return np.interp(flow.nodes, *missing(flow, kernels, costs, shares, lattice, limit))
 
 
 def test_a_flow_that_grows_one_percent_too_slowly_is_found_out(laplace_flow: tuple) -> None:

@@ -134,6 +134,30 @@ def test_no_direction_contradicts_a_proof(spec: str, p: float, dim: int, p_a: fl
         assert found is None, found
 
 
+@pytest.mark.parametrize(
+    ("spec", "p", "dim"),
+    [
+        ("gennorm(beta=3, scale=1)", 2.0, 2),
+        ("cauchy(scale=1)", 0.7, 2),
+        ("laplace(scale=1)", 2.0, 3),
+    ],
+)
+def test_two_or_three_coordinates_are_nearly_exact(spec: str, p: float, dim: int) -> None:
+    """No pair or triple contradicts the radius, and one does if it is a hundredth larger."""
+    result = certified_radius(noise.parse(spec), p, dim=dim, p_a=0.9)
+    assert result.theorem.startswith("(n)")
+    law, sizes = family(spec), np.linspace(0.0, 1.0, 13)[1:].tolist()
+    shapes: list[list[tuple[float, int]]] = [[(1.0, 1)], *([(1.0, 1), (a, 1)] for a in sizes)]
+    if dim == 3:
+        shapes += [[(1.0, 1), (a, 1), (b, 1)] for a in sizes[::4] for b in sizes[::4] if b <= a]
+
+    def found(factor: float) -> list[str | None]:
+        return [contradiction(law, p, factor * result.proved, 0.9, one) for one in shapes]
+
+    assert not any(found(1 - 1e-9))
+    assert any(found(1.01))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("spec", "p", "dim"), SLOWLY, ids=str)
 def test_no_direction_contradicts_any_curve(spec: str, p: float, dim: int) -> None:

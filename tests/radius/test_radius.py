@@ -107,7 +107,7 @@ TABLE = [
 def test_reference_table(spec: str, p: float, reference: tuple[float, ...]) -> None:
     """Values of an independent implementation, d = 3072, σ = 1, to the digits it printed."""
     from unicr.radius._direction import search
-    from unicr.radius.theorems import start_guess
+    from unicr.tradeoff.internal import start_guess
 
     one = noise.parse(spec)
     assert isinstance(one, noise.IID)

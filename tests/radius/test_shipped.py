@@ -6,32 +6,53 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import special
 
 from unicr import noise
 from unicr.norms import l2
 from unicr.radius import RadiusCurve, _cache
-from unicr.radius.bellman._radius import COARSER, sheets
+from unicr.radius.bellman._radius import scales, sheets
 from unicr.radius.internal import shape_of
 
 
 def test_the_file_is_small_and_well_formed() -> None:
     path = Path(_cache.__file__).parent / "shipped.npz"
     assert path.stat().st_size <= 1_000_000
-    for name, rows in _cache.shipped().items():
-        assert rows.shape[0] == 2, name
-        assert np.all(np.diff(rows[0]) <= 0), name
-        assert np.all(np.diff(rows[1]) >= 0), name
+    for name, numbers in _cache.shipped().items():
+        alpha, radius = _cache.unpacked(numbers)
+        assert np.all(np.diff(alpha) <= 0), name
+        assert np.all(np.diff(radius) >= 0), name
 
 
-@pytest.mark.parametrize(("spec", "dim"), [("laplace(scale=1)", 784)])
+@settings(deadline=None)
+@given(
+    st.lists(st.tuples(st.floats(1e-4, 3.0), st.floats(1e-12, 0.4999)), min_size=2, max_size=60),
+    st.floats(1.01, 8.0),
+)
+def test_what_is_packed_never_claims_more(steps: list[tuple[float, float]], wide: float) -> None:
+    """Every packed radius is reached by a step of the same 1 − p or a smaller one; hardly less."""
+    start = steps[0][0]
+    steps = [*steps, (start * wide, 1e-13)]
+    radius, alpha = np.array(steps).T
+    got_alpha, got_radius = _cache.unpacked(_cache.packed(alpha, radius))
+    for a, r in zip(got_alpha, got_radius, strict=True):
+        best = np.max(alpha[radius >= r])  # what holds for a larger radius holds for this one
+        assert a <= best
+        assert special.ndtri(a) >= special.ndtri(best) * (1 + 1e-4) - 1e-12
+
+
+@pytest.mark.parametrize(("spec", "dim"), [("laplace(scale=1)", 3072)])
 def test_a_sample_is_made_again(spec: str, dim: int) -> None:
-    """One scale of one curve: no shipped step claims more than its own sheet does now."""
+    """One scale of one curve: no shipped step claims more than its own sheet, or much less."""
     law = noise.parse(spec)
     assert isinstance(law, noise.IID)
     key = shape_of(RadiusCurve(law, l2, dim)).key
-    rows = _cache.shipped()[_cache.name_of("curve-proved", key)]
-    (sheet,) = sheets(law.unit, l2, dim, 3 * COARSER)
-    alpha, radius = sheet.steps(0.9 * sheet.r)
+    rows = np.stack(_cache.unpacked(_cache.shipped()[_cache.name_of("curve-proved", key)]))
+    shift = scales(2.0)[-4]
+    (sheet,) = sheets(law.unit, l2, dim, special.ndtr(shift), special.ndtr(-shift))
+    alpha, radius = sheet.twin().steps(0.9 * sheet.r)
     inside = (rows[1] >= radius[0]) & (rows[1] <= radius[-1])
     assert np.sum(inside) > 50
     for a, r in zip(rows[0][inside], rows[1][inside], strict=True):

@@ -11,12 +11,49 @@ from unicr import noise
 from unicr.errors import RadiusError
 from unicr.norms import Norm, l1, l2, linf
 from unicr.radius import RadiusCurve, certified_radius
-from unicr.radius._boundary import first_root, margin
+from unicr.radius import theorems as package
+from unicr.radius._boundary import first_root
 from unicr.radius._radius import above
 from unicr.radius.theorems import Proof, exact, prove, theorems
 from unicr.tradeoff import shifted
+from unicr.tradeoff.internal import margin
 
 DOCS = Path(__file__).parents[2] / "docs" / "certificates.md"
+
+
+MINE = """
+from unicr.radius.theorems._base import Theorem
+
+
+class Mine(Theorem):
+    letter, words, needs = "zz", "mine", "Laplace noise in dimension 6"
+
+    def applies(self, noise, norm, dim):
+        return noise.text.startswith("laplace") and dim == 6
+
+    tight = applies
+
+    def radius(self, noise, norm, dim, p_a, p_b):
+        return 100.0
+
+
+THEOREM = Mine()
+"""
+
+
+def test_a_new_theorem_is_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Found by being there: it proves, and its name stands in the result."""
+    one = noise.laplace(sigma=1)
+    (tmp_path / "mine.py").write_text(MINE)
+    try:
+        with monkeypatch.context() as patch:
+            patch.setattr(package, "__path__", [*package.__path__, str(tmp_path)])
+            theorems.cache_clear()
+            assert prove(one, l2, 6, 0.9, 0.1) == Proof(100.0, "(zz) mine", "theorem")
+            assert exact(one, l2, 7) is None
+    finally:
+        theorems.cache_clear()
+    assert exact(one, l2, 6) is None
 
 
 def test_every_theorem_stands_in_the_table_of_the_docs() -> None:

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from unicr import noise
 from unicr.errors import RadiusError
-from unicr.noise import SphericalNoise
+from unicr.noise.internal import CrossNoise, RadialNoise
+from unicr.norms import Norm
 from unicr.radius.two import TwoLaws
 from unicr.tradeoff.internal import levels_for_two, total_variation, two_parts
 from unicr.values import Array
@@ -112,26 +113,36 @@ def test_66_published_pairs() -> None:
 
 
 def kept(
-    law: SphericalNoise, length: Array, other: Array, ball: float, levels: tuple[float, float]
+    law: RadialNoise, length: Array, other: Array, ball: float, levels: tuple[float, float]
 ) -> NDArray[np.bool_]:
     """{p_δ < m} where ‖z‖ = length and ‖z − δ‖ = other."""
     ratio = law.radial_logpdf(other) - law.radial_logpdf(length)
     return np.asarray(ratio < np.where(length <= ball, levels[1], levels[0]))
 
 
-def test_the_worst_classifier_of_two_laws_breaks_what_is_beyond() -> None:
+BALL = noise.spherical_gg(k=4, sigma=1, dim=12)
+LAPLACE = noise.l1_exp(k=1, j=0, sigma=1, dim=12)
+HEAVY = noise.l1_exp(k=2, j=7, sigma=1, dim=12)
+
+
+@pytest.mark.parametrize("law", [BALL, LAPLACE, HEAVY])
+def test_the_worst_classifier_of_two_laws_breaks_what_is_beyond(law: RadialNoise) -> None:
     """f = {p_δ < m}, the minimiser of duality, sampled: what it leaves at δ is what is computed.
 
     Three frequencies of 200,000 samples at 6 deviations: a false alarm below 1e-7.
     """
-    law, s, n = noise.spherical_gg(k=4, sigma=1, dim=12), 0.9, 200_000
+    s, n = 0.9, 200_000
     rng = np.random.default_rng(5)
     for share, low, high in ((0.5, -0.3, 0.8), (0.8, 0.2, 1.5)):
         parts = two_parts(levels_for_two(law), law.unit, s / law.scale, np.array([share]))
         ball = float(law.radius_ppf(share))
         r = law.radius_ppf(rng.random(n))
-        cosine = 2 * rng.beta(5.5, 5.5, n) - 1
-        away = np.sqrt(r * r + s * s - 2 * r * s * cosine)
+        if law.order == 2:
+            cosine = 2 * rng.beta(5.5, 5.5, n) - 1
+            away = np.sqrt(r * r + s * s - 2 * r * s * cosine)
+        else:  # one coordinate of a point on a cross-polytope
+            one = r * rng.beta(1, 11, n) * rng.choice([-1, 1], n)
+            away = r - np.abs(one) + np.abs(one - s)
         here = kept(law, r, away, ball, (low, high))  # at x: ‖z‖ = r, ‖z − δ‖ = away
         there = kept(law, away, r, ball, (low, high))  # at x + δ: the same classifier, noise ε
         p_a, inside = float(here.mean()), float((here & (r <= ball)).mean())
@@ -143,19 +154,72 @@ def test_the_worst_classifier_of_two_laws_breaks_what_is_beyond() -> None:
         assert found >= left - error * (1 + 2 * size) - 3e-3
 
 
+def volume(law: CrossNoise, shift: Array, ball: float, levels: tuple[float, float]) -> float:
+    """∫ min(m, p_δ) on a grid of the plane: no formula of an overlap, no order of δ."""
+    x = np.linspace(-18, 18, 401)
+    z = np.stack(np.meshgrid(x, x, indexing="ij"))
+    r, other = np.abs(z).sum(0), np.abs(z - shift[:, None, None]).sum(0)
+    p, q = (np.exp(law.radial_logpdf(one)) for one in (r, other))
+    m = np.exp(np.where(r <= ball, levels[1], levels[0])) * p
+    return float(np.minimum(m, q).sum() * (x[1] - x[0]) ** 2)
+
+
+@pytest.mark.parametrize("k", [1.0, 2.0])
+def test_one_coordinate_is_the_worst_delta_of_two_laws_in_l1(k: float) -> None:
+    """Theorem (l) for m in place of e^t·p."""
+    law, s = noise.l1_exp(k=k, j=0, sigma=2, dim=2), 1.7
+    ball = float(law.radius_ppf(0.5))
+    for levels in ((-0.7, 0.6), (0.2, 0.2), (-0.2, 1.1)):
+        worst = volume(law, np.array([s, 0.0]), ball, levels)
+        for share in (0.05, 0.2, 0.5, 0.8):
+            shift = np.array([share * s, (share - 1) * s])
+            assert volume(law, shift, ball, levels) >= worst - 1e-3
+        assert volume(law, np.array([0.0, 0.6 * s]), ball, levels) >= worst - 1e-3
+
+
+@cache
+def cross() -> TwoLaws:
+    return TwoLaws(noise.l1_exp(k=1, j=0, sigma=1, dim=40), (0.5,))
+
+
+@pytest.mark.slow
+def test_laplace_noise_gains_from_a_second_law_in_l1_and_keeps_what_is_promised() -> None:
+    """Planted: class 0 in an ℓ1 ball that holds 93 %, so q_A = 1; P(stays) by 400,000 samples."""
+    law, p_a = noise.l1_exp(k=1, j=0, sigma=1, dim=40), 0.93
+    single, both = cross().single(p_a), cross().radius(p_a, 1.0, 0.5)
+    assert single == pytest.approx(-law.scale * math.log(2 * (1 - p_a)), rel=2e-3)
+    assert both >= 1.15 * single
+    far, rng = float(law.radius_ppf(p_a)), np.random.default_rng(3)
+    z = rng.laplace(scale=law.scale, size=(400_000, 40))
+    for shift in (np.eye(40)[0] * both, np.full(40, both / 40)):
+        assert float(np.mean(np.abs(z + shift).sum(1) <= far)) > 0.5 + 5e-3
+    assert cross().radius(p_a, p_a, 0.5) == pytest.approx(single, rel=0.01)
+    assert cross().carried(Norm(0.5)) == 1
+    assert cross().carried(Norm(2)) == pytest.approx(40**-0.5)
+
+
 def test_the_way_beyond_a_length_costs_its_total_variation() -> None:
-    law = noise.spherical_exp(k=2, sigma=1, dim=30)
     s = np.array([0.01, 0.3, 2.0])
-    true = np.array([math.erf(x / 2 / math.sqrt(2)) for x in s])
-    found = total_variation(law, s)
-    assert np.all(found >= true)
-    assert np.all(found <= true + 1e-3 * s)
+    gaussian = np.array([math.erf(x / 2 / math.sqrt(2)) for x in s])
+    for law, true in (
+        (noise.spherical_exp(k=2, sigma=1, dim=30), gaussian),
+        (noise.l1_exp(k=1, j=0, sigma=1, dim=30), -np.expm1(-s / 2 * math.sqrt(2))),
+    ):
+        found = total_variation(law, s)
+        assert np.all(found >= true)
+        assert np.all(found <= true + 2e-3 * s)
 
 
 def test_bad_input_is_named() -> None:
     law = noise.spherical_gg(k=4, sigma=1, dim=12)
-    with pytest.raises(RadiusError, match=r"laplace.*cannot be paired.*spherical_gg"):
+    with pytest.raises(RadiusError, match=r"laplace.*cannot be paired.*Laplace noise is l1_exp"):
         TwoLaws(noise.laplace(sigma=1), (0.5,))
+    for other in (
+        noise.linf_exp(k=1, j=0, sigma=1, dim=12),
+        noise.parse(f"{law.text}.within(0.5)"),
+    ):
+        with pytest.raises(RadiusError, match="cannot be paired"):
+            TwoLaws(other, (0.5,))
     with pytest.raises(RadiusError, match="strictly between 0 and 1"):
         TwoLaws(law, (1.0,))
     with pytest.raises(RadiusError, match=r"share=0\.7 is not one of \[0\.5\]"):

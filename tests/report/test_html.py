@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from PIL import Image
 from scipy import integrate, stats
 
-from tests.report.runs import REASON, make_run, save_pictures
+from tests.report.runs import REASON, SIDE, make_run, save_pictures
 from unicr.cli import app
 from unicr.data import load_dataset
 from unicr.errors import MissingExtraError, RunError, UnicrError
@@ -100,6 +100,16 @@ def test_accuracies_and_scores_follow_from_the_certificates(place: Path) -> None
             for k, one in enumerate(rows):
                 share = float(group["scores"][norm]["table"][k][i].removesuffix(" %"))
                 assert share == math.floor(1000 * accuracy(one, norm, float(radius)) + 1e-9) / 10
+
+
+def test_the_summary_says_what_certificates_say_against_themselves(tmp_path: Path) -> None:
+    image = np.full((3, 1, SIDE, SIDE), 51 / 255, np.float32)
+    np.savez(tmp_path / "images.npz", x=image, y=np.zeros(3, np.int64))
+    run = make_run(tmp_path / "run", tmp_path / "images.npz")
+    (shown,) = written(tmp_path, run)[0]["runs"]
+    assert shown["kept"]
+    assert "keep to the lattice 1/255" in shown["said"][0]
+    assert shown["said"][1] == "noise of seed 3, which a model may know: an experiment"
 
 
 def test_one_run_scores_its_mean_radius(place: Path) -> None:

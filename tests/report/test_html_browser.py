@@ -248,6 +248,9 @@ def test_a_phone_never_scrolls_sideways(page: Any, width: int) -> None:
     press(page, "#table .open")
     size = "return [document.documentElement.scrollWidth, document.body.scrollWidth]"
     assert max(page.execute_script(size)) <= width
+    # a figure that has not been drawn anew for the narrow screen yet must not widen the page
+    late = "document.querySelectorAll('.plot > *').forEach((e) => (e.style.width = '1137px'));"
+    assert max(page.execute_script(late + size)) <= width
     table = find(page, "#inputs .scroll")
     inside = "return arguments[0].scrollWidth > arguments[0].clientWidth"
     assert page.execute_script(inside, table)

@@ -7,10 +7,19 @@ import pytest
 from scipy import stats
 
 from unicr import noise
-from unicr.errors import RunError
+from unicr.cli import app
+from unicr.errors import RunError, UnicrError
 from unicr.norms import Norm
 from unicr.radius import certified_radius
-from unicr.runs import floor_decimal, load_scores, read_log, recertify
+from unicr.runs import (
+    floor_decimal,
+    load_scores,
+    paired,
+    read_intervals,
+    read_log,
+    recertify,
+    recertify_two,
+)
 
 HEAD = "idx\tlabel\tpredict\tradius\tcorrect\ttime\n"
 SHARED = Path(__file__).parents[3] / "shared" / "data" / "logs"
@@ -162,3 +171,152 @@ def test_decimals_are_rounded_down(value: float) -> None:
     assert value - float(text) < 1.000001e-6
     assert value - float(text) <= 1.000001e-5 * value  # six significant digits
     assert floor_decimal(math.inf) == "inf"
+
+
+TWO = "idx\tlabel\tpredict\tradius\tcorrect\ttime\tp_A_bar\tq_A_bar\n"
+MNIST = noise.spherical_gg(k=380, sigma=1, dim=784)
+# Li et al. 2022, github.com/llylly/DSRS, cohen-mnist-380-1.00, share 0.5: p_A, q_A, their radii
+PAIRS = [
+    (0.864204, 0.90751, 1.0664, 1.0664),
+    (0.934573, 0.96715, 1.4663, 1.5),
+    (0.965587, 0.987625, 1.7671, 1.85),
+    (0.983652, 0.99454, 2.0756, 2.15),
+    (0.991149, 0.998309, 2.3063, 2.45),
+    (0.99871, 0.999742, 2.9359, 3.05),
+]
+
+
+@pytest.mark.slow
+def test_a_log_with_votes_under_two_laws(tmp_path: Path) -> None:
+    """Published MNIST pairs: near their radii (steps of 0.05), mean gain at least theirs."""
+    file = tmp_path / "log.tsv"
+    lines = [f"{i}\t1\t1\t{r}\t1\t0\t{p:.6f}\t{q:.6f}\n" for i, (p, q, r, _) in enumerate(PAIRS)]
+    file.write_text(TWO + "".join([*lines, "9\t1\t-1\t0.0\t0\t0\t0.300000\t0.400000\n"]))
+    *found, last = recertify_two(read_log(file), MNIST, Norm(2), 0.5)
+    assert last.radius == 0
+    for row, (_, _, single, both) in zip(found, PAIRS, strict=True):
+        assert both - 0.006 <= row.radius <= both + 0.05
+        assert row.radius >= single - 0.002
+    assert sum(r.radius for r in found) >= sum(both for *_, both in PAIRS)
+
+
+@pytest.mark.parametrize(
+    ("more", "reason"),
+    [
+        (["--dim", "784", "--n", "100", "--alpha", "0.1"], "no --from, --n or --searched"),
+        (["--dim", "784", "--searched"], "no --from, --n or --searched"),
+        (["--dim", "784", "--from", "1"], "no --from, --n or --searched"),
+        (["--dim", "3072"], "lives in dimension 784, not 3072"),
+    ],
+)
+def test_what_two_laws_do_not_use_is_refused(tmp_path: Path, more: list[str], reason: str) -> None:
+    file = write(tmp_path, "0\t3\t3\t0.972\t1\t0")
+    asked = ["recertify", str(file), "--noise", MNIST.text, "--norm", "2", "--share", "0.5", *more]
+    with pytest.raises(UnicrError, match=reason):
+        app(asked, exit_on_error=False, print_error=False)
+
+
+@pytest.mark.parametrize("p_q", ["1.2\t0.9", "0.9\t-0.1", "0.9\tnan", "inf\t0.9"])
+def test_what_is_no_probability_is_named(tmp_path: Path, p_q: str) -> None:
+    file = tmp_path / "log.tsv"
+    file.write_text(f"{TWO}0\t1\t1\t0.5\t1\t0\t{p_q}\n")
+    with pytest.raises(RunError, match=r"line 2: [pq]_A_bar=.* is no probability"):
+        read_log(file)
+
+
+def test_a_second_log_is_another_file_and_needs_its_share(tmp_path: Path) -> None:
+    first = sampled(tmp_path / "p.txt", 1)
+    asked = ["recertify", str(first), "--noise", MNIST.text, "--norm", "2", "--dim", "784"]
+    for more, reason in (
+        (["--second", str(first), "--share", "0.5"], "itself: it must hold votes under"),
+        (["--second", str(first)], "say what it holds with --share"),
+        (["--share", "0.5"], "the other one with --second"),
+    ):
+        with pytest.raises(UnicrError, match=reason):
+            app([*asked, *more], exit_on_error=False, print_error=False)
+
+
+def test_a_log_without_q_a_is_refused_in_one_line(tmp_path: Path) -> None:
+    rows = read_log(write(tmp_path, "0\t3\t3\t0.972\t1\t0"))
+    with pytest.raises(RunError, match="the columns p_A_bar and q_A_bar, and the log has not both"):
+        recertify_two(rows, MNIST, Norm(2), 0.5)
+
+
+# Li et al. 2022, ResNet-50 on ImageNet, spherical_gg(k=75260, sigma=0.5), share 0.5: index, p_A,
+# q_A, their radius from p_A alone and from both (the last line is made up)
+IMAGENET = [
+    (500, 0.9996678, 0.9998341, 1.5706, 1.5706),
+    (1000, 0.9981128, 0.9998341, 1.3315, 1.4),
+    (1500, 0.9671503, 0.9953484, 0.8389, 0.9),
+    (2500, 0.5964001, 0.7739797, 0.1101, 0.1101),
+    (6500, 0.9750790, 0.9981128, 0.8949, 1.0),
+    (8000, 0.9961657, 0.9997427, 1.2235, 1.35),
+    (10500, 0.9213716, 0.9670461, 0.6425, 0.65),
+    (18000, 0.9905184, 0.9995994, 1.0739, 1.2),
+    (26000, 0.9597447, 0.9992409, 0.7960, 1.0),
+    (27500, 0.31, 0.4, 0.0, 0.0),
+]
+
+
+def sampled(path: Path, column: int, std: str = "0.5", rows: int = 10) -> Path:
+    """A file as DSRS's sampler writes it."""
+    head = f"\nx disttype general-gaussian\nx k 75260\nx std {std}\nx N 50000\nx alpha 0.0005\n\n"
+    lines = (f"o {one[0]} {one[column]!r} 1\n" for one in IMAGENET[:rows])
+    path.write_text(head + "".join(lines))
+    return path
+
+
+def test_files_of_their_sampler_are_read_and_paired(tmp_path: Path) -> None:
+    first, second = sampled(tmp_path / "p.txt", 1), sampled(tmp_path / "q.txt", 2, rows=3)
+    rows = paired(read_log(first), read_intervals(second, first))
+    assert [row.idx for row in rows] == [one[0] for one in IMAGENET]
+    assert [row.p_a for row in rows] == [one[1] for one in IMAGENET]
+    assert [row.q_a for row in rows] == [one[2] for one in IMAGENET[:3]] + [0.0] * (len(rows) - 3)
+    for row in rows:
+        assert row.correct == (row.p_a is not None and row.p_a > 0.5) == (row.predict == 0)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("o 1 0.5 1.2\n", "line 1"),
+        ("o 1 nan 1\n", "line 1"),
+        ("o 1 -0.1 1\n", "line 1"),
+        ("o 1 0.9 0.8\n", "line 1"),
+        ("x k 75260\no 1 0.9 1\nx k 1530\no 2 0.9 1\n", "two noises in its head"),
+        ("x k 75260\n", "no line o index low high"),
+        ("", "as DSRS's sampler writes them"),
+        ("o 1 0.9 1\n", "both files must be of one noise"),
+    ],
+)
+def test_bad_files_of_a_second_law_are_named(tmp_path: Path, text: str, reason: str) -> None:
+    first, second = sampled(tmp_path / "p.txt", 1), tmp_path / "q.txt"
+    second.write_text(text)
+    with pytest.raises(RunError, match=reason):
+        read_intervals(second, first if "one noise" in reason else None)
+    with pytest.raises(RunError, match=r"'std': '0.4'.*one noise"):
+        read_intervals(sampled(tmp_path / "other.txt", 2, "0.4"), first)
+
+
+def test_of_two_samplings_in_one_file_the_smaller_counts(tmp_path: Path) -> None:
+    """Four of the published files were sampled twice, with the head once more in the middle."""
+    file = tmp_path / "p.txt"
+    head = "\nx disttype general-gaussian\nx k 380\nx std 1.0\nx N 1000\nx alpha 0.001\n\n"
+    file.write_text(f"{head}o 0 0.98 1\no 10 0.4 1\n{head}o 0 0.99 1\no 10 0.3 1\no 20 0.9 1\n")
+    assert [(row.idx, row.p_a) for row in read_log(file)] == [(0, 0.98), (10, 0.3), (20, 0.9)]
+
+
+@pytest.mark.slow
+def test_published_pairs_of_imagenet(tmp_path: Path) -> None:
+    """Through the command: near their radii (steps of 0.05), the mean gain at least theirs."""
+    first, second = sampled(tmp_path / "p.txt", 1), sampled(tmp_path / "q.txt", 2)
+    law = "spherical_gg(k=75260, sigma=0.5, dim=150528)"
+    common = ["recertify", str(first), "--noise", law, "--norm", "2", "--dim", "150528"]
+    for more, name in (([], "one"), (["--share", "0.5", "--second", str(second)], "two")):
+        app([*common, *more, "--out", str(tmp_path / name)], exit_on_error=False)
+    one, two = ([row.radius for row in read_log(tmp_path / name)] for name in ("one", "two"))
+    for alone, both, (*_, single, published) in zip(one, two, IMAGENET, strict=True):
+        assert 0.99 * single <= alone <= 1.001 * single
+        assert alone <= both
+        assert published - 0.017 <= both <= published + 0.06
+    assert sum(two) - sum(one) >= sum(published - single for *_, single, published in IMAGENET)

@@ -8,6 +8,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from unicr import noise
 from unicr.classifier import load_classifier
 from unicr.data import Dataset, load_dataset
 from unicr.errors import CertifyError, ModelError, RunError
+from unicr.report.runs import score_table, summary
 from unicr.runs import Job, Run, certify_run, export, load_scores, replay, verify
 from unicr.smoothing import Plan, norms_of
 from unicr.smoothing.rules import Target, ThreeTests, Tolerance
@@ -48,6 +50,45 @@ def job(**changes: object) -> Job:
         **changes,
     }
     return Job(**settings)  # type: ignore[arg-type]
+
+
+def test_a_nonce_that_is_not_the_runs_is_refused(tmp_path: Path) -> None:
+    """Resuming took the stored nonce without a word: who gives one from outside must be told."""
+    mine, other = "1f" * 32, "2e" * 32
+    certify_run(job(seed=None, nonce=mine, limit=2), tmp_path).close()
+    for again in (job(seed=None, nonce=mine, limit=3), job(seed=None, limit=4)):
+        with certify_run(again, tmp_path, resume=True) as run:
+            assert run.manifest.nonce == mine
+    with pytest.raises(CertifyError, match=f"--nonce {other}: the run was begun with nonce {mine}"):
+        certify_run(job(seed=None, nonce=other, limit=5), tmp_path, resume=True)
+    with pytest.raises(CertifyError, match="64 hexadecimal"):
+        job(seed=None, nonce="")  # --nonce "$BEACON" where the variable is empty
+    certify_run(job(limit=2), tmp_path / "seeded").close()
+    with pytest.raises(CertifyError, match="begun with seed 0"):
+        certify_run(job(seed=None, nonce=mine, limit=3), tmp_path / "seeded", resume=True)
+
+
+def test_scores_say_what_other_changes_leave_of_a_radius(tmp_path: Path) -> None:
+    """On a coarse lattice l1 radii are worth less, or nothing, for changes that leave it."""
+    x = np.full((4, 6), 51 / 255, dtype=np.float32)
+    data = load_dataset((x, np.ones(4, dtype=np.int64)))
+    own = job(data=data, norms=norms_of([1, 2]))
+    with certify_run(own, tmp_path / "own") as run:
+        rows = list(run.rows())
+    groups = load_scores([tmp_path / "own"], None)
+    for norm, lost in (("1", 6 / 510), ("2", math.sqrt(6) / 510)):
+        radii = [row.radius(norm) if row.correct else 0.0 for row in rows]
+        left = np.mean([max(radius - lost, 0) for radius in radii])
+        assert groups[norm][0].average_of_any_change == pytest.approx(left, rel=1e-9)
+    for text in (summary(rows, ["1", "2"]), score_table(groups, None, "table")):
+        assert "radii are for changes that keep to the lattice 1/255" in text
+    assert '"average_radius_any_change"' in score_table(groups, None, "json")
+    certify_run(own, tmp_path / "other").close()
+    both = score_table(load_scores([tmp_path / "own", tmp_path / "other"], None), None, "table")
+    (line,) = (line for line in both.splitlines() if line.startswith("radii are"))
+    assert [line.count(f"{name} (") for name in ("own", "other")] == [1, 1]
+    with certify_run(job(limit=2), tmp_path / "moved") as run:
+        assert "lattice" not in summary(list(run.rows()), ["2"])
 
 
 def table(folder: Path) -> list[tuple[object, ...]]:
@@ -181,7 +222,7 @@ def test_kill_nine_loses_only_what_was_in_flight(tmp_path: Path) -> None:
     process = subprocess.Popen(
         [*command, "--out", str(killed)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 600
     while time.monotonic() < deadline:
         time.sleep(0.05)
         try:
@@ -371,6 +412,30 @@ def test_replay_reproduces_votes_and_notices_other_models(tmp_path: Path) -> Non
 
 
 # export ------------------------------------------------------------------------------------------
+
+
+def test_exports_have_the_names_that_the_data_has(tmp_path: Path) -> None:
+    names = ("left", "right")
+    named = replace(tiny_data(), classes=names)
+    with certify_run(job(data=named, limit=2), tmp_path / "run") as run:
+        for record, row in zip(run.plain_rows(), run.rows(), strict=True):
+            assert record["label_name"] == names[row.label]
+        export(run, tmp_path / "run.jsonl")
+        lines = (tmp_path / "run.jsonl").read_text().splitlines()
+        for line, row in zip(lines, run.rows(), strict=True):
+            predicted = names[row.predict] if row.predict >= 0 else None
+            assert json.loads(line)["class"] == predicted
+
+
+def test_a_run_of_a_model_that_looks_at_its_batch_is_refused(tmp_path: Path) -> None:
+    def above(batch: torch.Tensor) -> torch.Tensor:
+        return (batch[:, 0] > batch[:, 0].mean()).long()
+
+    looking = load_classifier(above, num_classes=2)
+    with pytest.raises(CertifyError, match="no function of its input: --batch 4 passes"):
+        certify_run(job(classifier=looking), tmp_path / "run")
+    with certify_run(job(classifier=looking, batch=4, limit=2), tmp_path / "run") as run:
+        assert {row.status for row in run.rows()} <= {"certified", "abstained"}
 
 
 def test_exports(tmp_path: Path) -> None:

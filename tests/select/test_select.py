@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from unicr.data import load_dataset
 from unicr.errors import CertifyError, ModelError, RunError, UnicrError
 from unicr.guard import policy
 from unicr.norms import l2, linf
-from unicr.runs import NOTHING, Job, Own, Run, export, replay, table, verify
+from unicr.runs import NOTHING, Job, Own, Run, replay, table, verify
 from unicr.select import (
     Lesson,
     Recount,
@@ -272,6 +273,9 @@ def test_training_makes_a_folder_that_can_be_moved(tmp_path: Path) -> None:
     assert Selector.load(tmp_path / "moved") == settings
     with pytest.raises(RunError, match="already holds a selector"):
         select_train(Examples(inputs, labels, 10), models, settings, l2, tmp_path / "moved", lesson)
+    (tmp_path / "moved" / "selector.json").write_text("{")
+    with pytest.raises(RunError, match="cannot read"):
+        select_train(Examples(inputs, labels, 10), models, settings, l2, tmp_path / "moved", lesson)
 
 
 def test_code_is_not_run_without_trust(folder: Path, tmp_path: Path) -> None:
@@ -324,7 +328,7 @@ def test_settings_that_make_no_sense(folder: Path, run: Path, tmp_path: Path) ->
         with pytest.raises(UnicrError):
             bad()
     with Run(run) as opened, pytest.raises(RunError, match="no memory"):
-        policy(opened.manifest, load_classifier(str(file_of(folder))), l2, 1)
+        policy(opened.manifest, load_classifier(str(file_of(folder))), 1)
     with pytest.raises(ModelError, match="at least two"):
         Selective(load_classifier(MODELS[0]), [load_classifier(MODELS[0])])
     with pytest.raises(CertifyError, match="no member"):
@@ -347,11 +351,28 @@ UNION = {
 }
 
 
-def test_export_of_a_run(run: Path, tmp_path: Path) -> None:
-    with Run(run) as opened:
-        export(opened, tmp_path / "run.jsonl")
-    lines = (tmp_path / "run.jsonl").read_text().splitlines()
-    assert {json.loads(line)["scope"] for line in lines} == {"every input"}
+def test_every_command_follows_a_run_with_a_selector(run: Path, tmp_path: Path) -> None:
+    """score, export, report and attack by command line; they say what the run itself says."""
+    here = tmp_path / "run"
+    shutil.copytree(run, here, ignore=shutil.ignore_patterns("attack*"))
+    with Run(here) as opened:
+        rows = [(row.label, row.certificate) for row in opened.rows()]
+    right = [one.radius("2") for label, one in rows if one and one.predict == label]
+    mean = sum(right) / len(rows)
+    scored = run_unicr("score", here, "--norm", "2", "--format", "json")
+    assert scored.code == 0
+    assert f"{mean:.3f}"[:-1] in scored.out
+    assert run_unicr("export", here, "--out", tmp_path / "run.jsonl").code == 0
+    lines = [json.loads(line) for line in (tmp_path / "run.jsonl").read_text().splitlines()]
+    assert {line["scope"] for line in lines} == {"every input"}
+    assert {line["noise"] for line in lines} <= {law.text for law in CHOICES}
+    few = ["--norm", "2", "--max", "2", "--effort", "0.1", "--samples", "8", "--n", "200"]
+    done = run_unicr("attack", here, "--attack", "gaussian", *few)
+    assert done.code == 0
+    assert run_unicr("report", here, "--out", tmp_path / "page.html").code == 0
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert CHOICES[1].text in page
+    assert "gaussian" in page
 
 
 def test_the_command_line_with_a_selector_of_ones_own(tmp_path: Path) -> None:
@@ -360,7 +381,9 @@ def test_the_command_line_with_a_selector_of_ones_own(tmp_path: Path) -> None:
     )
     made, laws = tmp_path / "choice", [law.text for law in CHOICES]
     by = ["--by", f"{tmp_path}/rule.py:dark"]
-    run_unicr("select", *by, "--model", *MODELS, "--noise", *laws, "--out", made)
+    make = ["select", *by, "--model", *MODELS, "--noise", *laws, "--out", made]
+    assert run_unicr(*make).code == 0
+    run_unicr(*make).check_refused("already holds a selector")
     where = ["--data", "builtin:mnist", "--norm", "2", "--out", tmp_path / "run"]
     certify = ["certify", "--selector", made, *where, "--n", "300", "--max", "3"]
     run_unicr(*certify).check_refused("may run code")
@@ -369,3 +392,23 @@ def test_the_command_line_with_a_selector_of_ones_own(tmp_path: Path) -> None:
     trust = ["--trust", made / "selector.json"]
     assert run_unicr("verify", tmp_path / "run", "--replay", "2", *trust).code == 0
     run_unicr(*certify, "--model", "x").check_refused("in place of both")
+
+
+@pytest.mark.parametrize(
+    ("by", "model", "law", "words"),
+    [
+        ("none.py:dark", MODELS[0], "gaussian(sigma=1)", "none.py"),
+        ("rule.py:light", MODELS[0], "gaussian(sigma=1)", "light"),
+        ("rule.py:dark", "builtin:mnist-mlp-7", "gaussian(sigma=1)", "mnist-mlp-7"),
+        ("rule.py:dark", MODELS[0], "cauchy(scale=1)", "--selector-noise"),
+    ],
+)
+def test_a_selector_of_parts_that_are_not_there_is_refused(
+    by: str, model: str, law: str, words: str, tmp_path: Path
+) -> None:
+    (tmp_path / "rule.py").write_text("def dark(batch):\n    return (batch[:, 0] < 0).long()\n")
+    run_unicr(
+        "select", "--by", f"{tmp_path}/{by}", "--model", model, "--noise", "gaussian(sigma=0.5)",
+        law, "--out", tmp_path / "choice",
+    ).check_refused(words)  # fmt: skip
+    assert not (tmp_path / "choice").exists()

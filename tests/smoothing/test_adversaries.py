@@ -67,6 +67,7 @@ def test_lattice_votes_are_the_same_function_at_every_point_of_the_lattice() -> 
     """The proof itself: x + δ + ε′ drawn at x + δ is what shifting every draw at x gives."""
     law, lattice = noise.gaussian(sigma=0.5), noise.Lattice.parse("1/255")
     seen: list[torch.Tensor] = []
+    passes: list[torch.Tensor] = []
 
     def watch(batch: torch.Tensor) -> torch.Tensor:
         seen.append(batch.clone())
@@ -75,9 +76,10 @@ def test_lattice_votes_are_the_same_function_at_every_point_of_the_lattice() -> 
     for x in (torch.zeros(6), torch.full((6,), 7 / 255)):
         smoothed = SmoothedClassifier(watch, law, num_classes=2, seed=0, lattice=lattice, batch=64)
         smoothed.votes(x, 16, start=0)
-    first, second = (lattice.integers(one.numpy()) for one in seen)
-    assert np.array_equal(lattice.floats(first), seen[0].numpy())
-    assert np.array_equal(lattice.floats(second), seen[1].numpy())
+        passes.append(seen[-1])  # before it the check whether the model looks at its batch
+    first, second = (lattice.integers(one.numpy()) for one in passes)
+    assert np.array_equal(lattice.floats(first), passes[0].numpy())
+    assert np.array_equal(lattice.floats(second), passes[1].numpy())
     assert np.abs(first - second).max() > 7  # the noise itself differs: the input is in its key
 
 
@@ -132,8 +134,9 @@ def test_nonces_are_drawn_once_kept_and_checked() -> None:
     settings = SmoothedClassifier(model, law, num_classes=2, nonce=one.nonce, settings="other")
     drawn = [list(s.votes(x, 5000, start=0)) for s in (again, settings)]
     assert drawn[0] != drawn[1]
-    with pytest.raises(CertifyError, match="64 hexadecimal"):
-        SmoothedClassifier(model, law, nonce="abc")
+    for bad in ("abc", "", "ab" * 31, "ab" * 33, "0x" + "ab" * 31, "zz" * 32, "\u0663" * 64):
+        with pytest.raises(CertifyError, match="64 hexadecimal"):
+            SmoothedClassifier(model, law, nonce=bad)
     with pytest.raises(CertifyError, match="not both"):
         SmoothedClassifier(model, law, nonce=one.nonce, seed=1)
 
@@ -163,6 +166,28 @@ def test_what_the_lattice_takes_is_shown_and_small() -> None:
     assert moved.radius() == pytest.approx(real.radius() - moved.radii[0].off, abs=1e-6)
 
 
+def test_a_fine_lattice_of_images_makes_radii_hold_for_any_change() -> None:
+    law, image = noise.gaussian(sigma=0.5), torch.full((784,), 51 / 255)
+    model = SmoothedClassifier(
+        lambda b: torch.zeros(len(b), dtype=torch.int64), law, num_classes=2, lattice="fine"
+    )
+    found = model.certify(image, [1, 2], n=100)
+    assert not found.moved
+    assert all(0 < one.off < 1e-4 * law.sigma for one in found.radii)
+
+
+def test_a_certificate_says_that_its_sampler_has_no_bound() -> None:
+    """Spherical noise is drawn as real numbers: the promise says so, that of i.i.d. noise not."""
+    laws = noise.spherical_gg(k=2, sigma=0.5, dim=12), noise.gaussian(sigma=0.5)
+    for law, said in zip(laws, (True, False), strict=True):
+        model = SmoothedClassifier(
+            lambda b: torch.zeros(len(b), dtype=torch.int64), law, num_classes=2
+        )
+        found = model.certify(torch.zeros(12), 2, n=100)
+        assert (found.charge is None) == said
+        assert ("has no bound" in found.promise) == said
+
+
 def test_a_label_does_not_see_the_rest_of_its_pass() -> None:
     """Every forward pass has the full size: votes of a range are those of its parts."""
     law, sizes = noise.gaussian(sigma=0.5), set()
@@ -177,3 +202,31 @@ def test_a_label_does_not_see_the_rest_of_its_pass() -> None:
     parts = smoothed.votes(x, 13, start=5) + smoothed.votes(x, 77, start=18)
     assert np.array_equal(whole, parts)
     assert sizes == {25}
+
+
+def test_a_model_that_looks_at_its_batch_is_refused_or_passes_inputs_one_by_one() -> None:
+    """Batch statistics: the label of an input is not its own, so there is nothing to certify."""
+    module = nn.Sequential(nn.BatchNorm1d(8, track_running_stats=False), nn.Linear(8, 2))
+    law, x = noise.gaussian(sigma=0.5), torch.full((8,), 5.0)
+    with pytest.raises(CertifyError, match=r"beside them .* --batch 4 passes every input"):
+        SmoothedClassifier(module, law, seed=0).certify(x, 2, n=1000)
+
+    def spread(batch: torch.Tensor) -> torch.Tensor:
+        return (batch[:, 0] > batch[:, 0].mean()).long()
+
+    with pytest.raises(CertifyError, match="no function of its input"):
+        SmoothedClassifier(spread, law, num_classes=2, seed=0).votes(x, 10, start=0)
+    alone = SmoothedClassifier(spread, law, num_classes=2, seed=0, batch=4)
+    assert list(alone.votes(x, 10, start=0)) == [10, 0]
+
+
+def test_a_classifier_that_draws_is_not_taken_for_one_that_looks_at_its_batch() -> None:
+    """Rare flips of its own: in 50 tries no refusal (one would need the same flips again)."""
+    torch.manual_seed(0)
+
+    def model(batch: torch.Tensor) -> torch.Tensor:
+        return (torch.rand(len(batch)) < 0.01).long()
+
+    law, x = noise.gaussian(sigma=0.5), torch.zeros(3)
+    for seed in range(50):
+        SmoothedClassifier(model, law, num_classes=2, seed=seed).votes(x, 1, start=0)

@@ -64,7 +64,11 @@ def test_one_image_of_one_channel_is_one_input() -> None:
     assert isinstance(one, Certificate)
     part = g.certify(data[:2], n0=20, n=200)
     assert part[0] == one
-    assert part.to_dict()["predict"] == [c.predict for c in part]
+    table = part.to_dict()
+    assert table["predict"] == [c.predict for c in part]
+    assert table["lattice"] == [c.lattice for c in part] == ["1/255"] * 2
+    assert table["off_l2"] == [c.radii[0].off for c in part]
+    assert min(table["off_l2"]) >= 14 / 255  # half a step in each of 784 coordinates
 
 
 def test_names_of_classes_stand_in_the_table() -> None:

@@ -32,6 +32,7 @@ from unicr.smoothing import (
 from unicr.smoothing.rules import (
     Fixed,
     Looks,
+    Pilot,
     Randomised,
     Target,
     ThreeTests,
@@ -46,6 +47,7 @@ EVERY = [
     Tolerance(0.1),
     Tolerance(share=0.01),
     Looks(0.1),
+    Pilot(0.1),
     Randomised(7),
     Union(12),
 ]
@@ -95,8 +97,8 @@ def test_the_options_of_the_command_line_are_rules() -> None:
     assert rule_of(None, "single", None, None, False) == Fixed()
     assert rule_of(None, "both", None, None, False) == ThreeTests()
     assert rule_of(None, "single", 0.5, None, False) == Target(0.5)
-    assert rule_of(None, "single", None, 0.2, False) == Looks(radius=0.2)
-    assert rule_of(None, "single", None, None, True) == Looks(share=0.01)
+    assert rule_of(None, "single", None, 0.2, False) == Pilot()
+    assert rule_of(None, "single", None, None, True) == Pilot(0.01)
     assert rule_of("union(candidates=3)", "single", None, None, False) == Union(3)
     for both in ((None, "both", 0.5, None, False), ("fixed", "single", None, 0.1, False)):
         with pytest.raises(CertifyError, match="give one of"):

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -38,7 +39,7 @@ ONE_HOT = torch.tensor([1.0, 0, 0, 0])
 EVEN = torch.full((4,), 0.5)
 
 
-@pytest.mark.parametrize(
+LAWS = pytest.mark.parametrize(
     ("spec", "norm", "direction"),
     [
         ("gaussian(sigma=1)", 2, ONE_HOT),
@@ -52,19 +53,49 @@ EVEN = torch.full((4,), 0.5)
         ("cauchy(scale=1)", math.inf, ONE_HOT),
     ],
 )
+NONCE = "5a" * 32
+
+
+@LAWS
 @pytest.mark.parametrize("mode", ["fixed", "tolerance", "target"])
 def test_rate_of_false_certificates(
     spec: str, norm: float, direction: torch.Tensor, mode: str
 ) -> None:
-    """2,000 certifications of a half-space at α = 0.05. The true radius is known: how far the
-    boundary is along the direction that flips it. False alarm rate 1e-6 (binomial quantile)."""
+    """Real-valued noise of a seed, 2,000 certifications at α = 0.05, three rules."""
+    check_rate(spec, norm, direction, mode, 2000, seed=0, lattice=None)
+
+
+@LAWS
+@pytest.mark.parametrize("coarse", [False, True])
+def test_rate_of_false_certificates_by_default(
+    spec: str, norm: float, direction: torch.Tensor, coarse: bool
+) -> None:
+    """Lattice and nonce, as users have them; x is moved to a fine lattice, or lies on a coarse one.
+
+    On the coarse one the promise is about changes by whole steps; the boundary is at one of them.
+    """
+    size = "2" if "0.5" in spec else "1"
+    lattice = f"1/{size}0" if coarse else "auto"
+    check_rate(spec, norm, direction, "fixed", 500, nonce=NONCE, lattice=lattice)
+
+
+@pytest.mark.parametrize("mode", ["tolerance", "target"])
+def test_rate_of_false_certificates_by_default_with_rules(mode: str) -> None:
+    """The same with early stopping."""
+    check_rate("laplace(sigma=1)", 1, ONE_HOT, mode, 500, nonce=NONCE)
+
+
+def check_rate(
+    spec: str, norm: float, direction: torch.Tensor, mode: str, repeats: int, **how: Any
+) -> None:
+    """Certifications of a half-space at α = 0.05. The true radius is known: how far the boundary
+    is along the direction that flips it. False alarm rate 1e-6 (binomial quantile)."""
     law = noise.parse(spec)
     x = 0.9 * law.sigma * direction if math.isfinite(law.sigma) else 0.9 * direction
     reach = float(x.double() @ direction.double())
     truth = reach / float(direction.abs().sum() if math.isinf(norm) else direction.norm())
-    model = half_space(direction)
-    smoothed = SmoothedClassifier(model, law, num_classes=2, batch=512, seed=0, lattice=None)
-    alpha, repeats = 0.05, 2000
+    smoothed = SmoothedClassifier(half_space(direction), law, num_classes=2, batch=512, **how)
+    alpha = 0.05
     plan = {
         "fixed": Plan(n0=10, n=150, alpha=alpha),
         "tolerance": Plan(n0=10, n=150, alpha=alpha, rule=Tolerance(0.2 * truth)),
@@ -78,7 +109,8 @@ def test_rate_of_false_certificates(
     assert wrong <= stats.binom.isf(1e-6, repeats, alpha)
 
 
-def test_rate_of_false_certificates_with_both_bounds() -> None:
+@pytest.mark.parametrize("how", [{"seed": 0, "lattice": None}, {"nonce": NONCE}], ids=str)
+def test_rate_of_false_certificates_with_both_bounds(how: dict[str, Any]) -> None:
     """Three classes by two thresholds; (p_A, p_B) by three tests, Gaussian ℓ2, α = 0.05."""
 
     def classify(batch: torch.Tensor) -> torch.Tensor:
@@ -87,7 +119,7 @@ def test_rate_of_false_certificates_with_both_bounds() -> None:
 
     law = noise.gaussian(sigma=1)
     x = torch.tensor([1.2, 0.0])
-    smoothed = SmoothedClassifier(classify, law, num_classes=3, seed=0, lattice=None)
+    smoothed = SmoothedClassifier(classify, law, num_classes=3, **how)
     plan = Plan(n0=20, n=200, alpha=0.05, rule=ThreeTests())
     radii = Radii(law, norms_of(2), 2)
     wrong = 0

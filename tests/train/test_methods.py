@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,13 +25,7 @@ from unicr.train._method import Reach, Step, Tuned, all_methods
 from unicr.train._schedule import SCHEDULES
 from unicr.train.methods import consistency, macer, smoothadv
 
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 @pytest.fixture(scope="module")
@@ -94,6 +87,13 @@ def test_the_attack_goes_farthest_and_stays_in_the_ball(p: float) -> None:
         return now.log_probabilities(inputs).exp().mean(0)[rows, now.labels]
 
     assert bool((right(moved) < right(now.inputs)).all())
+
+
+@pytest.mark.parametrize("p", [1, 1.5, 2, math.inf])
+def test_an_attack_without_a_slope_stays_in_the_ball(p: float) -> None:
+    """Where all gradients are 0 (units that are all off) there is no direction, and no nan."""
+    moved = smoothadv.farthest(torch.zeros(4, 1, 3, 3), Norm(p))
+    assert all(Norm(p)(each) <= 1 for each in moved.numpy())
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,7 +20,7 @@ from unicr.classifier import load_classifier
 from unicr.cli import app
 from unicr.data import load_dataset
 from unicr.errors import DataError, ModelError, RunError, UnicrError
-from unicr.noise import parse
+from unicr.noise import Lattice, parse
 from unicr.train import (
     DivergedError,
     Examples,
@@ -33,6 +32,7 @@ from unicr.train import (
 )
 from unicr.train._folder import CHECKPOINT, SETTINGS, WEIGHTS
 from unicr.train._schedule import one_cycle
+from unicr.train._trainer import Trainer
 
 FACTORY = """
 from torch import nn
@@ -51,12 +51,7 @@ def text():
 """
 
 
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 @pytest.fixture(scope="module")
@@ -67,6 +62,17 @@ def digits() -> Examples:
 def short(**changes: object) -> Training:
     settings = Training("gaussian(sigma=0.25)", epochs=4, batch=64, val_share=0.1)
     return replace(settings, **changes)  # type: ignore[arg-type]
+
+
+def test_split_inputs_are_held_out_as_they_are_learned() -> None:
+    """Each of 64 pixels tells 0 from 1 with chance 1/3.4; intervals seen twice would all be 1/2."""
+    generator = torch.Generator().manual_seed(3)
+    labels = torch.randint(2, (400,), generator=generator)
+    images = labels.view(-1, 1, 1, 1).expand(-1, 1, 8, 8).float()
+    settings = short(noise="splitting(scale=1.7)", arch="mlp", norm="1", batch=20, lr=0.01)
+    trainer = Trainer(Examples(images, labels, 2), settings)
+    assert trainer.run().best["accuracy"] > 0.9
+    assert trainer.fitted.best["radius"] > 1.0
 
 
 def interrupted(
@@ -225,19 +231,40 @@ def test_training_draws_other_noise_than_certification(
     digits: Examples, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Certificates need votes independent of the weights: no stream may be used for both."""
-    from unicr.noise import Noise
+    from unicr.classifier import load_classifier
+    from unicr.noise import Noise, gaussian
+    from unicr.noise.internal import LatticeNoise
+    from unicr.smoothing import SmoothedClassifier
 
-    used = set()
-    original = Noise.sample
+    seeds: set[object] = set()
+    keys: set[object] = set()
 
-    def watched(self: Noise, n: int, *args: object, **kwargs: object) -> torch.Tensor:
-        used.add(kwargs.get("seed"))
-        return original(self, n, *args, **kwargs)  # type: ignore[arg-type]
+    def watching(kind: type, name: str, word: str, used: set[object]) -> None:
+        original = getattr(kind, name)
 
-    monkeypatch.setattr(Noise, "sample", watched)
+        def watched(*args: object, **kwargs: object) -> object:
+            used.add(kwargs[word])
+            return original(*args, **kwargs)
+
+        monkeypatch.setattr(kind, name, watched)
+
+    watching(Noise, "sample", "seed", seeds)
+    watching(LatticeNoise, "copies", "key", keys)
     train_run(digits, short(epochs=1, seed=7), tmp_path)
-    assert len(used) == 3  # training, validation and the estimated radius
-    assert all(isinstance(seed, int) and seed > 2**32 for seed in used)
+    assert all(isinstance(seed, int) and seed > 2**32 for seed in seeds)
+    trained, evaluated = set(seeds), set(keys)
+    assert len(trained) == 1
+    assert len(evaluated) > 2  # validation, and the estimated radius of each input
+    model = load_classifier("builtin:mlp", weights=tmp_path / "model.safetensors")
+    x = digits.batch(torch.arange(1))[0]
+    for lattice in ("auto", None):
+        seeds.clear()
+        keys.clear()
+        smoothed = SmoothedClassifier(model, gaussian(sigma=0.25), seed=7, lattice=lattice)
+        smoothed.certify(x, n0=10, n=50)
+        assert seeds | keys
+        assert not seeds & trained
+        assert not keys & evaluated
 
 
 def test_diverging_stops_and_keeps_the_last_good_epoch(digits: Examples, tmp_path: Path) -> None:
@@ -351,3 +378,16 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert float((classifier.predict(seen) == truth).float().mean()) > 0.5
     with pytest.raises(UnicrError, match="seed: 0 there, 3 now"):
         app([*arguments, "--resume", "--seed", "3"])
+
+
+def test_held_out_inputs_get_the_noise_that_certificates_have(tmp_path: Path) -> None:
+    """Evaluation draws on the inputs' lattice, each sample addressable by its number."""
+    x = (np.arange(40 * 16).reshape(40, 16) % 256 / 255).astype(np.float32)
+    examples = examples_of(load_dataset((x, np.arange(40) % 2)))
+    trainer = Trainer(examples, Training("gaussian(sigma=0.5)", epochs=1, val_share=0.5))
+    rows = trainer.held_out
+    noisy = trainer._noisy(rows, "validation", 0, 0)
+    assert Lattice.parse("1/255").holds(noisy.numpy())
+    assert torch.equal(trainer._noisy(rows[7:], "validation", 0, 7), noisy[7:])
+    assert not torch.equal(trainer._noisy(rows, "validation", 1, 0), noisy)
+    assert 0.4 < (noisy - torch.from_numpy(x)[rows]).std() < 0.6

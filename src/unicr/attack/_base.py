@@ -202,15 +202,26 @@ def per_input(values: Bounds | Sequence[float], like: torch.Tensor) -> torch.Ten
     return flat.view(-1, *[1] * (like.ndim - 1))
 
 
-def ball(norm: Norm, dim: int) -> tuple[str, float]:
-    """The ball ('L1', 'L2' or 'Linf') in which a library works for this norm, and its relative
-    size: that of a direction whose coordinates are all alike, where the norms differ.
+class Cube(torch.nn.Module):
+    """The smoothed model in coordinates where every input is the middle of the unit cube.
+
+    A library's own ball there, of `shape` L1, L2 or Linf and radius ½, touches the sides: it is the
+    ball of the norm, or has its size along a direction whose coordinates are all alike.
     """
-    if norm.p == np.inf:
-        return "Linf", 1.0
-    if norm.p <= 1:
-        return "L1", 1.0
-    return "L2", float(dim ** (0.5 - 1 / norm.p))
+
+    def __init__(self, targets: Targets, norm: Norm, bounds: Bounds) -> None:
+        super().__init__()
+        self.shape = "Linf" if norm.p == np.inf else "L1" if norm.p <= 1 else "L2"
+        relative = targets.dim ** (0.5 - 1 / norm.p) if self.shape == "L2" else 1.0
+        self._targets, self._width = targets, 2 * relative * per_input(bounds, targets.x)
+
+    def delta(self, z: torch.Tensor) -> torch.Tensor:
+        """How far z is from the input."""
+        return (z - 0.5).view(self._targets.x.shape) * self._width
+
+    def forward(self, z: torch.Tensor) -> torch.Tensor:
+        log_probabilities: torch.Tensor = self._targets.model(self._targets.moved(self.delta(z)))
+        return log_probabilities
 
 
 def mixed(*parts: object) -> int:

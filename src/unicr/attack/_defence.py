@@ -53,19 +53,21 @@ def attack_run(
     factors: Sequence[float] = FACTORS,
     limit: int | None = None,
     again: bool = False,
-    batch: int = 1024,
+    batch: int | None = None,
     model_arguments: dict[str, Any] | None = None,
     workers: int = 0,
     ray: str | None = None,
     gpus: float = 0,
     on_task: Callable[[Task], None] | None = None,
+    on_plan: Callable[[Sequence[Task]], None] | None = None,
     own: Own = NOTHING,
 ) -> tuple[list[Outcome], Left]:
     """Attack the certified inputs of the run in `folder`; outcomes are stored beside it.
 
     What is stored with the same settings is not done again; other settings are refused unless
-    `again`. Workers load the model with `model_arguments`, or get it pickled. Gives the outcomes
-    of what was asked for, and how many inputs were left out.
+    `again`. Passes have the run's own size unless `batch` says so. Workers load the model with
+    `model_arguments`, or get it pickled. Gives the outcomes of what was asked for, and how many
+    inputs were left out.
     """
     settings = settings or Settings()
     with Run(folder) as run:
@@ -91,13 +93,15 @@ def attack_run(
         run_seed=manifest.drawn,
         lattice=manifest.points,
         starts=starts_of(aims),
-        batch=batch,
+        batch=batch or manifest.batch,
         selector=selector,
     )
     with AttackStore(folder) as kept:
         for attack in attacks:
             kept.begin(attack.name, {**attack.settings(), **asdict(settings)}, again=again)
-        tasks = tasks_of(attacks, aims, goals, settings.samples, kept.outcomes())
+        tasks = list(tasks_of(attacks, aims, goals, settings.samples, kept.outcomes()))
+        if on_plan is not None:
+            on_plan(tasks)
         for task, outcomes in execute(study, tasks, workers=workers, ray=ray, gpus=gpus):
             kept.add(outcomes)
             if on_task is not None:

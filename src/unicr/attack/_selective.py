@@ -65,7 +65,7 @@ class SelectiveModel(SmoothedModel):
 
 
 def selective_judge(
-    classifier: Classifier, selector: Selector, seed: int, batch: int
+    classifier: Classifier, selector: Selector, **settings: Any
 ) -> Callable[[torch.Tensor, int, int, int], Counts]:
     """Votes that speak about the predictor's class at a moved input: (x, n, input, class) → counts.
 
@@ -74,9 +74,7 @@ def selective_judge(
     """
     assert isinstance(classifier, Selective)
     own, *others = classifier.members
-    predictor = SelectiveClassifier(
-        own, selector.noise, others, selector.choices, seed=seed, batch=batch
-    )
+    predictor = SelectiveClassifier(own, selector.noise, others, selector.choices, **settings)
 
     def counts(x: torch.Tensor, n: int, index: int, certified: int) -> Counts:
         found = predictor.class_votes(x, n, EXCLUDED, index)

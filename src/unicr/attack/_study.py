@@ -127,7 +127,8 @@ class _Worker:
         """g with samples that neither the certificate nor the attack has seen."""
         study, seed = self._study, self._seed("judge")
         if study.selector is not None:
-            return selective_judge(self._classifier, study.selector, seed, study.batch)
+            given = {"seed": seed, "batch": study.batch, "lattice": study.lattice}
+            return selective_judge(self._classifier, study.selector, **given)
         smoothed = SmoothedClassifier(
             self._classifier,
             noise,

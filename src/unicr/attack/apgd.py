@@ -15,7 +15,7 @@ from typing import ClassVar
 
 import torch
 
-from unicr.attack._base import Attack, Bounds, Targets, ball, best_of, library, per_input, quiet
+from unicr.attack._base import Attack, Bounds, Cube, Targets, best_of, library, quiet
 from unicr.norms import Norm
 
 CORNERS = 8
@@ -32,16 +32,11 @@ class Apgd(Attack):
     restarts: int = 1
 
     def _directions(self, targets: Targets, norm: Norm, bounds: Bounds, seed: int) -> torch.Tensor:
-        shape, relative = ball(norm, targets.dim)
-        width = 2 * relative * per_input(bounds, targets.x)
-
-        def predict(z: torch.Tensor) -> torch.Tensor:
-            return targets.model(targets.moved((z - 0.5) * width))
-
+        cube = Cube(targets, norm, bounds)
         walk = library("pyautoattack.autopgd_base").APGDAttack(
-            predict,
+            cube,
             n_iter=self.iterations,
-            norm=shape,
+            norm=cube.shape,
             n_restarts=self.restarts,
             eps=0.5,
             seed=seed,
@@ -51,8 +46,8 @@ class Apgd(Attack):
         middle = torch.full_like(targets.x, 0.5)
         with quiet():
             z: torch.Tensor = walk.perturb(middle, targets.classes, best_loss=True)
-        found = ((z - 0.5) * width).detach()
-        if shape != "L1":
+        found = cube.delta(z).detach()
+        if cube.shape != "L1":
             return found
         corners = (*_corners(targets, torch.zeros_like(found)), *_corners(targets, found))
         return best_of(targets, norm, bounds, (found, *corners))

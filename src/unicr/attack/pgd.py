@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import torch
 
-from unicr.attack._base import Attack, Bounds, Targets, ball, library, per_input, quiet
+from unicr.attack._base import Attack, Bounds, Cube, Targets, library, quiet
 from unicr.norms import Norm
 
 
@@ -25,28 +25,12 @@ class Pgd(Attack):
     step: float = 0.1
 
     def _directions(self, targets: Targets, norm: Norm, bounds: Bounds, seed: int) -> torch.Tensor:
-        shape, relative = ball(norm, targets.dim)
-        width = 2 * relative * per_input(bounds, targets.x)
+        cube = Cube(targets, norm, bounds).eval()
         fools = library("foolbox")
-        model = fools.PyTorchModel(
-            _Walk(targets, width).eval(), bounds=(0, 1), device=targets.x.device
-        )
-        kind = {"L1": "SparseL1DescentAttack", "L2": "L2PGD", "Linf": "LinfPGD"}[shape]
+        model = fools.PyTorchModel(cube, bounds=(0, 1), device=targets.x.device)
+        kind = {"L1": "SparseL1DescentAttack", "L2": "L2PGD", "Linf": "LinfPGD"}[cube.shape]
         descent = getattr(fools.attacks, kind)(rel_stepsize=self.step, steps=self.iterations)
         middle = torch.full_like(targets.x, 0.5)
         with quiet():
             z = descent.run(model, middle, targets.classes, epsilon=0.5)
-        return (z - 0.5) * width
-
-
-class _Walk(torch.nn.Module):
-    """The smoothed model in coordinates where each input is the middle of the unit cube."""
-
-    def __init__(self, targets: Targets, width: torch.Tensor) -> None:
-        super().__init__()
-        self._targets, self._width = targets, width
-
-    def forward(self, z: torch.Tensor) -> torch.Tensor:
-        moved = self._targets.moved((z - 0.5) * self._width)
-        log_probabilities: torch.Tensor = self._targets.model(moved)
-        return log_probabilities
+        return cube.delta(z)

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import torch
 
-from unicr.attack._base import Attack, Bounds, Targets, ball, library, per_input, quiet
+from unicr.attack._base import Attack, Bounds, Cube, Targets, library, quiet
 from unicr.norms import Norm
 
 
@@ -25,20 +25,16 @@ class Square(Attack):
     queries: int = 300
 
     def _directions(self, targets: Targets, norm: Norm, bounds: Bounds, seed: int) -> torch.Tensor:
-        shape, relative = ball(norm, targets.dim)
+        cube = Cube(targets, norm, bounds)
         images = targets.x.view(len(targets), -1, *targets.x.shape[-2:])
-        width = 2 * relative * per_input(bounds, targets.x)
-
-        def delta(z: torch.Tensor) -> torch.Tensor:
-            return (z - 0.5).view(targets.x.shape) * width
 
         def margin(z: torch.Tensor, _: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-            value = targets.margin(delta(z))
+            value = targets.margin(cube.delta(z))
             return torch.ones_like(value), value
 
         search = library("pyautoattack.square").SquareAttack(
             None,
-            norm=shape,
+            norm=cube.shape,
             n_queries=self.queries,
             eps=0.5,
             seed=seed,
@@ -49,4 +45,4 @@ class Square(Attack):
         with quiet():
             search.init_hyperparam(middle)
             _, z = search.attack_single_run(middle, targets.classes)
-        return delta(z)
+        return cube.delta(z)

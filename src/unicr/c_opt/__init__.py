@@ -2,7 +2,7 @@
 
 from unicr.c_opt._optuna import optuna_search
 from unicr.c_opt._points import Point, Scales, Search, grid, search_of
-from unicr.c_opt._scores import ShapeScore, Trained, best_of, lines_of
+from unicr.c_opt._scores import ShapeScore, Trained, best_of
 from unicr.c_opt._search import COpt, c_opt
 
 __all__ = [
@@ -15,7 +15,6 @@ __all__ = [
     "best_of",
     "c_opt",
     "grid",
-    "lines_of",
     "optuna_search",
     "search_of",
 ]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from unicr.c_opt._points import Point, Scales, Shape
+from unicr.c_opt._points import Point, Scales
 from unicr.c_opt._scores import ShapeScore, Trained, lines_of, score
 from unicr.c_opt._search import COpt
 from unicr.errors import UnicrError
@@ -58,7 +58,8 @@ def optuna_search(
         results.update(copt.evaluate(scales.points(shape)))
     if len(earlier) < trials:
         study.optimize(objective, n_trials=trials - len(earlier))
-    return sorted(lines_of(results, [n.text for n in copt.search.norms]), key=_by_shape)
+    lines = lines_of(results, [n.text for n in copt.search.norms])
+    return sorted(lines, key=lambda line: line.shape)
 
 
 def _study(optuna: Any, copt: COpt) -> Any:
@@ -81,7 +82,3 @@ def _study(optuna: Any, copt: COpt) -> Any:
 def _rounded(value: float) -> float:
     """Four digits: enough for a shape, and short enough for the name of a folder."""
     return float(f"{value:.4g}")
-
-
-def _by_shape(line: ShapeScore) -> Shape:
-    return line.shape

@@ -73,7 +73,8 @@ class Search(Terms):
     """Everything that decides the results of a C-OPT beside its points.
 
     `training.noise` is replaced by each point's noise. `train_spec` and `test_spec` are how the
-    data was named.
+    data was named. Certificates come from a `nonce`, drawn when the search begins unless given, or
+    for experiments from the `seed`.
     """
 
     train: Examples
@@ -81,6 +82,7 @@ class Search(Terms):
     training: Training
     train_spec: str | None = None
     test_spec: str | None = None
+    nonce: str | None = None
 
     def manifest(self) -> dict[str, Any]:
         """What is written down of the search; resuming must agree with it."""
@@ -91,6 +93,7 @@ class Search(Terms):
             "test": self.test_spec or self.test.source,
             "training": {**self.training.to_dict(), "noise": None},
             **self.terms,
+            **({} if self.nonce is None else {"nonce": self.nonce}),
         }
         return dict(json.loads(json.dumps(values)))
 

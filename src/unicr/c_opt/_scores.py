@@ -37,6 +37,18 @@ def is_done(folder: Path, inputs: int) -> bool:
         return len(run.done()) == inputs
 
 
+def part_done(folder: Path, epochs: int, inputs: int) -> float:
+    """Which part of a point is done, as its files say: training is one half of it."""
+    try:
+        record = read_record(folder)
+        if record is None or not record["done"]:
+            return 0.0 if record is None else 0.5 * len(record["history"]) / epochs
+        with Run(folder / "run") as run:
+            return 0.5 + 0.5 * len(run.done()) / inputs
+    except RunError:  # not begun yet, or being written just now
+        return 0.5
+
+
 def result_of(point: Point, folder: Path) -> Trained:
     """What the files of a point say."""
     record = read_record(folder)

@@ -9,6 +9,7 @@ side by side as there are workers, and no core waits for another.
 from __future__ import annotations
 
 import json
+import secrets
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,16 +21,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unicr.c_opt._points import Point, Scales, Search, Shape
-from unicr.c_opt._scores import ShapeScore, Trained, is_done, lines_of, result_of
+from unicr.c_opt._scores import (
+    ShapeScore,
+    Trained,
+    is_done,
+    lines_of,
+    part_done,
+    result_of,
+)
 from unicr.classifier import load_classifier
 from unicr.data import Dataset
 from unicr.data.internal import from_arrays
-from unicr.errors import RunError, UnicrError
+from unicr.errors import UnicrError
 from unicr.noise.internal import check_parses
 from unicr.runs import Job, Terms, certify_run, execute
 from unicr.smoothing import Radii
 from unicr.train import DivergedError, Examples, Training, train_run
-from unicr.train.internal import WEIGHTS, arrays_of, claim, write_json
+from unicr.train.internal import WEIGHTS, arrays_of, claim, read_record, write_json
 
 SETTINGS = "c-opt.json"
 
@@ -39,7 +47,8 @@ class PointWork:
     """Trains and certifies points, wherever it is sent.
 
     With `folder` the points' files are written there, and what is there is gone on with. Without,
-    for machines that share no disk, they are made in a temporary folder and sent back.
+    for machines that share no disk, they are made in a temporary folder and sent back. `home` is
+    where they are in the end: runs name their weights there, so that they can be replayed.
     """
 
     train: Examples
@@ -48,6 +57,7 @@ class PointWork:
     job: Mapping[str, Any]
     training: Training
     folder: Path | None
+    home: Path
 
     def open(self) -> Callable[[Point], dict[str, bytes] | None]:
         """The function from a point to its files, or to None where they are in `folder`."""
@@ -76,7 +86,18 @@ class PointWork:
             mean=settings.mean,
             std=settings.std,
         )
-        job = Job(classifier=classifier, data=test, noise=point.noise, **self.job)
+        given = {"weights": self.home / point.name / WEIGHTS} | {
+            name: list(value)
+            for name, value in (("mean", settings.mean), ("std", settings.std))
+            if value is not None
+        }
+        job = Job(
+            classifier=classifier,
+            data=test,
+            noise=point.noise,
+            model_arguments=given,
+            **self.job,
+        )
         certify_run(job, folder / "run", resume=True).close()
 
 
@@ -95,15 +116,19 @@ class COpt:
     ) -> None:
         self.search, self.folder = search, folder
         self.workers, self.ray, self.gpus, self.on_result = workers, ray, gpus, on_result
+        self._finished: set[Point] = set()
+        self._under_way: list[Point] = []
 
     def begin(self, what: Mapping[str, Any], *, resume: bool) -> None:
         """Write down the settings, `what` is searched included, or check those of an old search."""
+        old = read_record(self.folder, SETTINGS)
+        if self.search.seed is None and self.search.nonce is None:
+            came: dict[str, Any] = {"nonce": secrets.token_hex(32)} if old is None else old
+            self.search = replace(self.search, seed=came.get("seed"), nonce=came.get("nonce"))
         values = {**self.search.manifest(), **json.loads(json.dumps(what))}
-        file = self.folder / SETTINGS
-        old = _read_json(file) if file.is_file() else None
         claim(self.folder, "a search", old, values, resume)
         if old is None:
-            write_json(file, values)
+            write_json(self.folder / SETTINGS, values)
 
     def evaluate(self, points: Sequence[Point]) -> dict[Point, Trained]:
         """Train and certify the points that are not done yet; the results of all of them."""
@@ -118,9 +143,12 @@ class COpt:
             folder = self.point_folder(point)
             if is_done(folder, len(self._indices)):
                 results[point] = result_of(point, folder)
+                self._finished.add(point)
             else:
                 todo.append(point)
+        self._under_way = todo
         for point, files in self._executed(todo):
+            self._finished.add(point)
             folder = self.point_folder(point)
             if files is not None:
                 _put(files, folder)
@@ -128,6 +156,13 @@ class COpt:
             if self.on_result is not None:
                 self.on_result(results[point])
         return {point: results[point] for point in points}
+
+    def done(self) -> float:
+        """How many points are done, parts included: another thread may ask while they are made."""
+        left = [point for point in self._under_way if point not in self._finished]
+        size, epochs = len(self._indices), self.search.training.epochs
+        parts = (part_done(self.point_folder(point), epochs, size) for point in left)
+        return len(self._finished) + sum(parts)
 
     def point_folder(self, point: Point) -> Path:
         """Where the files of a point are."""
@@ -146,22 +181,17 @@ class COpt:
         search = self.search
         size = self._indices[-1] + 1
         inputs, labels = arrays_of(search.test, size)
+        home = (self.folder / "points").absolute()
         return PointWork(
             train=search.train,
             inputs=inputs,
             labels=labels,
             job={one.name: getattr(search, one.name) for one in fields(Terms)}
-            | {"data_spec": search.test_spec or search.test.source},
+            | {"data_spec": search.test_spec or search.test.source, "nonce": search.nonce},
             training=search.training,
-            folder=None if self.ray is not None else (self.folder / "points").absolute(),
+            folder=None if self.ray is not None else home,
+            home=home,
         )
-
-
-def _read_json(file: Path) -> dict[str, Any]:
-    try:
-        return dict(json.loads(file.read_text()))
-    except (OSError, ValueError) as error:
-        raise RunError(f"cannot read {file}: {error}") from None
 
 
 def c_opt(

@@ -18,7 +18,7 @@ from unicr.extras import modules_of
 
 
 @dataclass(frozen=True)
-class Asked:
+class ModelAsked:
     """A model to load: its text, or the object it is, and what the user said about it.
 
     `weights` is a file for an architecture, `device` is None where an object may stay where it is,
@@ -55,20 +55,20 @@ class Adapter:
     """
 
     forms: str
-    takes: Callable[[Asked], bool]
-    load: Callable[[Asked], Classifier]
+    takes: Callable[[ModelAsked], bool]
+    load: Callable[[ModelAsked], Classifier]
     takes_weights: bool = False
     rank: int = 0
 
 
-def with_ending(*endings: str) -> Callable[[Asked], bool]:
+def with_ending(*endings: str) -> Callable[[ModelAsked], bool]:
     """The `takes` of a kind that is known by the ending of its files."""
     return lambda asked: (
         asked.thing is None and asked.path.suffix.lower() in endings and asked.path.is_file()
     )
 
 
-def with_prefix(prefix: str) -> Callable[[Asked], bool]:
+def with_prefix(prefix: str) -> Callable[[ModelAsked], bool]:
     """The `takes` of a kind that is known by the beginning of its text."""
     return lambda asked: asked.thing is None and (asked.spec or "").startswith(prefix)
 

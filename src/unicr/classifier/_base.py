@@ -6,6 +6,7 @@ What it must not do is guess: scores that are not finite, or of a wrong shape, a
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 
@@ -54,6 +55,10 @@ class Classifier(ABC):
 
         Raises ModelError where the model fails or its output gives no labels.
         """
+
+    def at_precision(self, precision: str) -> Classifier:
+        """The same computed with fewer bits (bf16, fp16), which is another classifier."""
+        raise ModelError(f"{self.name}: a precision can be chosen for torch models only")
 
     def replica(self) -> Classifier | None:
         """A copy that another thread may use at the same time, or None where that is not safe."""
@@ -110,7 +115,7 @@ def labels_of(output: object, n: int, name: str) -> torch.Tensor:
         )
     if not output.dtype.is_floating_point:
         return _checked_labels(output, n, name)
-    scores = output
+    scores = output.detach()
     if scores.ndim == 1 and n == len(scores):
         scores = scores[:, None]
     if scores.ndim > 2 and scores.shape[2:].numel() == 1:
@@ -120,7 +125,7 @@ def labels_of(output: object, n: int, name: str) -> torch.Tensor:
             f"{name} returned scores of shape {tuple(output.shape)} for {n} inputs: "
             f"({n}, classes) is needed"
         )
-    if not bool(torch.isfinite(scores).all()):
+    if not math.isfinite(scores.sum()) and not bool(torch.isfinite(scores).all()):
         raise ModelError(f"{name} returned scores that are not finite numbers (NaN or infinity)")
     if scores.shape[1] == 1:
         return (scores[:, 0] > 0).long()

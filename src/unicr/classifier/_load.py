@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from unicr.classifier._adapter import Asked, all_adapters
+from unicr.classifier._adapter import ModelAsked, all_adapters
 from unicr.classifier._base import Classifier
 from unicr.classifier._wrap import Normalised
 from unicr.errors import ModelError, foreign, one_line
@@ -30,6 +30,7 @@ def load_classifier(
     std: Numbers | None = None,
     trust: bool = False,
     num_classes: int | None = None,
+    precision: str | None = None,
 ) -> Classifier:
     """The classifier that `spec` names, or an adapter around the object that it is.
 
@@ -37,7 +38,8 @@ def load_classifier(
     module). `mean` and `std` wrap a model that expects normalised inputs, so that noise and radius
     stay in the space of the raw input. `trust` allows files that can run their author's code.
     `num_classes` is only needed where neither the model nor its output tells it. Without `device`
-    a module in memory stays where it is and all else runs on the CPU.
+    a module in memory stays where it is and all else runs on the CPU. `precision` (bf16, fp16)
+    computes a torch model with fewer bits, which changes its digest.
     """
     if (mean is None) != (std is None):
         raise ModelError("mean and std belong together: give both or neither")
@@ -45,7 +47,7 @@ def load_classifier(
     file = None if weights is None else Path(weights).expanduser()
     if file is not None and not file.is_file():
         raise ModelError(f"no weights file {weights}")
-    asked = Asked(
+    asked = ModelAsked(
         spec=str(spec) if isinstance(spec, str | Path) else None,
         weights=file,
         device=place,
@@ -58,6 +60,8 @@ def load_classifier(
     elif ".py:" in asked.spec and not asked.spec.startswith("hf:"):
         asked = replace(asked, thing=load_object(asked.spec))
     classifier = _loaded(_made(asked))
+    if precision is not None:
+        classifier = classifier.at_precision(precision)
     if mean is not None and std is not None:
         classifier = Normalised(classifier, mean, std)
     return classifier
@@ -73,7 +77,7 @@ def usable(device: str | torch.device) -> torch.device:
     return place
 
 
-def _loaded(asked: Asked) -> Classifier:
+def _loaded(asked: ModelAsked) -> Classifier:
     if isinstance(asked.thing, Classifier):
         return asked.thing
     adapter = next((adapter for adapter in all_adapters() if adapter.takes(asked)), None)
@@ -89,7 +93,7 @@ def _loaded(asked: Asked) -> Classifier:
         return adapter.load(asked)
 
 
-def _no_adapter(asked: Asked) -> str:
+def _no_adapter(asked: ModelAsked) -> str:
     if asked.thing is not None or asked.spec is None:
         return (
             f"{asked.name} is no classifier: a torch module, an object with predict, or a function "
@@ -102,7 +106,7 @@ def _no_adapter(asked: Asked) -> str:
     return f"{asked.path}: {asked.path.suffix or 'no'} ending is not known; {known}"
 
 
-def _made(asked: Asked) -> Asked:
+def _made(asked: ModelAsked) -> ModelAsked:
     """The same with the model in place of a class or function that makes it."""
     thing = asked.thing
     if not _is_factory(thing, asked.weights is not None):

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from unicr.errors import ModelError, foreign, one_line
+from unicr.errors import ModelError, foreign, listed, one_line
 
 WRAPPERS = ("state_dict", "model_state_dict", "model", "net")
 PREFIXES = ("module.", "_orig_mod.")
@@ -51,8 +51,7 @@ def load_weights(module: nn.Module, path: Path) -> None:
     for names, what in ((missing, "has no"), (unexpected, "has, and the model lacks,")):
         if names:
             raise ModelError(
-                f"{path} does not fit {type(module).__name__}: the file {what} "
-                f"{', '.join(names[:5])}{', …' if len(names) > 5 else ''}"
+                f"{path} does not fit {type(module).__name__}: the file {what} {listed(names, 5)}"
             )
 
 

@@ -32,15 +32,16 @@ class Normalised(Classifier):
             raise ModelError(f"mean has {len(means)} values and std has {len(stds)}")
         if any(value <= 0 for value in stds):
             raise ModelError(f"std={stds}: every value must be above 0")
+        self._texts = (f"mean={means}", f"std={stds}")
         super().__init__(
             name=classifier.name,
-            digest=combined_digest(classifier.digest, f"mean={means}", f"std={stds}"),
+            digest=combined_digest(classifier.digest, *self._texts),
             device=classifier.device,
             num_classes=classifier.num_classes,
             classes=classifier.classes,
         )
         self.classifier = classifier
-        self._preprocessing = combined_digest(f"mean={means}", f"std={stds}")
+        self._preprocessing = combined_digest(*self._texts)
         self._mean = torch.tensor(means, device=self.device)
         self._std = torch.tensor(stds, device=self.device)
 
@@ -56,6 +57,12 @@ class Normalised(Classifier):
         before = [inner["preprocessing"]] if "preprocessing" in inner else []
         own = combined_digest(self._preprocessing, *before) if before else self._preprocessing
         return inner | {"preprocessing": own}
+
+    def at_precision(self, precision: str) -> Normalised:
+        twin = copy.copy(self)
+        twin.classifier = self.classifier.at_precision(precision)
+        twin.digest = combined_digest(twin.classifier.digest, *self._texts)
+        return twin
 
     def replica(self) -> Normalised | None:
         inner = self.classifier.replica()

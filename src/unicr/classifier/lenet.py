@@ -1,7 +1,8 @@
-"""A small convolutional network for digits, half a million multiplications for 28×28 pixels.
+"""A small convolutional network for digits, a million multiplications for 28×28 pixels.
 
-Two convolutions (5×5, 3×3) that halve the size, then two linear layers, ReLU between. Three,
-trained by `tools/train_builtin.py`, come with the package; `unicr train --arch lenet` makes others.
+Two 5×5 convolutions that halve the size, then two linear layers, ReLU between. Three, trained by
+`tools/train_builtin.py`, come with the package; `unicr train --arch lenet` makes others. Weights
+say how wide each layer is, and how large the kernels are.
 """
 
 from __future__ import annotations
@@ -18,18 +19,28 @@ WIDTHS, HIDDEN = (16, 32), 128
 
 
 class LeNet(nn.Module):
-    """For images of shape (channels, height, width); `shape` is that of one input."""
+    """For images of shape (channels, height, width); `shape` is that of one input.
 
-    def __init__(self, shape: tuple[int, ...] = (1, 28, 28), num_classes: int = 10) -> None:
+    `kernels` are the odd sizes of the convolutions, `widths` their channels.
+    """
+
+    def __init__(
+        self,
+        shape: tuple[int, ...] = (1, 28, 28),
+        num_classes: int = 10,
+        kernels: tuple[int, int] = (5, 5),
+        widths: tuple[int, int] = WIDTHS,
+        hidden: int = HIDDEN,
+    ) -> None:
         super().__init__()
         channels, *size = shape
         area = 1
         for length in size:
             area *= -(-length // 4)
-        self.conv1 = nn.Conv2d(channels, WIDTHS[0], 5, 2, padding=2)
-        self.conv2 = nn.Conv2d(*WIDTHS, 3, 2, padding=1)
-        self.hidden = nn.Linear(WIDTHS[1] * area, HIDDEN)
-        self.linear = nn.Linear(HIDDEN, num_classes)
+        self.conv1 = nn.Conv2d(channels, widths[0], kernels[0], 2, padding=kernels[0] // 2)
+        self.conv2 = nn.Conv2d(*widths, kernels[1], 2, padding=kernels[1] // 2)
+        self.hidden = nn.Linear(widths[1] * area, hidden)
+        self.linear = nn.Linear(hidden, num_classes)
         for layer in (self.conv1, self.conv2):  # twice as fast on a CPU with channels last
             weight = layer.weight.detach().contiguous(memory_format=torch.channels_last)
             layer.weight = nn.Parameter(weight)
@@ -42,12 +53,13 @@ class LeNet(nn.Module):
 
 
 def sized_as(weights: Mapping[str, torch.Tensor]) -> LeNet:
-    """A network with the input channels, the area and the classes of a state dict."""
+    """A network with the sizes of a state dict."""
     try:
-        channels = weights["conv1.weight"].shape[1]
-        area = weights["hidden.weight"].shape[1] // WIDTHS[1]
-        return LeNet((channels, 4 * area, 1), len(weights["linear.weight"]))
-    except (KeyError, IndexError):
+        first, second = weights["conv1.weight"].shape, weights["conv2.weight"].shape
+        hidden, area = weights["hidden.weight"].shape
+        sizes = (first[3], second[3]), (first[0], second[0]), hidden
+        return LeNet((first[1], 4 * (area // second[0]), 1), len(weights["linear.weight"]), *sizes)
+    except (KeyError, IndexError, ValueError):
         raise ModelError(
             "the weights are none of a lenet: it has conv1, conv2, hidden and linear, and these "
             f"are {', '.join(list(weights)[:5])}"

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import shlex
 import sys
+import time
 from typing import Any, NoReturn
 
 import unicr
 from unicr.errors import UnicrError, one_line, printable
+from unicr.progress import listening
 
 GROUPS = {
     "Start here": {
@@ -47,8 +49,12 @@ GROUPS = {
     },
     "The paper": {"paper": "Make the tables and figures of the UniCR paper again."},
 }
-RESUMED = ("certify", "i-opt", "c-opt", "train", "attack")
+RESUMED = ("certify", "i-opt", "c-opt", "train")
+GOES_ON = ("attack", "paper", "demo")  # by themselves
 RENAMED = {"--output": "--out", "--again": "--fresh", "--level": "--alpha", "--failure": "--alpha"}
+
+
+_begun: dict[str, tuple[int, float]] = {}  # where a curve under way was first heard of, and when
 
 
 def overview() -> str:
@@ -86,14 +92,15 @@ def main() -> None:
     from unicr.cli._app import app
 
     try:
-        result = app([_current(word) for word in words], exit_on_error=False, print_error=False)
+        with listening(_progress):
+            result = app([_current(word) for word in words], exit_on_error=False, print_error=False)
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(141)
     except KeyboardInterrupt:
         _stop(f"interrupted{_go_on(words)}", 130)
     except UnicrError as error:
-        _stop(str(error))
+        _stop(_as_typed(str(error), words))
     except CycloptsError as error:
         _stop(" ".join(str(error).split()))
     except MemoryError as error:
@@ -103,16 +110,38 @@ def main() -> None:
     except SystemExit as error:
         if isinstance(error.__context__, BrokenPipeError):
             sys.exit(141)
+        if isinstance(error.__context__, KeyboardInterrupt):  # cyclopts makes an exit of it
+            _stop(f"interrupted{_go_on(words)}", 130)
         _stop(f"code of a file that was loaded wanted to end the program ({error.code!r})")
     sys.exit(result if isinstance(result, int) else 0)
 
 
+def _progress(text: str, done: int, of: int) -> None:
+    """A plain line on stderr, in a terminal and in a pipe, with the estimated end."""
+    first, begun = _begun.setdefault(text, (done, time.monotonic()))
+    left = ""
+    if first < done < of:
+        seconds = (time.monotonic() - begun) / (done - first) * (of - done)
+        left = f", about {seconds:.0f} s left"
+    if done == of:
+        del _begun[text]
+    print(f"{text}: {done} of {of}{left}", file=sys.stderr, flush=True)
+
+
 def _go_on(words: list[str]) -> str:
     """How to go on with what was interrupted."""
-    if words[0] not in RESUMED:
+    if words[0] not in (*RESUMED, *GOES_ON):
         return ""
-    more = [] if "--resume" in words or words[0] == "attack" else ["--resume"]
+    words = [word for word in words if word not in ("--fresh", "--again")]
+    more = [] if "--resume" in words or words[0] in GOES_ON else ["--resume"]
     return f"; what is done stays, go on with: unicr {shlex.join([*words, *more])}"
+
+
+def _as_typed(text: str, words: list[str]) -> str:
+    """A message that begins with name=value, in the user's words: --name value."""
+    name, _, rest = text.partition("=")
+    option = f"--{name.replace('_', '-')}"
+    return f"{option} {rest}" if option in words else text
 
 
 def _current(word: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -62,7 +62,10 @@ Noise_ = Annotated[
     str, Parameter(help="The smoothing noise, e.g. 'gaussian(sigma=0.5)'; see `unicr noise list`.")
 ]
 Norms = Annotated[
-    list[str], Parameter(help="One or more norms, from the same votes: --norm 1 2 inf.")
+    list[str],
+    Parameter(
+        consume_multiple=True, help="One or more norms, from the same votes: --norm 1 2 inf."
+    ),
 ]
 OneNorm = Annotated[str, Parameter(help="p of the lp norm: 1, 2, inf, 0.5, …")]
 RunFolder = Annotated[Path, Parameter(help="The folder of the run.")]
@@ -77,8 +80,9 @@ Seed = Annotated[int, Parameter(help="Seed of everything random.")]
 LatticeStep = Annotated[
     str,
     Parameter(
-        help="Step of the points that inputs are moved to and noise is drawn on: auto, 1/255, "
-        "2^-20, or none for real-valued noise, whose rounding a model can exploit."
+        help="Step of the points that inputs are moved to and noise is drawn on: auto, fine (radii "
+        "of images hold for changes of any size too), 1/255, 2^-20, or none for real-valued noise, "
+        "whose rounding a model can exploit."
     ),
 ]
 Nonce = Annotated[
@@ -104,9 +108,16 @@ Trusted = Annotated[
 ]
 Mean = Annotated[
     Numbers,
-    Parameter(help="The model expects (x - mean)/std, per channel; the radius is in input space."),
+    Parameter(
+        consume_multiple=True,
+        help="The model expects (x - mean)/std, per channel; the radius is in input space.",
+    ),
 ]
-Std = Annotated[Numbers, Parameter(help="See --mean.")]
+Std = Annotated[Numbers, Parameter(consume_multiple=True, help="See --mean.")]
+Precision = Annotated[
+    Literal["bf16", "fp16"] | None,
+    Parameter(help="Fewer bits for a torch model (autocast): for GPUs; slow on most CPUs."),
+]
 Labels = Annotated[
     Path | None,
     Parameter(help="Labels, where they are not with the inputs: .npy, idx, or text lines."),
@@ -126,6 +137,7 @@ class ModelOptions:
     device: Device = "cpu"
     mean: Mean = None
     std: Std = None
+    precision: Precision = None
     trust: Annotated[
         bool, Parameter(help="Allow a model file that runs code when loaded (pickle, joblib).")
     ] = False
@@ -187,6 +199,7 @@ class PlaceOptions:
 
 
 MODEL, DATA, PLACE = ModelOptions(), DataOptions(), PlaceOptions()
+TRAINING = DataOptions(split="train")
 MODELS = "builtin:mnist-mlp-0.5, a .pt2, .pt, .onnx or .joblib file, file.py:name, hf:DIR."
 
 
@@ -216,17 +229,22 @@ class JobOptions:
     loading: ModelOptions = MODEL
     reading: DataOptions = DATA
     place: PlaceOptions = PLACE
-    batch: Annotated[int, count("Samples per forward pass.")] = 1000
+    batch: Annotated[
+        int | None,
+        count("Samples worked on at once; from input size and memory if left out."),
+    ] = None
     chunk: Annotated[int, count("The most samples of one task, with --workers or --ray.")] = 10_000
 
     def job(self, noise: Noise, rule: Rule | None = None) -> Job:
         """Open model and data."""
         from unicr.runs import Job
         from unicr.smoothing import Plan, norms_of
+        from unicr.smoothing.measures import exactly
         from unicr.smoothing.rules import Fixed
 
         norms = norms_of(self.norm)
-        plan = Plan(n0=self.n0, n=self.n, alpha=self.alpha, rule=rule or Fixed())
+        plan = Plan(n0=self.n0, n=self.n, alpha=self.alpha)
+        plan = exactly(plan) if rule and rule.exact else replace(plan, rule=rule or Fixed())
         classifier = self.loading.load(self.model)
         return Job(
             classifier=classifier,
@@ -278,6 +296,7 @@ class RunOptions:
     device: Annotated[str | None, Parameter(help="Where the model runs: cpu, cuda, …")] = None
     mean: Mean = None
     std: Std = None
+    precision: Precision = None
     labels: Labels = None
     split: Annotated[
         Literal["test", "train"] | None, Parameter(help="Which part, where data has both.")
@@ -289,7 +308,7 @@ class RunOptions:
         """The options as `unicr.runs` takes them."""
         from unicr.runs import Own
 
-        loading = ("weights", "device", "mean", "std")
+        loading = ("weights", "device", "mean", "std", "precision")
         reading = ("labels", "split", "label_column")
         return Own(
             model=self.model,

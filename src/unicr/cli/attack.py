@@ -9,6 +9,7 @@ from unicr.cli._options import (
     RUN,
     Format,
     Max,
+    MaybeWhole,
     Numbers,
     PlaceOptions,
     RunFolder,
@@ -38,7 +39,7 @@ def attack(
     seed: int = 0,
     fresh: bool = False,
     place: PlaceOptions = PLACE,
-    batch: Whole = 1024,
+    batch: MaybeWhole = None,
     format_: Format = "table",
     data: str | None = None,
     options: RunOptions = RUN,
@@ -74,12 +75,12 @@ def attack(
     fresh
         Throw stored outcomes of these attacks away and begin anew.
     batch
-        Noisy inputs per forward pass.
+        Noisy inputs worked on at once; as in the run if left out.
     data
         Your own copy of the run's data.
     """
     from unicr.attack import FACTORS, Settings, attack_run, defences, make
-    from unicr.report.attack import Progress, defence_table, left_out
+    from unicr.report.attack import AttackBar, defence_table, left_out
     from unicr.runs import Run
 
     settings = Settings(
@@ -91,7 +92,7 @@ def attack(
         manifest = opened.manifest
     classifier = own.open_model(manifest)
     dataset = own.open_data(manifest, classifier)
-    with Progress() as progress:
+    with AttackBar() as progress:
         outcomes, left = attack_run(
             run,
             classifier,
@@ -106,6 +107,7 @@ def attack(
             model_arguments=own.model_arguments(manifest),
             own=own,
             on_task=progress.add,
+            on_plan=progress.plan,
             **place.arguments,
         )
     found = defences(outcomes)

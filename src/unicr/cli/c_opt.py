@@ -17,13 +17,13 @@ from unicr.cli._options import (
     MaybeWhole,
     Mean,
     N,
+    Nonce,
     Norms,
     Numbers,
     OutFolder,
     PlaceOptions,
     Resume,
     Searched,
-    Seed,
     Skip,
     Std,
     Whole,
@@ -32,7 +32,9 @@ from unicr.cli._options import (
 )
 
 if TYPE_CHECKING:
-    from unicr.c_opt import ShapeScore, Trained
+    from unicr.c_opt import ShapeScore
+
+SEED = "Seed of training (0 without) and, as an experiment, of the noise of certificates."
 
 
 def c_opt(
@@ -59,7 +61,8 @@ def c_opt(
     searched: Searched = False,
     max_: Max = None,
     skip: Skip = 1,
-    seed: Seed = 0,
+    nonce: Nonce = None,
+    seed: Annotated[int | None, Parameter(help=SEED)] = None,
     device: Device = "cpu",
     mean: Mean = None,
     std: Std = None,
@@ -119,7 +122,7 @@ def c_opt(
     from unicr.c_opt import COpt, Scales, grid, optuna_search, search_of
     from unicr.c_opt import c_opt as over_grid
     from unicr.data import load_dataset
-    from unicr.report.copt import best_text, write_copt
+    from unicr.report.copt import SearchBar, best_text, write_copt
     from unicr.smoothing import Plan, norms_of
     from unicr.train import Training
 
@@ -140,7 +143,7 @@ def c_opt(
             batch=train_batch,
             val_share=val_share,
             patience=patience,
-            seed=seed,
+            seed=seed or 0,
             device=device,
             mean=None if mean is None else tuple(mean),
             std=None if std is None else tuple(std),
@@ -148,35 +151,26 @@ def c_opt(
         norms=norms_of(norm),
         plan=Plan(n0=n0, n=n, alpha=alpha),
         seed=seed,
+        nonce=nonce,
         searched=searched,
         skip=skip,
         limit=max_,
         train_spec=train,
         test_spec=test,
     )
-    copt = COpt(settings, out, on_result=_announce, **place.arguments)
     lines: list[ShapeScore]
-    if search == "optuna":
-        lines = optuna_search(copt, kind, ranges, trials=trials, resume=resume)
-    else:
-        lines = over_grid(copt, kind, shapes, resume=resume)
+    with SearchBar(len(kind.sizes) * (trials if search == "optuna" else len(shapes))) as shown:
+        copt = shown.of(COpt(settings, out, on_result=shown.add, **place.arguments))
+        if search == "optuna":
+            lines = optuna_search(copt, kind, ranges, trials=trials, resume=resume)
+        else:
+            lines = over_grid(copt, kind, shapes, resume=resume)
     norms = [one.text for one in settings.norms]
     print(f"{'searched' if searched else 'proved'} radii\n")
     print(write_copt(lines, norms, out))
     print(f"\n{best_text(lines, norms)}")
     print(f"search in {out}", file=sys.stderr)
     return FAILED if any(line.failures for line in lines) else 0
-
-
-def _announce(result: Trained) -> None:
-    """One line for each point that is done, with the accuracy of its training."""
-    if result.failed is not None:
-        words = f"failed: {result.failed}"
-    elif result.best is not None and result.best["accuracy"] is not None:
-        words = f"accuracy {result.best['accuracy']:.1%} under noise, certified"
-    else:
-        words = "trained and certified"
-    print(f"{result.point.name}: {words}", file=sys.stderr, flush=True)
 
 
 def _sizes(sigma: Numbers, scale: Numbers) -> tuple[tuple[float, ...], Literal["sigma", "scale"]]:

@@ -35,6 +35,7 @@ def certify(
     tol: Annotated[float | None, Parameter(group=EARLY)] = None,
     adaptive: Annotated[bool, Parameter(group=EARLY)] = False,
     rule: Annotated[str | None, Parameter(group=EARLY)] = None,
+    second: float | None = None,
     resume: bool = False,
     retry_failed: bool = False,
 ) -> int:
@@ -55,13 +56,17 @@ def certify(
     target_radius
         Stop an input as soon as it is certified at this radius (in the first norm), or cannot be.
     tol
-        Stop when all n samples would raise the radius (in the first norm) by at most this, if
-        they went on voting as they did.
+        Take as few of the n samples as the n0 votes say are enough, if this much of the radius (in
+        the first norm) may be given away on average. With n = 100000, take --n0 1000.
     adaptive
-        Stop early with --tol at 1 % of the largest radius that n can give.
+        --tol at 1 % of the largest radius that n can give.
     rule
         The sampling rule by its name, in place of the four options above: fixed, three,
-        'target(radius=0.5)', 'looks(share=0.01)', randomised, or one of your own.
+        'target(radius=0.5)', 'looks(radius=0.01)', randomised, or one of your own; every, for
+        splitting noise, counts all its offsets in place of samples: no alpha.
+    second
+        Votes under a second law too (DSRS): spherical noise, or l1_exp, within the ball that holds
+        this share of it, e.g. 0.5. Half of n goes there where the first votes say that it pays.
     resume
         Go on with a run that was interrupted, or with a larger --max. What failed by the
         environment (a full disk, a killed worker, no memory) is done again.
@@ -75,11 +80,19 @@ def certify(
     chosen = rule_of(rule, bound, target_radius, tol, adaptive)
     if bool(options.model and noise) == (selector is not None) or (selector and options.model):
         raise CertifyError("give --model and --noise, or --selector in place of both")
+    if second is not None and selector is not None:
+        raise CertifyError("--second is for one noise: a selector has several")
     choice = None
     if selector is not None:
         choice = Selector.load(file_of(selector))
         options = replace(options, model=str(file_of(selector)))
     job = options.job(parse(noise) if choice is None else choice.noise, chosen)
+    if tol is not None:
+        job = tolerating(job, tol)
+    if second is not None:
+        from unicr.smoothing.measures import TwoLawVotes
+
+        job = replace(job, plan=replace(job.plan, measure=TwoLawVotes(second)))
     return run_and_report(job, out, resume=resume, retry_failed=retry_failed, selector=choice)
 
 
@@ -89,12 +102,12 @@ def rule_of(
     """The sampling rule that the options ask for."""
     from unicr.errors import CertifyError
     from unicr.smoothing import Rule
-    from unicr.smoothing.rules import Fixed, Looks, Target, ThreeTests
+    from unicr.smoothing.rules import Fixed, Pilot, Target, ThreeTests
 
     given = [
         Target(target) if target is not None else None,
-        Looks(radius=tol) if tol is not None else None,
-        Looks(share=ADAPTIVE) if adaptive else None,
+        Pilot() if tol is not None else None,
+        Pilot(ADAPTIVE) if adaptive else None,
         ThreeTests() if bound == "both" else None,
         Rule.parse(text) if text is not None else None,
     ]
@@ -104,6 +117,18 @@ def rule_of(
             "give one of --target-radius, --tol, --adaptive, --bound both and --rule"
         )
     return chosen[0] if chosen else Fixed()
+
+
+def tolerating(job: Job, tol: float) -> Job:
+    """The job with `tol` as a share of its largest radius, which is what the run keeps: other
+    curves than today's would give another share, and other sample sizes.
+    """
+    from unicr.report.tables import patience
+    from unicr.smoothing.rules import Pilot
+
+    with patience(BUILDING):
+        share = tol / next(iter(job.largest.values()))
+    return replace(job, plan=replace(job.plan, rule=Pilot(float(f"{share:.3g}"))))
 
 
 def run_and_report(
@@ -118,7 +143,7 @@ def run_and_report(
     from rich.console import Console
 
     from unicr.radius import round_down
-    from unicr.report.runs import Progress, summary
+    from unicr.report.runs import RunBar, summary
     from unicr.report.tables import patience
     from unicr.runs import certify_run, preflight
     from unicr.select import select_run
@@ -133,7 +158,7 @@ def run_and_report(
     for line in preflight(job):
         warned = line.startswith("warning")
         console.print(line, style="yellow" if warned else None, highlight=False)
-    with Progress(job, console) as progress:
+    with RunBar(job, console, before=done_before(out)) as progress:
         certify = certify_run if selector is None else partial(select_run, selector=selector)
         run = certify(
             progress.job, out, resume=resume, retry_failed=retry_failed, on_result=progress.add
@@ -143,13 +168,29 @@ def run_and_report(
     print(summary(rows, [norm.text for norm in job.norms], searched=job.searched))
     if selector is not None:
         print(votes_line([row.certificate for row in rows if row.certificate is not None]))
-    elif job.plan.rule.name in ("target", "tolerance", "looks"):
+    elif job.plan.rule.name in ("target", "tolerance", "looks", "pilot"):
         taken = [row.certificate.n for row in rows if row.certificate is not None]
         mean = sum(taken) / max(len(taken), 1)
         saved = job.plan.n / max(mean, 1)
         print(f"early stopping: {mean:.0f} of {job.plan.n} samples on average, {saved:.1f} x fewer")
+    elif job.plan.measure.name == "two_laws":
+        found = [row.certificate for row in rows if row.certificate is not None]
+        asked = sum(getattr(one, "q_a", None) is not None for one in found)
+        print(f"second law: it promised more for {asked} of {len(found)} inputs, and was asked")
     print(f"run in {out}, seal {seal}", file=sys.stderr)
     return FAILED if any(row.status == "failed" for row in rows) else 0
+
+
+def done_before(out: Path) -> int:
+    """How many inputs an interrupted run has."""
+    from unicr.errors import RunError
+    from unicr.runs import Run
+
+    try:
+        with Run(out) as run:
+            return len(run.done())
+    except RunError:
+        return 0
 
 
 def votes_line(found: Sequence[Certificate]) -> str:

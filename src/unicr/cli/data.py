@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
 
-app = App(name="data", help="Download well-known datasets.")
+app = App(name="data", help="Download well-known datasets.\n\nExample: unicr data fetch cifar10")
 
 
 @app.command

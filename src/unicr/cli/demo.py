@@ -13,8 +13,8 @@ from unicr.cli._options import Out, Whole
 def demo(
     *,
     out: Annotated[Path, Parameter(name=Out)] = Path("unicr-demo"),
-    inputs: Whole = 50,
-    n: Whole = 10_000,
+    inputs: Whole = 30,
+    n: Whole = 5000,
     quick: bool = False,
     fresh: bool = False,
 ) -> None:

@@ -71,7 +71,7 @@ def guard(
             if data is None:
                 return 0
             queries = read_queries(data, list(manifest.shape))
-            certify = policy(manifest, own.open_model(manifest), chosen, regions.seed, own)
+            certify = policy(manifest, own.open_model(manifest), regions.seed, own)
             guard = Guard(certify, regions, alpha=manifest.plan.alpha, lattice=manifest.points)
             return answer_all(guard, queries, max_)
 
@@ -96,6 +96,7 @@ def read_queries(spec: str, shape: list[int]) -> Dataset:
 
 def report(planted: Planted, memory: Memory, *, searched: bool) -> None:
     """What the run gave the memory, on stderr."""
+    from unicr.errors import listed
     from unicr.radius import round_down
 
     kind = "searched radii, not proved ones" if searched else "proved radii"
@@ -110,10 +111,9 @@ def report(planted: Planted, memory: Memory, *, searched: bool) -> None:
             f"{most[0]}) from {round_down(most[1], 4)} to {round_down(most[2], 4)}"
         )
     if planted.overruled:
-        some = ", ".join(map(str, planted.overruled[:5]))
         say(
             f"{len(planted.overruled)} left out: they lie in a region of another class "
-            f"(inputs {some}{', …' if len(planted.overruled) > 5 else ''})"
+            f"(inputs {listed(planted.overruled, 5)})"
         )
 
 

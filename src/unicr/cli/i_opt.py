@@ -56,24 +56,22 @@ def i_opt(
     """
     from rich.console import Console
 
-    from unicr.i_opt import IOpt, Lattice, i_opt_run
+    from unicr.i_opt import Grid, IOpt, i_opt_run
     from unicr.noise import parse
-    from unicr.report.runs import Progress, summary
+    from unicr.report.runs import RunBar, summary
     from unicr.runs import Run
 
     start = parse(init)
-    lattice = Lattice.around(start, family, axes_of(range_, start.sigma, family))
-    settings = IOpt(lattice, method=method, union=union, keep=keep_prediction)
+    grid = Grid.around(start, family, axes_of(range_, start.sigma, family))
+    settings = IOpt(grid, method=method, union=union, keep=keep_prediction)
     job = options.job(start)
     console = Console(stderr=True)
     console.print(
-        f"{lattice.size} noises to choose from; p_A-R curves are made on first use and kept",
+        f"{grid.size} noises to choose from; p_A-R curves are made on first use and kept",
         highlight=False,
     )
-    with Progress(job, console) as progress:
-        places = i_opt_run(
-            progress.job, settings, out, resume=resume, on_result=lambda rows: progress.add(rows[0])
-        )
+    with RunBar(job, console) as progress:
+        places = i_opt_run(progress.job, settings, out, resume=resume, on_result=progress.add)
     failed = False
     for one, folder in places.items():
         with Run(folder) as run:

@@ -9,7 +9,8 @@ from cyclopts import App, Parameter
 
 from unicr.cli._options import Out
 
-app = App(name="noise", help="List the built-in noises, or show the facts of one.")
+_HELP = "List the built-in noises, or show the facts of one.\n\nExample: unicr noise list"
+app = App(name="noise", help=_HELP)
 
 
 @app.command(name="list")

@@ -63,7 +63,7 @@ def optimality(
     """
     from unicr.norms import parse_norm
     from unicr.optimality import read_run, validate, validate_average
-    from unicr.radius.internal import Meter
+    from unicr.progress import Meter
     from unicr.report.optimality import NOTE, draw_gallery, optimality_table
 
     if run is not None and pa is not None:

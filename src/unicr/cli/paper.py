@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from unicr.cli._options import FAILED, Out, Seed, Whole, Words
+from unicr.cli._options import FAILED, Out, Whole, Words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from unicr.paper import Mode, Request
 
-MISSING, INTERRUPTED = 4, 130
+MISSING = 4
 VARIABLE = "UNICR_PAPER_DATA"
+SEED = "Of everything random, so that tables come out again; certificates are experiments."
 
 
 def paper(
@@ -29,7 +30,7 @@ def paper(
     out: Annotated[Path, Parameter(name=Out)] = Path("paper-results"),
     data_dir: Path | None = None,
     fresh: bool = False,
-    seed: Seed = 0,
+    seed: Annotated[int, Parameter(help=SEED)] = 0,
     workers: Whole = 0,
     set_: Annotated[Words, Parameter(name="--set", consume_multiple=False)] = None,
 ) -> int:
@@ -81,11 +82,7 @@ def paper(
         _print_list(request)
         return 0
     choose(names, ITEMS)
-    try:
-        return _run(names, request)
-    except KeyboardInterrupt:
-        print(f"unicr: interrupted; what is done stays in {out}", file=sys.stderr)
-        return INTERRUPTED
+    return _run(names, request)
 
 
 def _options(given: Sequence[str]) -> dict[str, str]:
@@ -114,10 +111,12 @@ def _run(names: Sequence[str], request: Request) -> int:
     def log(text: str) -> None:
         print(text, file=sys.stderr, flush=True)
 
-    states = set()
-    for outcome in run_items(choose(names, ITEMS), request, log=log):
+    states, items = set(), choose(names, ITEMS)
+    for i, outcome in enumerate(run_items(items, request, log=log), 1):
         states.add(outcome.state)
         print(f"{outcome.name}: {outcome.state}, {outcome.text}", flush=True)
+        if len(items) > 1:
+            log(f"{i} of {len(items)} items")
     if "failed" in states:
         return FAILED
     return MISSING if "missing data" in states else 0

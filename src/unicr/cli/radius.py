@@ -13,9 +13,10 @@ from unicr.errors import RadiusError
 
 if TYPE_CHECKING:
     from unicr.noise import Noise
+    from unicr.norms import Norm
 
 MONTE_CARLO = Parameter(group="Monte Carlo")
-TWO = Parameter(group="Votes under two laws (l2)")
+TWO = Parameter(group="Votes under two laws")
 
 
 def radius(
@@ -51,7 +52,8 @@ def radius(
     pb
         Upper bound of every other class's probability; 1 - pa if left out.
     qa
-        Lower bound of the top class's probability under the same spherical noise within a ball.
+        Lower bound of the top class's probability under the same noise within a ball: spherical
+        noise, or l1_exp (Laplace noise is its k=1, j=0) with a ball in l1.
     share
         The share of the noise that the ball holds, e.g. 0.8.
     engine
@@ -79,8 +81,10 @@ def radius(
     from unicr.radius import MonteCarlo, certified_radius, round_down
 
     if qa is not None or share is not None:
-        found = _two_laws(parse(noise), parse_norm(norm).p, pa, pb, qa, share)
-        print(json.dumps({"radius": found}) if json_ else f"radius     {round_down(found)}   (l2)")
+        lp = parse_norm(norm)
+        found = _two_laws(parse(noise), lp, dim, pa, pb, qa, share)
+        text = f"radius     {round_down(found)}   ({lp})"
+        print(json.dumps({"radius": found}) if json_ else text)
         return
     with watched(f"the radius of {noise}", limit):
         result = certified_radius(
@@ -119,13 +123,22 @@ def radius(
 
 
 def _two_laws(
-    noise: Noise, p: float, pa: float, pb: float | None, qa: float | None, share: float | None
+    noise: Noise,
+    norm: Norm,
+    dim: int | None,
+    pa: float,
+    pb: float | None,
+    qa: float | None,
+    share: float | None,
 ) -> float:
+    from unicr.radius.internal import check_dimension
     from unicr.radius.two import TwoLaws
 
-    if qa is None or share is None or p != 2 or pb is not None:
+    if qa is None or share is None or pb is not None:
         raise RadiusError(
-            "two laws need --qa, --share and --norm 2, without --pb: q_A is what the votes under "
-            "the noise within a ball prove; leave both away where there is p_A only"
+            "two laws need --qa and --share, without --pb: q_A is what the votes under the noise "
+            "within a ball prove; leave both away where there is p_A only"
         )
-    return TwoLaws(noise, (share,)).radius(pa, qa, share)
+    laws = TwoLaws(noise, (share,))
+    check_dimension(noise, dim)
+    return laws.radius(pa, qa, share) * laws.carried(norm)

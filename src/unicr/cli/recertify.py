@@ -21,6 +21,8 @@ def recertify(
     origin: Annotated[str, Parameter(name="--from")] = "2",
     n: MaybeWhole = None,
     alpha: float | None = None,
+    share: float | None = None,
+    second: Path | None = None,
     searched: Searched = False,
     out: Annotated[Path | None, Parameter(name=Out)] = None,
 ) -> None:
@@ -35,7 +37,7 @@ def recertify(
     ----------
     log
         A table with the columns idx label predict radius correct time, with tabs between.
-        Where it has p_A_bar, its radii come from that.
+        Where it has p_A_bar, its radii come from that. Or a file of DSRS's sampler.
     noise
         The noise it was made with, e.g. 'gaussian(sigma=0.5)' or 'laplace(sigma=0.5)'.
     norm
@@ -46,26 +48,46 @@ def recertify(
         With alpha, for a log with the column raw_count: the votes behind each count.
     alpha
         The failure probability to give the bounds from raw_count.
+    share
+        For a log with the columns p_A_bar and q_A_bar, of spherical noise or l1_exp and of the
+        same within the ball that holds this share of it: radii from both (DSRS). Not with --from,
+        --n, --alpha or --searched.
+    second
+        With --share, where log is a file of DSRS's sampler: that of the second law.
     out
         Write the new log here instead of printing it.
     """
     from unicr.noise import parse
     from unicr.norms import parse_norm
-    from unicr.runs import floor_decimal, read_log
+    from unicr.radius.internal import check_dimension
+    from unicr.runs import floor_decimal, paired, read_intervals, read_log, recertify_two
     from unicr.runs import recertify as carry
 
     if (n is None) != (alpha is None):
         raise UnicrError("--n and --alpha belong together: give both, or neither")
-    rows = carry(
-        read_log(log),
-        parse(noise),
-        parse_norm(norm),
-        dim,
-        origin=parse_norm(origin),
-        n=n,
-        alpha=alpha,
-        searched=searched,
-    )
+    law, lp, found = parse(noise), parse_norm(norm), read_log(log)
+    if second is not None:
+        if share is None:
+            raise UnicrError("--second is a log of the second law: say what it holds with --share")
+        if second.exists() and second.samefile(log):
+            raise UnicrError(f"--second is {log} itself: it must hold votes under the second law")
+        found = paired(found, read_intervals(second, log))
+    if share is not None:
+        if origin != "2" or n is not None or searched:
+            raise UnicrError("--share takes p_A and q_A of the log: no --from, --n or --searched")
+        check_dimension(law, dim)
+        rows = recertify_two(found, law, lp, share)
+    else:
+        rows = carry(
+            found,
+            law,
+            lp,
+            dim,
+            origin=parse_norm(origin),
+            n=n,
+            alpha=alpha,
+            searched=searched,
+        )
     lines = ["idx\tlabel\tpredict\tradius\tcorrect\ttime"]
     for row in rows:
         radius = floor_decimal(row.radius)

@@ -21,12 +21,12 @@ def score(
 ) -> None:
     """Print accuracies at radii, average radii and robustness scores of runs.
 
-    Runs are folders or published logs (.tsv). Example: unicr score my-run -o accuracy.png
+    Runs are folders or published logs. Example: unicr score my-run -o accuracy.png
 
     Parameters
     ----------
     runs
-        Run folders or .tsv logs; the robustness score is taken over all of them.
+        Run folders, or logs, which do not say their alpha; the robustness score is over all.
     radii
         Radii at which to print the certified accuracy.
     norm

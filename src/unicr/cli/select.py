@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 from cyclopts import Parameter
 
-from unicr.cli._options import MODEL, ModelOptions, Whole, whole
+from unicr.cli._options import MODEL, TRAINING, DataOptions, Max, ModelOptions, Whole
 
 Texts = Annotated[list[str], Parameter(consume_multiple=True, negative="")]
 
@@ -23,9 +23,7 @@ def select(
     selector_noise: str | None = None,
     norm: str = "2",
     arch: str = "mlp",
-    labels: Path | None = None,
-    split: Literal["test", "train"] = "train",
-    label_column: str | None = None,
+    reading: DataOptions = TRAINING,
     loading: ModelOptions = MODEL,
     epochs: Whole = 10,
     lr: float = 1e-3,
@@ -33,7 +31,7 @@ def select(
     copies: Whole = 8,
     votes: Whole = 64,
     seed: int = 0,
-    max_: Annotated[int | None, Parameter(name="--max", converter=whole)] = None,
+    max_: Max = None,
 ) -> None:
     """Make a selector that gives each input its noise, for certify --selector.
 
@@ -63,12 +61,6 @@ def select(
         The norm whose radii it learns to enlarge.
     arch
         mlp, resnet8, resnet20, … or file.py:factory for a module of your own.
-    labels
-        Labels, where they are not with the inputs: .npy, idx, or text with one per line.
-    split
-        Which part of the data, where it has both.
-    label_column
-        The label column of a table.
     epochs
         Passes over the data.
     lr
@@ -81,9 +73,8 @@ def select(
         Votes of each classifier on each training input, to estimate its radius there.
     seed
         Seed of weights, order and noise.
-    max_
-        Train on at most this many inputs.
     """
+    from unicr.classifier import load_classifier
     from unicr.data import load_dataset
     from unicr.errors import CertifyError
     from unicr.noise import gaussian, parse
@@ -97,29 +88,27 @@ def select(
     if len(specs) != len(choices):
         raise CertifyError(f"{len(model)} models for {len(choices)} noises: one, or one for each")
     largest = max(one.sigma for one in choices)
+    if selector_noise is None and largest == float("inf"):
+        raise CertifyError(
+            "a noise without a sigma: --selector-noise must say what the selector has"
+        )
     own = gaussian(sigma=largest) if selector_noise is None else parse(selector_noise)
     settings = Selector(own, choices)
     models = [loading.arguments(spec) for spec in specs]
     if (by is None) == (data is None):
         raise CertifyError("give either --data to train a selector, or --by to bring your own")
+    loaded = {spec: loading.load(spec) for spec in dict.fromkeys(specs)}
     if by is not None:
+        load_classifier(by, trust=loading.trust)
         write_selector(out, settings, [{"spec": by}, *models])
         print(f"{out}/selector.json chooses among {len(choices)} noises by {by}")
         return
     assert data is not None
     lesson = Lesson(
-        arch=arch,
-        epochs=epochs,
-        lr=lr,
-        batch=batch,
-        copies=copies,
-        votes=votes,
-        seed=seed,
+        arch=arch, epochs=epochs, lr=lr, batch=batch, copies=copies, votes=votes, seed=seed,
         device=loading.device,
-    )
-    read = load_dataset(data, labels=labels, split=split, label_column=label_column)
-    examples = examples_of(read, max_)
-    loaded = {spec: loading.load(spec) for spec in dict.fromkeys(specs)}
+    )  # fmt: skip
+    examples = examples_of(load_dataset(data, **vars(reading)), max_)
     pairs = [(one, loaded[spec]) for one, spec in zip(models, specs, strict=True)]
     with Bar("training", epochs) as bar:
         worths = select_train(

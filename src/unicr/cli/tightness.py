@@ -40,10 +40,9 @@ def tightness(
     from unicr.noise import parse
     from unicr.norms import parse_norm
     from unicr.radius import round_down
-    from unicr.radius.formulas import FORMULAS, load_formula
     from unicr.radius.internal import check_dimension
-    from unicr.radius.tightness import validate
     from unicr.report.tables import lay
+    from unicr.tightness import FORMULAS, load_formula, validate
 
     if formula == "list":
         print(lay(("formula", "source"), [(one.name, one.source) for one in FORMULAS.values()]))

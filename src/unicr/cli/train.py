@@ -10,16 +10,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from unicr.cli._options import (
-    Column,
+    TRAINING,
+    DataOptions,
     Device,
-    Labels,
     Max,
     MaybeWhole,
     Mean,
     Out,
     Resume,
     Seed,
-    Split,
     Std,
     Whole,
 )
@@ -36,9 +35,7 @@ def train(
     arch: str = "mlp",
     method: str = "augment",
     norm: str | None = None,
-    labels: Labels = None,
-    split: Split = "train",
-    label_column: Column = None,
+    reading: DataOptions = TRAINING,
     epochs: Whole = 10,
     lr: float = 2e-3,
     schedule: str = "one-cycle",
@@ -123,7 +120,7 @@ def train(
         steps=steps,
         start=start,
     )
-    dataset = load_dataset(data, labels=labels, split=split, label_column=label_column)
+    dataset = load_dataset(data, **vars(reading))
     fitted = _with_bar(examples_of(dataset, max_), settings, out, resume)
     best = fitted.best
     accuracy = "" if best["accuracy"] is None else f", accuracy {best['accuracy']:.2%} under noise"
@@ -146,16 +143,22 @@ def _words(values: list[float]) -> str:
 
 
 def _with_bar(examples: Examples, settings: Training, out: Path, resume: bool) -> Fitted:
-    """Train with a progress bar over the epochs, on a terminal."""
+    """Train with the estimated end, by steps also inside an epoch."""
     from unicr.report.tables import Bar
     from unicr.train import train_run
 
-    with Bar("training", settings.epochs) as bar:
+    words = "training"
+
+    with Bar(words, settings.epochs) as bar:
 
         def show(now: Fitted) -> None:
+            nonlocal words
             last = now.history[-1]
             accuracy = "" if last["accuracy"] is None else f", accuracy {last['accuracy']:.1%}"
-            words = f"loss {last['loss']:.4f}{accuracy}{_radius(last)}"
-            bar.update(words, now=len(now.history))
+            words = f"epoch {last['epoch']}: loss {last['loss']:.4f}{accuracy}{_radius(last)}"
+            step(len(now.history))
 
-        return train_run(examples, settings, out, resume=resume, on_epoch=show)
+        def step(epochs: float) -> None:
+            bar.update(words, now=epochs)
+
+        return train_run(examples, settings, out, resume=resume, on_epoch=show, on_step=step)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from unicr.classifier import Classifier
     from unicr.data import Dataset
-    from unicr.runs import Own, Run, Search
+    from unicr.runs import Choice, Own, Run
 
 
 def verify(
@@ -48,6 +48,7 @@ def verify(
         A public SSH key (.pub): the run must be signed with it (`unicr seal RUN --key`).
     """
     from unicr.errors import RunError, printable
+    from unicr.report.tables import Bar
     from unicr.runs import Run, caught
     from unicr.runs import replay as sample_again
     from unicr.runs import verify as check
@@ -73,9 +74,20 @@ def verify(
             f"{len(rows)} inputs checked from their counts, {problems} do not hold; "
             f"{failed} failed in the run"
         )
+        claims = [row.certificate for row in opened.readable() if row.certificate is not None]
+        unbounded = sum(c.lattice is not None and c.charge is None for c in claims)
+        if unbounded:
+            print(
+                f"of {unbounded} inputs the noise was drawn by a sampler without a bound of its law"
+            )
         tell(others(opened, own, classifier, replay))
         if classifier is not None and dataset is not None:
-            again = list(sample_again(opened, classifier, dataset, replay, own=own, search=search))
+            found = sample_again(opened, classifier, dataset, replay, own=own, search=search)
+            again = []
+            with Bar("sampling inputs again", min(replay, len(rows))) as bar:
+                for one in found:
+                    again.append(one)
+                    bar.update("sampling inputs again")
             different = [f"input {idx}: {text}" for idx, text in again if text is not None]
             tell(iter(different))
             print(f"{len(again)} of {len(rows)} inputs sampled again, {len(different)} differ")
@@ -89,7 +101,7 @@ def verify(
     return 1 if problems else 0
 
 
-def search_of(run: Run, own: Own) -> Search | None:
+def search_of(run: Run, own: Own) -> Choice | None:
     """How a run chose the noise of each input: by a search, by a selector, or not at all."""
     from unicr.i_opt import IOpt
     from unicr.select import Recount

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from unicr.errors import DataError, foreign
+from unicr.errors import DataError, foreign, listed
 
 if TYPE_CHECKING:
     import torch
@@ -120,7 +120,7 @@ class Dataset:
             if (self.num_classes or 0) > len(classes):
                 raise DataError(
                     f"{self.name} has labels 0 … {(self.num_classes or 0) - 1} and the classifier "
-                    f"has {len(classes)} classes: {listed(list(map(str, classes)))}"
+                    f"has {len(classes)} classes: {listed(classes)}"
                 )
             return replace(self, num_classes=len(classes), classes=tuple(classes))
         own = self.classes if self.classes is not None else range(self.num_classes or 0)
@@ -135,16 +135,11 @@ class Dataset:
             if number is None:
                 raise DataError(
                     f"label {own[label]!r} of {self.name} is none of the classifier's "
-                    f"{listed(list(map(str, classes)))}"
+                    f"{listed(classes)}"
                 )
             return values, number
 
         return replace(self, read=read, num_classes=len(classes), classes=tuple(classes))
-
-
-def listed(words: Sequence[str], most: int = 12) -> str:
-    """The words in one line, the end left out where there are many."""
-    return ", ".join(words[:most]) + (", …" if len(words) > most else "")
 
 
 def _is_number(label: str | int) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 from unicr.data._dataset import Dataset, from_arrays, from_items
 from unicr.data._fetch import ARCHIVES, data_folder
 from unicr.data._labels import read_labels
-from unicr.data._reader import Asked, all_readers
+from unicr.data._reader import DataAsked, all_readers
 from unicr.errors import DataError, foreign
 
 BUILTIN = {"builtin:mnist": "mnist_test_1000.npz"}
@@ -52,7 +52,7 @@ def _from_path(spec: str | Path, labels: Any, split: str, label_column: str | No
     given = Path(labels).expanduser() if isinstance(labels, str | Path) else None
     if given is not None and not given.is_file():
         raise DataError(f"no labels file {given}")
-    asked = Asked(path, split, label_column, given)
+    asked = DataAsked(path, split, label_column, given)
     reader = next((reader for reader in all_readers() if reader.takes(asked)), None)
     if reader is None:
         ending = path.suffix.lower() or "no"

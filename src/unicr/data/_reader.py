@@ -15,7 +15,7 @@ from unicr.extras import modules_of
 
 
 @dataclass(frozen=True)
-class Asked:
+class DataAsked:
     """A file or folder to read, and what the user said about it.
 
     `labels` is a file of labels that will replace the data's own.
@@ -36,12 +36,12 @@ class Reader:
     """
 
     forms: str
-    takes: Callable[[Asked], bool]
-    read: Callable[[Asked], Dataset]
+    takes: Callable[[DataAsked], bool]
+    read: Callable[[DataAsked], Dataset]
     rank: int = 0
 
 
-def with_ending(*endings: str) -> Callable[[Asked], bool]:
+def with_ending(*endings: str) -> Callable[[DataAsked], bool]:
     """The `takes` of a form that is known by the ending of its files."""
     return lambda asked: asked.path.suffix.lower() in endings and not asked.path.is_dir()
 

@@ -20,10 +20,11 @@ from scipy import special
 from unicr.errors import NoiseError, SpecError
 from unicr.explore._expression import FUNCTIONS, KINDS, Kind, parse_expression
 from unicr.noise import FAMILIES, IID, Tabulated, from_density
-from unicr.noise.internal import HINT, RadialNoise
+from unicr.noise.internal import HINT, RadialNoise, plainest
 from unicr.norms import Norm, parse_norm
-from unicr.radius import Radius, certified_radius, round_down
-from unicr.radius.internal import from_below
+from unicr.radius import Radius, RadiusCurve, certified_radius, round_down
+from unicr.radius.internal import exact, from_below
+from unicr.report.noise import density_line
 from unicr.values import Array, number
 
 Query = Mapping[str, str]
@@ -65,17 +66,7 @@ def families(query: Query) -> Answer:
 def density(query: Query) -> Answer:
     """The density to draw: of one coordinate, or of the length for spherical noise."""
     noise, _ = _noise(query)
-    if isinstance(noise, IID):
-        low, high = float(noise.ppf(0.004)), float(noise.isf(0.004))
-        margin = 0.1 * (high - low)
-        x = np.linspace(low - margin, high + margin, 401)
-        edges = [e for b in noise.breakpoints for e in (np.nextafter(b, -np.inf), b)]
-        inner = [e for e in edges if x[0] < e < x[-1]]
-        x = np.unique(np.concatenate([x, inner]))
-        y, of = noise.pdf(x), "one coordinate"
-    else:
-        x = np.linspace(float(noise.radius_ppf(1e-4)), float(noise.radius_isf(1e-4)), 401)
-        y, of = np.gradient(noise.radius_cdf(x), x), "the length"
+    x, y, of = density_line(noise, 401, 0.004)
     facts = noise.facts
     return {
         "of": of,
@@ -98,7 +89,7 @@ def radius(query: Query) -> Answer:
     noise, written = _noise(query)
     norm, dim = _norm(query), _dim(query)
     p_a = _number(query, "pa")
-    found = _at(noise, norm, dim, p_a)
+    found = _radius(noise.unit, norm, dim, p_a)
     direction = found.direction
     return {
         **_bracket(found, noise.scale),
@@ -123,8 +114,9 @@ def radius(query: Query) -> Answer:
 def curve(query: Query) -> Answer:
     """More points of the curve than the `known` ones, coarse to fine, and a line below the curve.
 
-    Every point is a bracket of its own. The line between them follows `RadiusCurve`: the lower of
-    the chord and of its neighbours' prolongations, in Φ⁻¹(p_A).
+    Every point is a bracket of its own. What is proved at one is proved up to the next: between
+    them that line stays level, unless a closed form is free. The searched line is interpolated,
+    below the chord and its neighbours' prolongations in Φ⁻¹(p_A).
     """
     noise, _ = _noise(query)
     norm, dim = _norm(query), _dim(query)
@@ -133,7 +125,7 @@ def curve(query: Query) -> Answer:
         raise SpecError(f"known={known} must lie between 0 and {STEPS + 1}")
     started, found = time.monotonic(), dict[int, Radius]()
     for i in coarse_to_fine(STEPS):
-        found[i] = _at(noise, norm, dim, float(GRID[i]))
+        found[i] = _radius(noise.unit, norm, dim, float(GRID[i]))
         if len(found) > max(known, 2) and time.monotonic() - started > PATIENCE:
             break
     steps = sorted(found)
@@ -143,10 +135,15 @@ def curve(query: Query) -> Answer:
     ]
     drawn = np.unique(np.concatenate([special.ndtr(np.linspace(0, LAST_Z, 129)), p]))
     drawn = drawn[drawn <= LAST_P]
-    proved, searched = (
-        _line(p, np.array([getattr(found[i], side) for i in steps]), drawn) * noise.scale
-        for side in ("proved", "searched")
-    )
+    searched = _line(p, np.array([found[i].searched for i in steps]), drawn) * noise.scale
+    law = plainest(noise)
+    theorem = exact(law, norm, dim)
+    one = isinstance(law, IID | RadialNoise) and theorem and theorem.closed(law.unit, norm, dim)
+    if one:
+        proved = RadiusCurve(noise, norm, dim)(drawn)
+    else:
+        level = np.maximum.accumulate([found[i].proved for i in steps])
+        proved = level[np.searchsorted(p, drawn, side="right") - 1] * noise.scale
     return {
         "points": points,
         "p_a": drawn.tolist(),
@@ -194,13 +191,9 @@ def _bracket(found: Radius, scale: float) -> Answer:
     }
 
 
-def _at(noise: Known, norm: Norm, dim: int, p_a: float) -> Radius:
-    """The radius at unit scale."""
-    return _radius(noise.unit, norm, dim, p_a)
-
-
 @lru_cache(maxsize=4096)
 def _radius(unit: Known, norm: Norm, dim: int, p_a: float) -> Radius:
+    """The radius of a noise at unit scale."""
     return certified_radius(unit, norm, dim, p_a=p_a)
 
 

@@ -8,7 +8,6 @@ under- or overflows (exp(−x²) at x = 100 is −10⁴, not log 0), so tails ar
 from __future__ import annotations
 
 import ast
-import difflib
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from scipy import special
 
-from unicr.errors import SpecError
+from unicr.errors import SpecError, did_you_mean
 from unicr.values import Array
 
 Kind = Literal["density", "log-density"]
@@ -220,6 +219,5 @@ def _short(text: str) -> str:
 
 
 def _unknown(name: str, known: Any) -> str:
-    near = difflib.get_close_matches(name, known, n=1)
-    hint = f"did you mean {near[0]}? " if near else ""
+    hint = did_you_mean(name, known, least=0.6)
     return f"unknown name {_short(name)}: {hint}Known are {', '.join(known)}"

@@ -4,14 +4,12 @@
 """
 
 from unicr.guard._check import check_memory, made_for, replay_memory
-from unicr.guard._guard import ChosenNoise, FixedNoise, Guard, Planted, Policy, plant, policy
+from unicr.guard._guard import Guard, Planted, Policy, plant, policy
 from unicr.guard._memory import Answer, Memory, Regions
 from unicr.guard._metric import Metric
 
 __all__ = [
     "Answer",
-    "ChosenNoise",
-    "FixedNoise",
     "Guard",
     "Memory",
     "Metric",

@@ -149,7 +149,7 @@ def replay_memory(
     """Certify `count` points that are no inputs of the run again, drawn afresh: what differs."""
     about = regions.settings("about")
     norm = parse_norm(about["norm"])
-    certify = policy(manifest, classifier, norm, about[SEED], own)
+    certify = policy(manifest, classifier, about[SEED], own)
     fresh = regions.read("SELECT * FROM regions WHERE stream >= ?", (FIRST_STREAM,))
     for r in random.SystemRandom().sample(fresh, min(count, len(fresh))):
         point = np.frombuffer(r["point"], "<f4").reshape(manifest.shape)

@@ -6,9 +6,8 @@ memory makes one classifier of all of them (Alfarra et al. 2022; THEORY.md, sect
 
 from __future__ import annotations
 
-import math
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,87 +17,28 @@ from unicr.classifier import Classifier
 from unicr.data import Dataset
 from unicr.errors import CertifyError, RunError
 from unicr.guard._memory import Answer, Memory
-from unicr.i_opt import Curves, IOpt, optimised
-from unicr.noise import Lattice, Noise
-from unicr.norms import Norm
-from unicr.runs import NOTHING, Manifest, Own, Row
-from unicr.smoothing import Certificate, Plan, Radii, SmoothedClassifier, converse
+from unicr.i_opt import IOpt
+from unicr.noise import Lattice
+from unicr.runs import NOTHING, Manifest, Own, Row, certifier
+from unicr.smoothing import Certificate, SmoothedClassifier
 
 # Chooses a noise for x and certifies x with it, on the noise stream of the number given.
 Policy = Callable[[torch.Tensor, int], Certificate]
 
 
-class FixedNoise:
-    """The policy of a run with one noise: certify every input with that.
-
-    `norms` in the order of the run: a plan with a target radius means the first.
-    """
-
-    def __init__(
-        self,
-        model: Classifier | Any,
-        noise: Noise,
-        norms: Sequence[Norm],
-        shape: Sequence[int],
-        plan: Plan,
-        *,
-        seed: int,
-        searched: bool = False,
-        batch: int = 1000,
-        lattice: Lattice | None = None,
-    ) -> None:
-        self._smoothed = SmoothedClassifier(model, noise, batch=batch, seed=seed, lattice=lattice)
-        self._radii = Radii(noise, norms, math.prod(shape), searched=searched, lattice=lattice)
-        self._plan = plan
-
-    def __call__(self, x: torch.Tensor, input_index: int) -> Certificate:
-        return self._smoothed.certify_with(x, self._plan, self._radii, input_index)
-
-
-class ChosenNoise:
-    """The policy of an I-OPT run: search the noise for the input, then certify it with that."""
-
-    def __init__(
-        self,
-        model: Classifier | Any,
-        settings: IOpt,
-        norm: Norm,
-        shape: Sequence[int],
-        plan: Plan,
-        *,
-        seed: int,
-        searched: bool = False,
-        batch: int = 1000,
-        lattice: Lattice | None = None,
-    ) -> None:
-        centre = settings.lattice.noise(settings.lattice.centre)
-        self._smoothed = SmoothedClassifier(model, centre, batch=batch, seed=seed, lattice=lattice)
-        self._curves = Curves([norm], math.prod(shape), searched, lattice)
-        self._settings, self._plan = settings, plan
-
-    def __call__(self, x: torch.Tensor, input_index: int) -> Certificate:
-        search = optimised(self._settings, self._plan, self._curves.at(x))
-        (found,) = converse(search, lambda ask: self._smoothed.answer(ask, x, input_index))
-        return found
-
-
-def policy(
-    manifest: Manifest, classifier: Classifier, norm: Norm, seed: int, own: Own = NOTHING
-) -> Policy:
+def policy(manifest: Manifest, classifier: Classifier, seed: int, own: Own = NOTHING) -> Policy:
     """How a new point is certified: like the run, by its one noise or by a search for each.
 
-    `norm` and `seed` are those of the memory.
+    `seed` is that of the memory.
     """
     if manifest.selector is not None:
         raise RunError("the certificates of a run with a selector hold for every input: no memory")
-    batch, plan, shape = manifest.batch, manifest.plan, manifest.shape
-    settings: dict[str, Any] = {"seed": seed, "searched": manifest.searched, "batch": batch}
-    settings["lattice"] = manifest.points
-    if manifest.i_opt is not None:
-        search = IOpt.from_dict(manifest.i_opt)
-        return ChosenNoise(classifier, search, norm, shape, plan, **settings)
-    noise = own.noise(manifest)
-    return FixedNoise(classifier, noise, manifest.parsed_norms, shape, plan, **settings)
+    noise, lattice = own.noise(manifest), manifest.points
+    smoothed = SmoothedClassifier(
+        classifier, noise, batch=manifest.batch, seed=seed, lattice=lattice
+    )
+    search = None if manifest.i_opt is None else IOpt.from_dict(manifest.i_opt)
+    return certifier(manifest, smoothed, search)
 
 
 class Guard:

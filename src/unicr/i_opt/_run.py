@@ -4,27 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
 from unicr.errors import CertifyError
 from unicr.i_opt._search import Curves, IOpt, optimised
 from unicr.norms import Norm
-from unicr.runs import (
-    THIS_INPUT,
-    Failed,
-    Input,
-    Job,
-    Manifest,
-    Row,
-    Run,
-    begin,
-    conversations,
-    going_on,
-    row_of,
-    write,
-)
+from unicr.runs import THIS_INPUT, Input, Job, Manifest, Row, carried_out, going_on
 from unicr.smoothing import Certificate, Procedure
 from unicr.smoothing.rules import Fixed
 
@@ -42,7 +28,7 @@ def i_opt_run(
     out: Path,
     *,
     resume: bool = False,
-    on_result: Callable[[tuple[Row, ...]], None] | None = None,
+    on_result: Callable[[Row], None] | None = None,
 ) -> dict[Norm, Path]:
     """Search and certify every input of the job; the folders of the runs, one per norm.
 
@@ -53,32 +39,20 @@ def i_opt_run(
     plan = settings.plan(job.plan.n0, job.plan.n, job.plan.alpha)
     if job.plan.rule not in (Fixed(), plan.rule):
         raise CertifyError(f"I-OPT takes a fixed number of samples, not the rule {job.plan.rule}")
-    job = replace(job, plan=plan, noise=settings.lattice.noise(settings.lattice.centre))
+    job = replace(job, plan=plan, noise=settings.grid.noise(settings.grid.centre))
     job.check()
     folders = folders_of(out, job.norms)
     job = going_on(job, next(iter(folders.values())))
     job = replace(job, lattice=None if job.points is None else job.points.text)
     curves = Curves(job.norms, math.prod(job.data.shape), job.searched, job.points)
-    with ExitStack() as stack:
-        stores = [stack.enter_context(Run(folder, create=True)) for folder in folders.values()]
-        todo: set[int] = set()
-        for norm, store in zip(job.norms, stores, strict=True):
-            todo.update(begin(store, manifest(job, settings, norm), job.indices, resume=resume))
 
-        def start(one: Input) -> Procedure[tuple[Certificate, ...]]:
-            assert one.x is not None
-            return optimised(settings, plan, curves.at(one.x))
+    def start(one: Input) -> Procedure[tuple[Certificate, ...]]:
+        assert one.x is not None
+        return optimised(settings, plan, curves.at(one.x))
 
-        results = conversations(job, sorted(todo), start)
-        for one, found, seconds in results:
-            each = [found] * len(stores) if isinstance(found, Failed) else list(found)
-            rows = tuple(row_of(one, result, seconds) for result in each)
-            for store, row in zip(stores, rows, strict=True):
-                write(store, row)
-            if on_result is not None:
-                on_result(rows)
-        for store in stores:
-            store.set_seal()
+    manifests = {folder: manifest(job, settings, norm) for norm, folder in folders.items()}
+    for run in carried_out(job, manifests, start, resume=resume, on_result=on_result):
+        run.close()
     return folders
 
 

@@ -2,17 +2,18 @@
 
 The search sees the samples 0 … n0 − 1 of each candidate noise, the same random numbers for all of
 them. The certificate comes from the fresh samples n0 … n0 + n − 1 of the noise that was chosen, or
-from a union bound over the whole lattice. The class is fixed before the first step: a candidate
+from a union bound over the whole grid. The class is fixed before the first step: a candidate
 that votes for another one is never taken.
 """
 
 from __future__ import annotations
 
+import copy
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import product
 from typing import Any, Literal
 
@@ -20,9 +21,8 @@ import numpy as np
 import torch
 
 from unicr.errors import CertifyError, UnicrError
-from unicr.i_opt._lattice import Lattice, Node
-from unicr.noise import Lattice as Points
-from unicr.noise import Noise
+from unicr.i_opt._grid import Grid, Node
+from unicr.noise import Lattice, Noise
 from unicr.norms import Norm
 from unicr.runs import Manifest
 from unicr.smoothing import (
@@ -48,11 +48,11 @@ MOST_NOISES = 100_000
 class IOpt:
     """Settings of a search. `method` "hill" is Algorithm 3; "compass" takes long strides first.
 
-    `union` certifies every noise of the lattice at α / size from one set of samples instead of
+    `union` certifies every noise of the grid at α / size from one set of samples instead of
     the chosen one from fresh samples at α. `keep` fixes the class to the classifier's own f(x).
     """
 
-    lattice: Lattice
+    grid: Grid
     method: Method = "compass"
     union: bool = False
     keep: bool = False
@@ -63,16 +63,16 @@ class IOpt:
 
     def plan(self, n0: int, n: int, alpha: float) -> Plan:
         """The plan of the certificates."""
-        rule = Union(self.lattice.size) if self.union else Fixed()
+        rule = Union(self.grid.size) if self.union else Fixed()
         return Plan(n0=n0, n=n, alpha=alpha, rule=rule)
 
     @cached_property
     def noises(self) -> frozenset[str]:
         """The texts of all noises that it may choose."""
-        if self.lattice.size > MOST_NOISES:
-            raise CertifyError(f"a lattice of {self.lattice.size} noises: at most {MOST_NOISES}")
-        nodes = product(*self.lattice.ranges)
-        return frozenset(self.lattice.noise(node).text for node in nodes)
+        if self.grid.size > MOST_NOISES:
+            raise CertifyError(f"a grid of {self.grid.size} noises: at most {MOST_NOISES}")
+        nodes = product(*self.grid.ranges)
+        return frozenset(self.grid.noise(node).text for node in nodes)
 
     def again(
         self, manifest: Manifest
@@ -85,7 +85,7 @@ class IOpt:
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for the manifest of a run."""
         return {
-            **self.lattice.to_dict(),
+            **self.grid.to_dict(),
             "method": self.method,
             "union": self.union,
             "keep_prediction": self.keep,
@@ -96,7 +96,7 @@ class IOpt:
         """The inverse of `to_dict`."""
         try:
             found = cls(
-                lattice=Lattice.from_dict(values),
+                grid=Grid.from_dict(values),
                 method=values["method"],
                 union=values["union"],
                 keep=values["keep_prediction"],
@@ -112,7 +112,7 @@ class IOpt:
 
 
 class Curves:
-    """The radii of every noise of a lattice in some norms, made when first asked for.
+    """The radii of every noise of a grid in some norms, made when first asked for.
 
     `points` is the lattice of the inputs.
     """
@@ -122,29 +122,23 @@ class Curves:
         norms: Sequence[Norm],
         dim: int,
         searched: bool = False,
-        points: Points | None = None,
-        moved: bool = False,
+        points: Lattice | None = None,
     ) -> None:
-        self.norms, self._dim, self._searched = tuple(norms), dim, searched
-        self._points, self._off = points, moved
-        self._known: dict[tuple[Noise, Norm], Radii] = {}
+        def made(noise: Noise, norm: Norm) -> Radii:
+            return Radii(noise, [norm], dim, searched=searched, lattice=points)
 
-    @cached_property
-    def moved(self) -> Curves:
-        """The same for inputs that are not on their lattice."""
-        return Curves(self.norms, self._dim, self._searched, self._points, moved=True)
+        self.norms, self._points, self._made = tuple(norms), points, cache(made)
+        self._moved = False
 
     def at(self, x: torch.Tensor) -> Curves:
-        """Those of one input."""
-        on = self._points is None or self._points.holds(x.cpu().numpy())
-        return self if on else self.moved
+        """Those of one input, which may have to be moved to its lattice."""
+        own = copy.copy(self)
+        own._moved = self._points is not None and not self._points.holds(x.cpu().numpy())
+        return own
 
     def of(self, noise: Noise, norm: Norm) -> Radii:
         """Radii of one noise in one norm."""
-        if (noise, norm) not in self._known:
-            radii = Radii(noise, [norm], self._dim, searched=self._searched, lattice=self._points)
-            self._known[noise, norm] = radii.when(moved=self._off)
-        return self._known[noise, norm]
+        return self._made(noise, norm).when(moved=self._moved)
 
 
 def optimised(settings: IOpt, plan: Plan, curves: Curves) -> Procedure[tuple[Certificate, ...]]:
@@ -158,7 +152,7 @@ def optimised(settings: IOpt, plan: Plan, curves: Curves) -> Procedure[tuple[Cer
     found = []
     for norm in curves.norms:
         node = yield from search.best(norm)
-        noise = settings.lattice.noise(node)
+        noise = settings.grid.noise(node)
         counts = yield from search.fresh(node)
         radii = curves.of(noise, norm)
         found.append(plan.measure.conclude(plan, radii, search.selection[node], counts, noise))
@@ -170,21 +164,21 @@ class _Search:
 
     def __init__(self, settings: IOpt, plan: Plan, curves: Curves) -> None:
         self._settings, self._plan, self._curves = settings, plan, curves
-        self._lattice = settings.lattice
+        self._grid = settings.grid
         self.selection: dict[Node, Counts] = {}
         self._fresh: dict[Node, Counts] = {}
         self._class = -1
-        self._start = self._lattice.centre
+        self._start = self._grid.centre
 
     def _votes(self, node: Node) -> Procedure[Counts]:
         if node not in self.selection:
-            self.selection[node] = yield Ask(self._plan.n0, 0, self._lattice.noise(node))
+            self.selection[node] = yield Ask(self._plan.n0, 0, self._grid.noise(node))
         return self.selection[node]
 
     def fresh(self, node: Node) -> Procedure[Counts]:
         """The votes that certify, which no choice between nodes has seen (or all pay for)."""
         if node not in self._fresh:
-            self._fresh[node] = yield Ask(self._plan.n, self._plan.n0, self._lattice.noise(node))
+            self._fresh[node] = yield Ask(self._plan.n, self._plan.n0, self._grid.noise(node))
         return self._fresh[node]
 
     def begin(self) -> Procedure[None]:
@@ -195,9 +189,9 @@ class _Search:
             return
         clean = yield Ask(1, 0, clean=True)
         self._class = _top(clean)
-        axis = next((i for i, a in enumerate(self._lattice.axes) if a.name == "sigma"), None)
+        axis = next((i for i, a in enumerate(self._grid.axes) if a.name == "sigma"), None)
         node = list(self._start)
-        while tuple(node) in self._lattice:
+        while tuple(node) in self._grid:
             votes = yield from self._votes(tuple(node))
             if _top(votes) == self._class:
                 self._start = tuple(node)
@@ -212,9 +206,9 @@ class _Search:
     def value(self, node: Node, norm: Norm) -> Procedure[float]:
         """What a node promises: the radius that its certificate is expected to have.
 
-        −∞ outside the lattice and where another class has most votes.
+        −∞ outside the grid and where another class has most votes.
         """
-        if node not in self._lattice:
+        if node not in self._grid:
             return -math.inf
         votes = yield from self._votes(node)
         if _top(votes) != self._class:
@@ -222,11 +216,11 @@ class _Search:
         if self._settings.union:
             counts = yield from self.fresh(node)
             seen = Votes(_votes_for(self._class, counts), None, int(counts.sum()))
-            radii = self._curves.of(self._lattice.noise(node), norm)
+            radii = self._curves.of(self._grid.noise(node), norm)
             p_a, _ = self._plan.rule.conclude(seen, self._plan, radii)
         else:
             p_a = promised(_votes_for(self._class, votes), self._plan)
-        return self._curves.of(self._lattice.noise(node), norm).first(p_a)
+        return self._curves.of(self._grid.noise(node), norm).first(p_a)
 
     def best(self, norm: Norm) -> Procedure[Node]:
         """The best node found for one norm."""

@@ -35,12 +35,13 @@ from unicr.noise.families.pareto import Pareto
 from unicr.noise.families.sech import Sech
 from unicr.noise.families.spherical_exp import SphericalExp
 from unicr.noise.families.spherical_gg import SphericalGG
+from unicr.noise.families.splitting import Splitting
 from unicr.noise.families.uniform import Uniform
 
 ball, cauchy, expmix, gaussian = Ball, Cauchy, ExponentialMix, Gaussian
 gennorm, lapgauss, laplace, pareto = GeneralNormal, LaplaceGauss, Laplace, Pareto
 sech, spherical_exp, spherical_gg, uniform = Sech, SphericalExp, SphericalGG, Uniform
-l1_exp, linf_exp, linf_pareto = L1Exp, LinfExp, LinfPareto
+l1_exp, linf_exp, linf_pareto, splitting = L1Exp, LinfExp, LinfPareto, Splitting
 
 if not TYPE_CHECKING:
 
@@ -80,6 +81,7 @@ __all__ = [
     "SphericalExp",
     "SphericalGG",
     "SphericalNoise",
+    "Splitting",
     "Tabulated",
     "Truncated",
     "Uniform",
@@ -102,6 +104,7 @@ __all__ = [
     "sech",
     "spherical_exp",
     "spherical_gg",
+    "splitting",
     "to_data",
     "uniform",
 ]

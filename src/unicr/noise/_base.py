@@ -48,9 +48,6 @@ class Facts:
     source: Literal["analytic", "declared", "checked"] = "analytic"
 
 
-MOST_COORDINATES = 1 << 53
-
-
 def positive(name: str, value: float) -> float:
     """A size as a float: finite, above 0, and no farther from 1 than floating point can serve."""
     try:
@@ -64,14 +61,6 @@ def positive(name: str, value: float) -> float:
     if not SMALLEST <= result <= LARGEST:
         raise NoiseError(f"{name}={value!r} must lie between {SMALLEST:g} and {LARGEST:g}")
     return result
-
-
-def dimension(value: int, least: int) -> int:
-    """The value as an int from `least` to 2^53, or an error that names it."""
-    whole = isinstance(value, int | np.integer) or (isinstance(value, float) and value.is_integer())
-    if isinstance(value, bool) or not whole or not least <= value <= MOST_COORDINATES:
-        raise NoiseError(f"dim={str(value)[:30]} must be a whole number from {least} to 2^53")
-    return int(value)
 
 
 class Draws(NamedTuple):
@@ -207,8 +196,8 @@ class Noise(ABC):
         """Samples number `start` … `start + n − 1` of the stream (`seed`, `input_index`).
 
         Sample number s of a stream is always the same, whatever `n`, `start`, thread count or
-        order of calls. `base` (of shape `shape`) is added to every sample; `out` receives the
-        result where given. Returns a tensor (n, *shape), float32 unless `dtype` says otherwise.
+        order of calls. `base` (of shape `shape`) is added to every sample, as `seen`; `out`
+        receives the result where given. A tensor (n, *shape), float32 unless `dtype` says more.
         """
         import torch
 
@@ -241,7 +230,15 @@ class Noise(ABC):
             base = base.to(device=out.device, dtype=out.dtype).reshape(coordinates).contiguous()
         if n and coordinates:
             self._fill(out.view(n, coordinates), Draws(seed, input_index, start), base)
-        return out
+        return out if base is None else out.copy_(self.seen(out))
+
+    def seen(self, noisy: torch.Tensor) -> torch.Tensor:
+        """What a model sees of x + ε: one function of the sum, the sum itself for most noises."""
+        return noisy
+
+    def check_input(self, x: torch.Tensor) -> None:
+        """Raise where this noise is not meant for an input with these values."""
+        return None
 
 
 class IID(Noise):

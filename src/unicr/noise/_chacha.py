@@ -18,7 +18,8 @@ Words = NDArray[np.uint32]
 
 ROUNDS = 8
 CONSTANTS = np.frombuffer(b"expand 32-byte k", "<u4")
-HIGH, LOW, FINE, AGAIN = range(4)  # planes: first and second half of a draw, offset, rejection
+# planes: first and second half of a draw, two offsets, rejection
+HIGH, LOW, FINE, OTHER, AGAIN = range(5)
 
 
 def derive(*parts: bytes | str | int) -> bytes:
@@ -38,9 +39,9 @@ def blocks(
     With 20 rounds and words 13 to 15 as nonce this is the block function of RFC 8439.
     """
     counters = np.ascontiguousarray(counters, np.uint64)
-    if (compiled := _compiled()) is not None:
+    if rounds == ROUNDS and (compiled := _compiled()) is not None:
         out = np.empty((counters.size, 16), np.uint32)
-        compiled(out, np.frombuffer(key, "<u4"), counters, first, second, rounds)
+        compiled(out, np.frombuffer(key, "<u4"), counters, first, second)
         return out
     start = np.empty((16, counters.size), np.uint32)
     start[:4] = CONSTANTS[:, None]

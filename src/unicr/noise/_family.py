@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     import torch
 
 
+MOST_COORDINATES = 1 << 53
+
+
 @dataclass(frozen=True)
 class Parameter:
     """A number that a family takes beside its size, from `low` to `high`, ends included.
@@ -58,6 +61,14 @@ class Parameter:
                 f"it takes {name} from {number(self.low)} to {number(self.high)}"
             )
         return result
+
+
+def dimension(value: int, least: int) -> int:
+    """The value as an int from `least` to 2^53, or an error that names it."""
+    whole = isinstance(value, int | np.integer) or (isinstance(value, float) and value.is_integer())
+    if isinstance(value, bool) or not whole or not least <= value <= MOST_COORDINATES:
+        raise NoiseError(f"dim={str(value)[:30]} must be a whole number from {least} to 2^53")
+    return int(value)
 
 
 class Named(Noise):
@@ -110,6 +121,13 @@ class Named(Noise):
     def _call(self, key: str, value: float) -> str:
         numbers = {**self._numbers, key: value, **({"dim": self.dim} if self.dim else {})}
         return f"{self.name}({', '.join(f'{k}={number(v)}' for k, v in numbers.items())})"
+
+    @property
+    def plain(self) -> str | None:
+        """The family of which this is a member by a plainer name, if there is one."""
+        named = ((getattr(self, p.name) == value, name) for p in self.parameters
+                 for value, name in p.equal)  # fmt: skip
+        return next((name for same, name in named if same), None)
 
     @property
     def arguments(self) -> dict[str, float]:

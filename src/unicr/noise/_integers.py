@@ -1,9 +1,9 @@
 """What is the law of a noise on a lattice, P(e = j) = F((j + ½)h) − F((j − ½)h), as 64-bit numbers?
 
-The integers are cut into outcomes of 1, 2, 4, … neighbours. 64 random bits choose the outcome, by
-thresholds that are exact sums of its probabilities; inside a wide one most of the mass is spread
-evenly, and the rest, whose share is small, follows the density by rejection. `tau` bounds the
-total variation between what is drawn and the law of the density.
+The integers are cut into intervals of 1, 2, 4, … neighbours. Inside a wide one the law is a mixture
+of three: even, linear (the larger or smaller of two even ones), and a rest that follows the density
+by rejection, whose share is tiny. 64 random bits choose interval and part, by thresholds that are
+sums of their probabilities. `tau` bounds the total variation to the law of the density.
 """
 
 from __future__ import annotations
@@ -12,22 +12,26 @@ import math
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from unicr.errors import NoiseError
 from unicr.noise._base import IID
-from unicr.noise._chacha import AGAIN, FINE, HIGH, LOW, blocks, words_at
+from unicr.noise._chacha import AGAIN, FINE, HIGH, LOW, OTHER, blocks, words_at
 from unicr.values import Array
 
 Integers = NDArray[np.int64]
 
 FARTHEST = 1 << 61
-NEAR = 4096  # outcomes of the smallest width on either side of the median
-FINEST = 1024.0  # of them in half the span that holds 68 %: wider outcomes only beyond
+FINEST = 256.0  # outcomes in half the span that holds 68 %, where that has more than MOST integers
+MOST = 1024.0
+NEAR = 8.0  # such spans from the median wider outcomes begin
 SLOPE, EDGE = 32, 8  # an outcome is at most 1/32 of its distance from the median, 1/8 from a break
-GUIDES, ENOUGH = (13, 14), 0.01  # top bits of a word; the share that they may leave open
+GUIDE = 14  # top bits of a word that are looked up
+OFTEN = 5e-3  # share of the draws that need an offset: then all get one
+EVEN, RISING, FALLING, REST = range(4)  # parts of the law inside an outcome
 LOOKS = 33
 WHOLE = 1 << 64
 ULP = 2.0**-53
@@ -39,40 +43,42 @@ _NODES = {n: np.polynomial.legendre.leggauss(n) for n in (3, 8, 12)}
 class IntegerLaw:
     """Outcome k is drawn where ends[k − 1] ≤ U < ends[k], U of 64 bits; the last has no end.
 
-    It means the integers starts[k] … starts[k] + 2^|widths[k]| − 1, all alike, or (width negative)
-    by what the density has there beyond `least`, with `most` as its largest excess.
+    It means the integers starts[k] + i, 0 ≤ i < 2^widths[k], by its kind: all alike; i the larger
+    or the smaller of two that are all alike; or by what the density has beyond the line
+    least[k] + tilt[k]·i, with `most` as the largest excess.
     """
 
     noise: IID
     step: float
-    bits: int
     ends: NDArray[np.uint64]
     starts: Integers
     widths: NDArray[np.int8]
+    kinds: NDArray[np.int8]
     least: Array
+    tilt: Array
     most: Array
     guide: NDArray[np.uint32]
+    rows: NDArray[np.int32]
+    first: int
+    origin: int
     wide: bool
     tau: float
-
-    @property
-    def shift(self) -> int:
-        """How far a word is shifted to give its place in the guide."""
-        return 33 - len(self.guide).bit_length()
 
     def evaluate(self, key: bytes, positions: NDArray[np.uint64]) -> Integers:
         """The integers at these positions of the stream: what the kernels compute, in numpy."""
         u = words_at(key, HIGH, positions).astype(np.uint64) << np.uint64(32)
         u |= words_at(key, LOW, positions).astype(np.uint64)
         k = np.searchsorted(self.ends, u, side="right")
-        width = self.widths[k]
+        width, kind = self.widths[k], self.kinds[k]
         found = self.starts[k].copy()
-        some = np.flatnonzero((width > 0) & (width <= 31))
+        far = (width > 31) | (kind == REST)
+        some = np.flatnonzero((width > 0) & ~far)
         if some.size:
             mask = (np.uint64(1) << width[some].astype(np.uint64)) - np.uint64(1)
-            found[some] += (words_at(key, FINE, positions[some]) & mask).astype(np.int64)
-        far = np.flatnonzero((width > 31) | (width < 0))
-        if far.size:
+            one, two = (words_at(key, plane, positions[some]) for plane in (FINE, OTHER))
+            two = np.where(width[some] <= 16, one >> np.uint32(16), two)
+            found[some] += _chosen(kind[some], one & mask, two & mask).astype(np.int64)
+        if far.any():
             found[far] += self.inside(key, positions[far], k[far])
         return found
 
@@ -80,24 +86,29 @@ class IntegerLaw:
         """Offsets inside very wide outcomes, and by rejection inside those of the density."""
         offsets = np.zeros(k.size, np.int64)
         todo = np.arange(k.size)
-        for attempt in range(1 << 20):
-            block = blocks(key, positions[todo], AGAIN, attempt).astype(np.uint64)
+        attempt = 0
+        while attempt < 1 << 20:
+            tries = range(attempt, attempt + max(1, min(4, 1000 // todo.size)))
+            block = np.hstack([blocks(key, positions[todo], AGAIN, one) for one in tries])
+            block = block.astype(np.uint64)
             numbers = block[:, 0::2] << np.uint64(32) | block[:, 1::2]
-            for draw, accept in ((0, 1), (2, 3), (4, 5), (6, 7)):
-                width = np.abs(self.widths[k[todo]]).astype(np.uint64)
-                offset = (numbers[:, draw] >> (np.uint64(64) - width)).astype(np.int64)
-                offsets[todo] = offset
-                taken = self.widths[k[todo]] > 0
-                ask = np.flatnonzero(~taken)
-                taken[ask] = self._accepted(k[todo][ask], offset[ask], numbers[ask, accept])
-                todo, numbers = todo[~taken], numbers[~taken]
-                if not todo.size:
-                    return offsets
+            which = k[todo][:, None]
+            down = np.uint64(64) - self.widths[which].astype(np.uint64)
+            one, two = numbers[:, 0::2], numbers[:, 1::2]
+            found = _chosen(self.kinds[which], one >> down, two >> down).astype(np.int64)
+            taken = np.broadcast_to(self.kinds[which] != REST, found.shape).copy()
+            ask = np.flatnonzero(~taken[:, 0])
+            taken[ask] = self._accepted(which[ask], found[ask], two[ask])
+            offsets[todo] = found[np.arange(todo.size), taken.argmax(axis=1)]
+            todo = todo[~taken.any(axis=1)]
+            if not todo.size:
+                return offsets
+            attempt = tries.stop
         raise NoiseError(f"{self.noise.text}: rejection does not end")  # pragma: no cover
 
     def _accepted(self, k: Integers, offset: Integers, u: NDArray[np.uint64]) -> NDArray[np.bool_]:
         p = _masses(self.noise, self.step, self.starts[k] + offset)
-        excess = p - self.least[k]
+        excess = p - self.least[k] - self.tilt[k] * offset
         if np.any(excess < -1e-9 * p) or np.any(excess > self.most[k] * (1 + 1e-9)):
             raise NoiseError(
                 f"the density of {self.noise.text} has a feature that was not seen: name it with "
@@ -118,8 +129,9 @@ def integer_law(noise: IID, step: float) -> IntegerLaw:
 class _Build:
     def __init__(self, noise: IID, step: float) -> None:
         self.noise, self.step = noise, step
-        spread = float(noise.isf(0.16) - noise.ppf(0.16)) / 2 / step
-        self.bits = max(0, math.ceil(math.log2(max(spread / FINEST, 1e-300))))
+        self.spread = spread = float(noise.isf(0.16) - noise.ppf(0.16)) / 2 / step
+        self.bits = max(0, math.ceil(math.log2(spread / FINEST))) if spread > MOST else 0
+        self.near = max(64, round(min(NEAR * spread, FARTHEST)))
         if not spread < FARTHEST / 1e6:
             raise NoiseError(f"{noise.text} is too wide for a lattice of step {step:g}")
         self.centre = self._index(float(noise.ppf(0.5)))
@@ -140,7 +152,7 @@ class _Build:
         for stop in [*breaks, self.high + 1]:
             while at < stop:
                 away = abs(at - self.centre)
-                far = away > NEAR << self.bits
+                far = away > self.near
                 width = max(self.bits, (away // SLOPE).bit_length() - 1) if far else self.bits
                 edge = min((abs(at - b) for b in breaks), default=away << 9)
                 width = min(width, max(0, (edge // EDGE).bit_length() - 1))
@@ -165,24 +177,31 @@ class _Build:
                 f"the density of {self.noise.text} has mass {total + rest:.9g} on the lattice of "
                 f"step {self.step:g}, not 1: density and distribution function disagree"
             )
-        even, least, most, inside = self._spread(starts, widths, p)
-        mass = np.column_stack([even, p - even]).ravel() / total
+        even, linear, least, tilt, most, inside = self._spread(starts, widths, p)
+        parts = [even, np.where(tilt > 0, linear, 0), np.where(tilt < 0, linear, 0)]
+        mass = np.concatenate([*parts, p - even - linear]) / total
         counts = [round(m * WHOLE) for m in mass.tolist()]
         counts[int(mass.argmax())] += WHOLE - sum(counts)
         kept = np.flatnonzero(counts)
-        number = kept // 2
+        number, kinds = kept % p.size, (kept // p.size).astype(np.int8)
         ends = np.array(list(accumulate(counts[k] for k in kept))[:-1], dtype=np.uint64)
-        signed = np.where(kept % 2 == 1, -widths[number], widths[number]).astype(np.int8)
+        starts, widths = starts[number], widths[number]
         tau = error + inside + rest + abs(total + rest - 1) + len(counts) / WHOLE
-        for top in GUIDES:
-            guide, unsure = _guide(ends, starts[number], signed, self.bits, top)
-            if unsure <= ENOUGH:
-                break
-        wide = float(mass[kept][signed > 0].sum()) > 1e-3
+        wide = float(mass[kept][widths > 0].sum()) > OFTEN
+        peak = int(np.where(kinds == EVEN, mass[kept], -1.0).argmax())
+        first = max(0, peak - (1 << GUIDE - 1))
+        numbers, origin = np.arange(kept.size) - first, int(starts[peak]) - peak + first
+        plain = (kinds == EVEN) & (numbers >= 0) & (numbers < (1 << GUIDE) - 1)
+        plain &= (np.abs(starts) < 1 << 29) & (widths < 29)
+        if not wide:
+            plain &= (widths == 0) & (starts - origin == numbers) & (abs(origin) < 1 << 29)
+        masks = (np.int64(1) << np.minimum(widths, 29).astype(np.int64)) - 1
+        rows = np.column_stack([np.where(plain, starts, 0), masks])[first:][: 1 << GUIDE]
         return IntegerLaw(
-            noise=self.noise, step=self.step, bits=self.bits, ends=ends, starts=starts[number],
-            widths=signed, least=least[number], most=most[number], guide=guide, wide=wide,
-            tau=tau,
+            noise=self.noise, step=self.step, ends=ends, starts=starts, widths=widths, kinds=kinds,
+            least=least[number], tilt=tilt[number], most=most[number], first=first - 1,
+            rows=np.insert(rows, 0, 0, axis=0).astype(np.int32), wide=wide, tau=tau,
+            guide=_guide(ends, plain, first), origin=0 if wide or not plain.any() else origin - 1,
         )  # fmt: skip
 
     def _outcomes(self, starts: Integers, size: Array) -> tuple[Array, float]:
@@ -210,6 +229,11 @@ class _Build:
         smooth = by_density <= by_distribution
         p = np.where(smooth, fine, np.maximum(jump, 0.0))
         if not np.all(np.abs(p - jump) <= AGREE * np.maximum(height, 1e-9)):
+            if self.spread < 1:
+                raise NoiseError(
+                    f"{self.noise.text} is too narrow for a lattice of step {self.step:g}: take a "
+                    "finer one with --lattice, or scale inputs that are far larger than the noise"
+                )
             raise NoiseError(
                 f"density and distribution function of {self.noise.text} disagree on the lattice "
                 f"of step {self.step:g}"
@@ -220,26 +244,43 @@ class _Build:
 
     def _spread(
         self, starts: Integers, widths: NDArray[np.int8], p: Array
-    ) -> tuple[Array, Array, Array, float]:
-        """Of each outcome: the mass spread evenly, that per integer, and the largest rest.
+    ) -> tuple[Array, Array, Array, Array, Array, float]:
+        """Of each interval: its even and its linear mass, the line (start, tilt), the largest rest.
 
-        Also how much the three-point rule of `_masses` errs, as eight points see it.
+        The line has the tilt of the chord and lies below the density by as much as that can change
+        between two looks. Also how much the three-point rule of `_masses` errs, as eight points
+        see it, with the rounding of the parts.
         """
-        even, least, most, error = p.copy(), np.zeros_like(p), np.zeros_like(p), 0.0
+        even, error = p.copy(), 0.0
+        linear, least, tilt, most = np.zeros((4, p.size))
         some = np.flatnonzero(widths > 0)
         if some.size:
             size = (np.int64(1) << widths[some].astype(np.int64)).astype(np.float64)
             looks = np.floor(np.linspace(0, 1, LOOKS) * (size[:, None] - 1)).astype(np.int64)
-            looks += starts[some][:, None]
-            masses, better = (_masses(self.noise, self.step, looks, n) for n in (3, 8))
+            at = starts[some][:, None] + looks
+            masses, better = (_masses(self.noise, self.step, at, n) for n in (3, 8))
             apart = np.abs(masses - better) / np.maximum(better, 1e-300)
-            error = float((apart.max(axis=1) * p[some]).sum())
-            slack = np.abs(np.diff(masses, axis=1)).max(axis=1) + 1e-12 * masses.max(axis=1)
-            floor = np.maximum(masses.min(axis=1) - slack, 0.0)
-            floor = np.minimum(floor, p[some] / size)
-            least[some], even[some] = floor, floor * size
-            most[some] = masses.max(axis=1) + slack - floor
-        return even, least, most, error
+            error = float(((apart.max(axis=1) + 8 * ULP) * p[some]).sum())
+            slope = (masses[:, -1] - masses[:, 0]) / (size - 1)
+            start, slack = _under(masses, slope, looks)
+            low = np.minimum(start, start + slope * (size - 1)) - np.abs(slope) / 2
+            slope[low < 0] = 0.0
+            start, slack = _under(masses, slope, looks)
+            start = np.maximum(start, 0.0)
+            low = np.minimum(start, start + slope * (size - 1)) - np.abs(slope) / 2
+            lines = np.array([low * size, np.abs(slope) * size**2 / 2, start, slope])
+            lines *= np.minimum(1.0, p[some] / np.maximum(lines[0] + lines[1], 1e-300))
+            even[some], linear[some], least[some], tilt[some] = lines
+            above = masses - lines[2][:, None] - lines[3][:, None] * looks
+            most[some] = above.max(axis=1) + slack
+        return even, linear, least, tilt, most, error
+
+
+def _under(masses: Array, slope: Array, looks: Integers) -> tuple[Array, Array]:
+    """Where lines of these slopes below the masses start, and by how much they stay below."""
+    flat = masses - slope[:, None] * looks
+    slack = np.abs(np.diff(flat, axis=1)).max(axis=1) + 1e-12 * masses.max(axis=1)
+    return flat.min(axis=1) - slack, slack
 
 
 def _gauss(noise: IID, middle: Array, half: Array, n: int) -> Array:
@@ -262,47 +303,47 @@ def _panels(
 ) -> tuple[Array, Array, Integers, NDArray[np.bool_]]:
     """(middle, half width, outcome) of intervals inside which the density is smooth.
 
-    A width is a multiple of the step, right to its last place, but where a break cuts.
+    A width is a multiple of the step, right to its last place, but where a break cuts. A break on
+    an edge, to the last place, cuts nothing off.
     """
     middle, half = (starts + (size - 1) / 2) * step, size * (step / 2)
     owner, cut = np.arange(starts.size), np.zeros(starts.size, bool)
     for one in breaks:
         for i in np.flatnonzero(np.abs(one - middle) < half).tolist():
             low, high = middle[i] - half[i], middle[i] + half[i]
-            middle[i], half[i], cut[i] = (low + one) / 2, (one - low) / 2, True
+            cut[i] = True
+            if not low < one < high:
+                continue
+            middle[i], half[i] = (low + one) / 2, (one - low) / 2
             middle = np.append(middle, (one + high) / 2)
             half = np.append(half, (high - one) / 2)
             owner, cut = np.append(owner, owner[i]), np.append(cut, True)
     return middle, half, owner, cut
 
 
-def _guide(
-    ends: NDArray[np.uint64], starts: Integers, widths: NDArray[np.int8], bits: int, top: int
-) -> tuple[NDArray[np.uint32], float]:
-    """For every value of a word's `top` bits: (from, to, before, after); the share not certain.
+def _chosen(kind: NDArray[np.int8], one: NDArray[Any], two: NDArray[Any]) -> NDArray[Any]:
+    """One offset of two, by the kind of the outcome."""
+    linear: NDArray[Any] = np.where(kind == RISING, np.maximum(one, two), np.minimum(one, two))
+    return np.where((kind == RISING) | (kind == FALLING), linear, one)
 
-    A word below `from` means the outcome that starts at `before`, one above `to` the one at
-    `after`; between them all 64 bits decide. Where more lies in a cell, from = 0 and always; then
-    `before` and `after` are the first and last outcome there.
+
+def _guide(ends: NDArray[np.uint64], plain: NDArray[np.bool_], first: int) -> NDArray[np.uint32]:
+    """For every value of a word's top bits an outcome k, and where in the cell k + 1 begins.
+
+    k is written as k − first + 1 in the top bits; the other bits are those of the first word of
+    k + 1, all ones where there is none: a word with just these bits has to be looked up in all 64.
+    So has every word of a cell with more than two outcomes, or with one that is not plain. There
+    the top bits are 0, and the others are the cell's first outcome (or an earlier one).
     """
-    cell = np.arange(1 << top, dtype=np.uint64) << np.uint64(64 - top)
-    last = cell + np.uint64((1 << (64 - top)) - 1)
-    first_outcome = np.searchsorted(ends, cell, side="right")
-    last_outcome = np.searchsorted(ends, last, side="right")
-    guide = np.empty((1 << top, 4), np.uint32)
-    guide[:, 0], guide[:, 1] = 0, 0xFFFFFFFF
-    guide[:, 2], guide[:, 3] = first_outcome, last_outcome
-    plain = (widths == bits) & (np.abs(starts) < 1 << 29)
-    same = (first_outcome == last_outcome) & plain[first_outcome]
-    # a step of one outcome, or of two with a small one between: the rest of a wide outcome
-    span = last_outcome - first_outcome
-    step = ((span == 1) | (span == 2)) & plain[first_outcome] & plain[last_outcome]
-    guide[same, 0] = 0xFFFFFFFF
-    for chosen in (same, step):
-        guide[chosen, 2] = starts[first_outcome[chosen]].astype(np.int32).view(np.uint32)
-        guide[chosen, 3] = starts[last_outcome[chosen]].astype(np.int32).view(np.uint32)
-    at = np.flatnonzero(step)
-    guide[at, 0] = (ends[first_outcome[at]] >> np.uint64(32)).astype(np.uint32)
-    guide[at, 1] = (ends[last_outcome[at] - 1] >> np.uint64(32)).astype(np.uint32)
-    unsure = (span > 0) & ~step | ~plain[first_outcome]
-    return guide, float(unsure.mean())
+    cells = np.arange(1 << GUIDE, dtype=np.uint64) << np.uint64(64 - GUIDE)
+    k = np.searchsorted(ends, cells, side="right")
+    last = np.append(np.searchsorted(ends, cells[1:], side="left"), ends.size)
+    rest = np.uint32((1 << 32 - GUIDE) - 1)
+    begins = (np.append(ends, np.uint64(0))[k] >> np.uint64(32)).astype(np.uint32) & rest
+    numbers = (k - first + 1).astype(np.uint32) << np.uint32(32 - GUIDE)
+    found: NDArray[np.uint32] = np.where(
+        plain[k] & plain[last] & (last - k <= 1),
+        numbers | np.where(last > k, begins, rest),
+        np.minimum(k, rest).astype(np.uint32),
+    )
+    return found

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from unicr.errors import NoiseError
-from unicr.noise._streams import ALMOST_ONE, ONE, bits_from_uniform
+from unicr.noise._streams import ALMOST_ONE, ONE
 from unicr.values import Array
 
 if TYPE_CHECKING:
@@ -165,10 +165,6 @@ class InverseTable:
             np.concatenate([width[~split], 1.0 / self.sub_inv]),
             np.concatenate([coef[~split], self.sub_coef]),
         )
-
-    def quantile(self, u: ArrayLike) -> Array:
-        """x at the lattice point next to u: the function that is sampled, for tests and plots."""
-        return self.evaluate(bits_from_uniform(np.asarray(u, dtype=np.float64)))
 
 
 class _Fit:

@@ -8,7 +8,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Self
 
 from unicr.errors import NoiseError
-from unicr.noise._base import Draws, Facts, Noise, dimension
+from unicr.noise._base import Draws, Facts, Noise
+from unicr.noise._family import dimension
 from unicr.values import number
 
 if TYPE_CHECKING:
@@ -235,16 +236,8 @@ def _test_directions(pilot: torch.Tensor, generator: torch.Generator) -> list[to
     return found
 
 
-def _location(x: torch.Tensor) -> torch.Tensor:
-    return x.tanh()
-
-
-def _spread(x: torch.Tensor) -> torch.Tensor:
-    return (x.abs() - 1).tanh()
-
-
-def _tail(x: torch.Tensor) -> torch.Tensor:
-    return (2 * (x.abs() - 2.5)).tanh()
-
-
-_STATISTICS = (_location, _spread, _tail)
+_STATISTICS: tuple[Callable[[torch.Tensor], torch.Tensor], ...] = (
+    lambda x: x.tanh(),  # location
+    lambda x: (x.abs() - 1).tanh(),  # spread
+    lambda x: (2 * (x.abs() - 2.5)).tanh(),  # tail
+)

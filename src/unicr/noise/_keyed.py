@@ -6,7 +6,9 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +16,6 @@ from numpy.typing import NDArray
 
 from unicr.errors import NoiseError
 from unicr.noise._base import IID, Noise
-from unicr.noise._chacha import ROUNDS
 from unicr.noise._integers import IntegerLaw, Integers, integer_law
 from unicr.noise._lattice import Lattice
 from unicr.noise._sampling import PIECE, in_pieces
@@ -62,68 +63,85 @@ class LatticeNoise:
 
         Copy number s under a key is always the same. `out` has shape (n, *shape) and float32.
         """
+        return self.copies(base, key=key, threads=threads)(out, start)
+
+    def copies(
+        self, base: Integers, *, key: bytes, threads: int | None = None
+    ) -> Callable[[torch.Tensor, int], torch.Tensor]:
+        """`add` for many batches of one point: what they have in common is made ready once."""
         import torch
 
-        n, dim = out.shape[0], int(np.prod(out.shape[1:]))
-        if base.size != dim or out.dtype != torch.float32 or not out.is_contiguous():
-            raise NoiseError(f"{base.size} integers cannot go into {out.dtype} {tuple(out.shape)}")
-        if start < 0 or (start + n) * dim >= 1 << 62:
-            raise NoiseError(f"start={start}, n={n}, dim={dim}: too many draws for one stream")
-        if out.device.type != "cpu":
-            here = torch.empty(out.shape, dtype=torch.float32)
-            return out.copy_(self.add(base, here, key=key, start=start, threads=threads))
-        if n and dim:
-            flat = out.detach().view(-1).numpy()
-            row = np.ascontiguousarray(base, dtype=np.int64).reshape(-1)
-            if self._law is None:
-                self._rounded(row, flat, key, start, n)
-            else:
-                _fill(self._law, self.lattice, row, flat, key, start * dim, threads)
-        return out
+        row = np.array(base, dtype=np.int64).reshape(-1)
+        dim, law = row.size, self._law
+        draw = (
+            partial(self._rounded, row, key)
+            if law is None
+            else _Fill(law, self.lattice, row, key, threads)
+        )
 
-    def _rounded(self, row: Integers, flat: NDArray[Any], key: bytes, start: int, n: int) -> None:
+        def add(out: torch.Tensor, start: int = 0) -> torch.Tensor:
+            n = out.shape[0]
+            if out.dtype != torch.float32 or not out.is_contiguous() or n * dim != out.numel():
+                raise NoiseError(f"{dim} integers cannot go into {out.dtype} {tuple(out.shape)}")
+            if start < 0 or (start + n) * dim >= 1 << 62:
+                raise NoiseError(f"start={start}, n={n}, dim={dim}: too many draws for one stream")
+            here = out if out.device.type == "cpu" else torch.empty(out.shape)
+            if out.numel():
+                draw(here.detach().view(-1).numpy(), start)
+            return out.copy_(self.noise.seen(here))
+
+        return add
+
+    def _rounded(self, row: Integers, key: bytes, flat: NDArray[Any], start: int) -> None:
         """Real-valued noise, rounded: its stream is seeded with all bits of the key."""
         import torch
 
-        seed = int.from_bytes(key, "little")
+        seed, n = int.from_bytes(key, "little"), flat.size // row.size
         drawn = self.noise.sample(n, (row.size,), seed=seed, start=start, dtype=torch.float64)
         integers = np.floor(drawn.numpy() / float(self.lattice.step) + 0.5)
         flat[:] = self.lattice.floats((integers + row).ravel())
 
 
-def _fill(
-    law: IntegerLaw,
-    lattice: Lattice,
-    row: Integers,
-    flat: NDArray[np.float32],
-    key: bytes,
-    first: int,
-    threads: int | None,
-) -> None:
-    dim, step = row.size, float(lattice.step)
-    tile = np.tile(row.astype(np.int32), -(-_TILE // dim))
-    secret = np.frombuffer(key, "<u4").astype(np.uint32)
-    kernel = _kernel()
+class _Fill:
+    """Writes points + integers of the law, times the step, into float32."""
 
-    def put(at: Integers, integers: Integers) -> None:
-        flat[at] = lattice.floats(integers + row[at % dim])
-
-    def work(low: int, high: int) -> None:
-        if kernel is None:
-            for a in range(low, high, PIECE):
-                at = np.arange(a, min(a + PIECE, high))
-                put(at, law.evaluate(key, (at + first).astype(np.uint64)))
-            return
-        left = np.empty((high - low, 2), np.int64)
-        count = kernel(
-            flat[low:high], left, np.uint64(first + low), secret, ROUNDS, tile, low % tile.size,
-            step, law.guide, law.shift, law.bits, law.wide, law.ends, law.starts, law.widths,
+    def __init__(
+        self, law: IntegerLaw, lattice: Lattice, row: Integers, key: bytes, threads: int | None
+    ) -> None:
+        self.law, self.lattice, self.row, self.key, self.threads = law, lattice, row, key, threads
+        self.kernel = _kernel()
+        tile = np.tile(row.astype(np.int32), -(-_TILE // max(row.size, 1)))
+        secret, origin = np.frombuffer(key, "<u4").astype(np.uint32), law.origin & 0xFFFFFFFF
+        self.head = secret, tile
+        self.tail = (
+            float(lattice.step), law.guide, law.rows, law.first, np.uint32(origin), law.wide,
+            law.ends, law.starts, law.widths, law.kinds,
         )  # fmt: skip
-        if count:
-            at, k = left[:count, 0] + low, left[:count, 1]
-            put(at, law.starts[k] + law.inside(key, (at + first).astype(np.uint64), k))
 
-    in_pieces(work, flat.size, threads)
+    def __call__(self, flat: NDArray[np.float32], start: int) -> None:
+        law, dim = self.law, self.row.size
+        first = start * dim
+
+        def work(low: int, high: int) -> None:
+            if self.kernel is None:
+                for a in range(low, high, PIECE):
+                    at = np.arange(a, min(a + PIECE, high))
+                    put(at, law.evaluate(self.key, (at + first).astype(np.uint64)))
+                return
+            undone = np.empty((high - low, 2), np.int64)
+            offset, begin = low % self.head[1].size, np.uint64(first + low)
+            count = self.kernel(flat[low:high], undone, begin, *self.head, offset, *self.tail)
+            if count:
+                left.append(undone[:count] + np.array([low, 0]))
+
+        def put(at: Integers, integers: Integers) -> None:
+            flat[at] = self.lattice.floats(integers + self.row[at % dim])
+
+        left: list[Integers] = []
+        in_pieces(work, flat.size, self.threads)
+        if left:
+            at, k = np.concatenate(left).T
+            put(at, law.starts[k] + law.inside(self.key, (at + first).astype(np.uint64), k))
 
 
 @functools.cache

@@ -95,25 +95,32 @@ class Lattice:
 
 
 def lattice_for(
-    inputs: Iterable[Any], size: float, dim: int, exponents: Iterable[float]
+    inputs: Iterable[Any],
+    size: float,
+    dim: int,
+    exponents: Iterable[float],
+    *,
+    fine: bool = False,
 ) -> Lattice:
     """The lattice of some inputs under a noise of this size (sigma, or scale where there is none).
 
-    8-bit and 16-bit images keep theirs, refined where the noise is small. Other inputs get a power
-    of two, so fine that moving them takes less than 1e-4 of the size off a radius, in any of the
-    norms, unless 2^30 steps would not reach the largest input.
+    8-bit and 16-bit images keep theirs, refined where the noise is small. Other inputs, and with
+    `fine` images too, get one so fine that moving them takes less than 1e-4 of the size off a
+    radius, in any of the norms, unless 2^30 steps would not reach the largest input.
     """
     values = [np.asarray(x, dtype=np.float32).ravel() for x in inputs]
-    for count in COUNTS:
-        if all(_counts(x, count) for x in values):
-            finer = max(0, math.ceil(math.log2(STEPS / (count * size))))
-            return Lattice(Fraction(1, count * 2 ** min(finer, 60)))
     root = max(
         1.0 if math.isinf(p) else dim ** min(1 / p, 60 / math.log2(dim + 1)) for p in exponents
     )
     wanted = math.floor(math.log2(SHARE * size / root))
     reach = max((float(np.abs(x).max(initial=0.0)) for x in values), default=0.0)
     least = math.ceil(math.log2(max(reach, 1e-30))) - 28
+    for count in COUNTS:
+        if all(_counts(x, count) for x in values):
+            finer = max(0, math.ceil(math.log2(STEPS / (count * size))))
+            if fine:
+                finer = max(finer, -max(wanted, least) - math.floor(math.log2(count)))
+            return Lattice(Fraction(1, count * 2 ** min(finer, 60)))
     return Lattice(Fraction(2) ** max(wanted, least, -100))
 
 

@@ -8,14 +8,13 @@ A name from the registry with keyword numbers, optionally `.truncated(5)` and `*
 from __future__ import annotations
 
 import ast
-import difflib
 import inspect
 import math
 import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from unicr.errors import NoiseError, SpecError, foreign
+from unicr.errors import NoiseError, SpecError, did_you_mean, foreign
 from unicr.files import load_object
 from unicr.noise._base import IID, Noise
 from unicr.noise.families import FAMILIES
@@ -108,6 +107,11 @@ def _noise(node: ast.expr, text: str, file: _File | None) -> Noise:
                 raise SpecError(f"only a 1-D noise can be truncated, not {base.text}")
             positional, named = _arguments(node, text)
             return base.truncated(*positional, **named)
+        if node.func.attr == "within":
+            from unicr.noise._within import within
+
+            base, (positional, named) = _noise(node.func.value, text, file), _arguments(node, text)
+            return within(base, *positional, **named)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
         positional, named = _arguments(node, text)
         if positional:
@@ -123,8 +127,7 @@ def _noise(node: ast.expr, text: str, file: _File | None) -> Noise:
 def _family(name: str, named: dict[str, float], text: str) -> Noise:
     make: Callable[..., Noise] | None = FAMILIES.get(name)
     if make is None:
-        near = difflib.get_close_matches(name, FAMILIES, n=1, cutoff=0.4)
-        hint = f"did you mean {near[0]}? " if near else ""
+        hint = did_you_mean(name, FAMILIES)
         raise SpecError(f"unknown noise {name!r}: {hint}known are {', '.join(FAMILIES)}")
     try:
         return make(**named)

@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy import special
 
-from unicr.noise._base import Draws, Facts, Noise, dimension
-from unicr.noise._family import Named
+from unicr.errors import NoiseError
+from unicr.noise._base import Draws, Facts, Noise
+from unicr.noise._family import Named, dimension
 from unicr.noise._radius import RadiusLaw
 from unicr.values import Array, number
 
@@ -165,6 +167,32 @@ class RadialNoise(Named):
         out.mul_((radius.to(out.device) / length).to(out.dtype))
         if base is not None:
             out.add_(base)
+
+
+class Powered(RadialNoise):
+    """φ(r) = r^(−j)·exp(−r^k): ‖z‖^k ~ Gamma((d − j)/k)."""
+
+    k: float
+    j: float = 0.0
+
+    @property
+    def _points(self) -> tuple[float, ...]:
+        rest = self.dim - self.j
+        if rest <= 0.05:
+            raise NoiseError(
+                f"j={number(self.j)}, dim={self.dim}: {self.name} needs j < dim, or its mass is "
+                "infinite near zero"
+            )
+        log_mode = math.log(max(rest - 1, 0.25) / self.k) / self.k
+        if log_mode > 300:
+            raise NoiseError(
+                f"k={number(self.k)}, dim={self.dim}: the length of {self.name} is near "
+                f"exp({log_mode:.4g}), beyond floating point; take a larger k"
+            )
+        return (math.exp(log_mode),)
+
+    def _radial(self, r: Array) -> Array:
+        return np.asarray(-special.xlogy(self.j, r) - r**self.k)
 
 
 class SphericalNoise(RadialNoise):

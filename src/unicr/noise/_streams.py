@@ -13,37 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unicr.errors import NoiseError
-from unicr.values import Array
 
 MASK64 = (1 << 64) - 1
 MIX1 = 0xBF58476D1CE4E5B9
 MIX2 = 0x94D049BB133111EB
 ONE = 0x3FF0000000000000
 ALMOST_ONE = 1.0 - 2.0**-53
-
-
-def bits_from_uniform(u: Array, *, upper: bool = False) -> NDArray[np.uint64]:
-    """The 64 bits whose draw lies nearest to u (to 1 - u if `upper`, precise for small u)."""
-    u = np.asarray(u, dtype=np.float64)
-    if not np.all((u >= 0) & (u <= 1)):
-        raise NoiseError("u must lie in [0, 1]")
-    flip = u > 0.5
-    w = np.where(flip, 1.0 - u, u)
-    tail = w < 0.25
-    d = np.where(tail, 4 * w, 2.0 - 4 * w)
-    k = np.clip(np.floor(d * 2.0**52), 0, 2.0**52 - 1).astype(np.uint64)
-    q = np.where(tail, 0, 1)
-    q = np.where(flip != upper, 3 - q, q).astype(np.uint64)
-    return k << np.uint64(12) | q
-
-
-def uniform_from_bits(bits: NDArray[np.uint64]) -> tuple[Array, NDArray[np.bool_]]:
-    """(w, upper): the exact u of a draw is w, or 1 - w where `upper`; w <= 1/2 up to rounding."""
-    z = np.asarray(bits, dtype=np.uint64)
-    d = (z >> np.uint64(12) | np.uint64(ONE)).view(np.float64) - ALMOST_ONE
-    q = z & np.uint64(3)
-    w = np.where((q == 0) | (q == 3), d / 4, 0.5 - d / 4)
-    return w, q >= 2
 
 
 def stream_keys(seed: int, input_index: int, substream: int = 0) -> tuple[int, int]:

@@ -8,6 +8,7 @@ from unicr.noise._lattice import lattice_for
 from unicr.noise._quadrature._logdensity import HINT
 from unicr.noise._spec import check_parses
 from unicr.noise._spherical import CrossNoise, CubeNoise, RadialNoise
+from unicr.noise._within import Within, within
 from unicr.noise.families import plainest
 
 __all__ = [
@@ -18,9 +19,11 @@ __all__ = [
     "Named",
     "Parameter",
     "RadialNoise",
+    "Within",
     "check_parses",
     "derive",
     "lattice_for",
     "plainest",
     "positive",
+    "within",
 ]

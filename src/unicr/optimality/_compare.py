@@ -164,7 +164,6 @@ def validate_average(
     p_a: ArrayLike,
     *,
     factors: ArrayLike = 1.0,
-    curves: bool | None = None,
     report: Heard | None = None,
 ) -> Comparison:
     """Compare the average radius over inputs whose p_A stay as they are, whatever the noise.
@@ -176,7 +175,7 @@ def validate_average(
     weights = np.broadcast_to(np.asarray(factors, dtype=np.float64), given.shape)
     p, at = np.unique(given, return_inverse=True)
     field = _Field.of(noises, norm, dim)
-    proved, searched = field.brackets(p, curves, report)
+    proved, searched = field.brackets(p, None, report)
     every = (proved, searched, _upper(searched, p))
     means = [np.mean(values[:, at] * weights, axis=1) for values in every]
     return field.compare(None, len(given), *means)

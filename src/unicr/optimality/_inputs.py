@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 from unicr.errors import RunError
 from unicr.noise import IID, Noise
 from unicr.noise.internal import RadialNoise
-from unicr.runs import NOTHING, Own, Run
+from unicr.runs import NOTHING, Run
 from unicr.values import Array
 
 
@@ -31,14 +32,14 @@ class RunInputs:
         return math.isfinite(self.noise.sigma) and isinstance(self.noise, IID | RadialNoise)
 
 
-def read_run(folder: Path, reader: Own = NOTHING) -> RunInputs:
+def read_run(folder: Path) -> RunInputs:
     """The p_A of every input of a run, in the order of the inputs."""
     with Run(folder) as run:
         manifest, rows = run.manifest, list(run.rows())
     if not rows:
         raise RunError(f"{folder} holds no results yet: there is no p_A to compare at")
-    law = reader.noise(manifest)
-    own: dict[str, float] = {}
+    law = NOTHING.noise(manifest)
+    sigma_of = cache(lambda text: NOTHING.noise(manifest, text).sigma)
     p_a, sigma = np.zeros(len(rows)), np.full(len(rows), law.sigma)
     for i, row in enumerate(rows):
         certificate = row.certificate
@@ -47,7 +48,5 @@ def read_run(folder: Path, reader: Own = NOTHING) -> RunInputs:
         if row.correct:
             p_a[i] = certificate.p_a
         if certificate.noise is not None:
-            if certificate.noise not in own:
-                own[certificate.noise] = reader.noise(manifest, certificate.noise).sigma
-            sigma[i] = own[certificate.noise]
+            sigma[i] = sigma_of(certificate.noise)
     return RunInputs(p_a, sigma, law, manifest.dim, manifest.norms)

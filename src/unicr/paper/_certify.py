@@ -16,12 +16,12 @@ import numpy as np
 
 from unicr.classifier import load_classifier
 from unicr.data import load_dataset
-from unicr.i_opt import Axis, IOpt, Lattice, i_opt_run
+from unicr.i_opt import Axis, Grid, IOpt, i_opt_run
 from unicr.metrics import Scores, accuracy_curve, robustness_score
 from unicr.noise import Gaussian, Noise
 from unicr.norms import l1, l2, linf
 from unicr.paper._item import Axes, Context, Figure, Output, Table, panels
-from unicr.report.runs import Progress
+from unicr.report.runs import RunBar
 from unicr.runs import Job, Row, Run, certify_run, scores_of
 from unicr.smoothing import Plan, norms_of
 from unicr.values import round_down
@@ -29,6 +29,7 @@ from unicr.values import round_down
 NORMS = (l1.text, l2.text, linf.text)
 ALPHA = 0.001
 SIDES = ("fixed", "I-OPT")
+SHARES = (20, 40, 60, 80, 100)
 COLUMNS = ("fixed", "i_opt", "paper_fixed", "paper_i_opt")
 # What the paper prints, by table; numbers under a name that ends in _255 are in 1/255.
 TABLES = json.loads(resources.files("unicr.paper").joinpath("printed.json").read_text())
@@ -104,6 +105,15 @@ class Pair:
         return fixed, scores_of(self.chosen, self.norm, SIDES[1], ALPHA)
 
 
+def top_means(*sides: Scores) -> list[list[float]]:
+    """For each side the average of the largest 20, 40, …, 100 % of the radii (at least of one)."""
+    means = []
+    for side in sides:
+        radii = np.sort(np.where(side.correct > 0, side.radius, 0.0))[::-1]
+        means.append([float(radii[: max(1, len(radii) * s // 100)].mean()) for s in SHARES])
+    return means
+
+
 def plan_of(sizes: Mapping[str, Any]) -> Plan:
     """The samples of one input."""
     return Plan(n0=sizes.get("n0", 100), n=sizes["n"], alpha=ALPHA)
@@ -116,7 +126,7 @@ def certified(
     context.log(f"certifying with {noise.text}")
     folder = context.work / name
     with (
-        Progress(_job(context, setup, noise, norms)) as shown,
+        RunBar(_job(context, setup, noise, norms)) as shown,
         certify_run(shown.job, folder, resume=True, on_result=shown.add) as store,
     ):
         return list(store.rows())
@@ -130,18 +140,13 @@ def compare(context: Context, setup: Setup) -> dict[str, Pair]:
         Axis("sigma", setup.sigma * low, setup.sigma * high, factor),
         Axis("beta", *sizes["beta"]),
     )
-    lattice = Lattice.around(gaussian, "gennorm", axes)
-    settings = IOpt(lattice, keep=setup.keep)
+    grid = Grid.around(gaussian, "gennorm", axes)
+    settings = IOpt(grid, keep=setup.keep)
     fixed = certified(context, setup, gaussian, sizes["norms"], "fixed")
-    context.log(f"searching among {lattice.size} noises for each input")
-    with Progress(_job(context, setup, gaussian, sizes["norms"])) as shown:
-        folders = i_opt_run(
-            shown.job,
-            settings,
-            context.work / "i-opt",
-            resume=True,
-            on_result=lambda rows: shown.add(rows[0]),
-        )
+    context.log(f"searching among {grid.size} noises for each input")
+    with RunBar(_job(context, setup, gaussian, sizes["norms"])) as shown:
+        out = context.work / "i-opt"
+        folders = i_opt_run(shown.job, settings, out, resume=True, on_result=shown.add)
     pairs = {}
     for norm, folder in folders.items():
         with Run(folder) as run:

@@ -12,7 +12,8 @@ from unicr.noise import IID, parse
 from unicr.norms import Norm, l1, l2, linf, parse_norm
 from unicr.paper._item import Axes, Context, Figure
 from unicr.radius import MonteCarlo, RadiusCurve, certified_radius
-from unicr.radius.internal import exact, search, start_guess
+from unicr.radius.internal import exact, search
+from unicr.tradeoff.internal import start_guess
 
 NORMS = (l1, l2, linf)
 DIM = 3072

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import difflib
 import hashlib
 import json
 import shutil
@@ -15,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import unicr
-from unicr.errors import SpecError
+from unicr.errors import SpecError, did_you_mean
 from unicr.paper._item import MODES, Context, Item, MissingDataError, Mode
 from unicr.paper._write import read_record, sweep, write_result
 
@@ -71,8 +70,7 @@ def choose(names: Sequence[str], items: Mapping[str, Item]) -> list[Item]:
     words = [word for name in names for word in name.split(",") if word]
     for word in words:
         if word.upper() != "ALL" and word not in items:
-            near = difflib.get_close_matches(word, items, n=1, cutoff=0.4)
-            hint = f"did you mean {near[0]}? " if near else ""
+            hint = did_you_mean(word, items)
             raise SpecError(f"no item {word!r}: {hint}known are ALL, {', '.join(items)}")
     everything = any(word.upper() == "ALL" for word in words)
     return [item for name, item in items.items() if everything or name in words]

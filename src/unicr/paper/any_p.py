@@ -22,7 +22,7 @@ FLAT = 0.005
 NOISES = dict(list(EVERY.items())[:6])  # those with a σ
 
 
-class Row(NamedTuple):
+class Measured(NamedTuple):
     """One noise and one p: two directions by themselves, then the bracket."""
 
     noise: str
@@ -55,7 +55,7 @@ def run(context: Context) -> Output:
             found = certified_radius(law, Norm(p), DIM, p_a=P_A)
             direction = "" if found.direction is None else found.direction.text
             bracket = (found.searched, found.proved, direction)
-            rows.append(Row(text, p, DIM, P_A, one_hot, largest * DIM ** (1 / p), *bracket))
+            rows.append(Measured(text, p, DIM, P_A, one_hot, largest * DIM ** (1 / p), *bracket))
 
     def draw(axes: Axes, dim: int) -> None:
         for i, (name, text) in enumerate(NOISES.items()):
@@ -68,7 +68,7 @@ def run(context: Context) -> Output:
 
     figure = panels([DIM], draw, x="$p$", y="radius", size=(6.4, 4.2), yscale="log")
     return Output(
-        tables={"radii": Table(Row._fields, rows)},
+        tables={"radii": Table(Measured._fields, rows)},
         figures={"any-p": figure},
         comparison=[_flat(text, rows) for text in NOISES.values()],
         remarks=[
@@ -78,7 +78,7 @@ def run(context: Context) -> Output:
     )
 
 
-def _flat(text: str, rows: list[Row]) -> str:
+def _flat(text: str, rows: list[Measured]) -> str:
     """How far the searched radius falls between the smallest p and p = 2."""
     own = {row.p: row for row in rows if row.noise == text}
     first, at_two = own[min(own)], own[2.0]

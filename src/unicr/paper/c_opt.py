@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from unicr.c_opt import COpt, Scales, ShapeScore, Trained, c_opt, grid, search_of
+from unicr.c_opt import COpt, Scales, ShapeScore, c_opt, grid, search_of
 from unicr.data import load_dataset
 from unicr.paper._certify import NORMS, TABLES, plan_of
 from unicr.paper._item import Axes, Context, Output, Table, item, panels
+from unicr.report.copt import SearchBar
 from unicr.smoothing import norms_of
 from unicr.train import Training
 from unicr.values import round_down
@@ -77,12 +78,10 @@ def _found(context: Context) -> list[ShapeScore]:
         test_spec=test,
     )
 
-    def say(result: Trained) -> None:
-        context.log(result.point.name + ("" if result.failed is None else ": training failed"))
-
-    copt = COpt(search, context.work, workers=context.workers, on_result=say)
-    shapes = grid({"beta": sizes["betas"]})
-    return c_opt(copt, Scales("gennorm", tuple(sizes["sigmas"])), shapes, resume=True)
+    shapes, sigmas = grid({"beta": sizes["betas"]}), tuple(sizes["sigmas"])
+    with SearchBar(len(shapes) * len(sigmas)) as shown:
+        copt = COpt(search, context.work, workers=context.workers, on_result=shown.add)
+        return c_opt(shown.of(copt), Scales("gennorm", sigmas), shapes, resume=True)
 
 
 def _line(norm: str, scores: dict[float, float | None]) -> str:

@@ -2,7 +2,8 @@
 
 The model is a ResNet-20 tuned with Gaussian noise of σ = 0.25, or those of `--set weights=…`, the
 paper's own among them; with several, the best σ counts at each radius, as in the paper. The logs of
-the Gaussian baseline's authors for their ResNet-110 at σ = 0.5 stand beside, in every norm.
+the Gaussian baseline's authors for their ResNet-110 at σ = 0.5 stand beside, in every norm. The
+table `top` has the layout of the paper's Table 3: averages of the largest radii, at each σ.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from unicr.metrics import Scores, best_of
 from unicr.noise import Gaussian, Laplace
 from unicr.norms import l2, parse_norm
 from unicr.paper import _certify
-from unicr.paper._certify import NORMS, Setup, percents, printed, searching
+from unicr.paper._certify import NORMS, SHARES, Setup, percents, printed, searching, top_means
 from unicr.paper._item import Context, Output, Table, item
 from unicr.runs import read_log, recertify, scores_of
 from unicr.values import round_down
@@ -46,6 +47,7 @@ MEAN, STD = [0.4914, 0.4822, 0.4465], [0.2023, 0.1994, 0.2010]  # of the paper's
     needs=(IMAGES, LOG),
     options={
         "weights": "a state dict, or a folder of them; σ is the last number of a name",
+        "model": "file.py:factory of the network, where it is no ResNet",
         "laplace": "the same for the Laplace noise of l1; those of `weights` if left out",
         "inputs": "how many images, in place of the mode's number",
     },
@@ -55,11 +57,13 @@ def run(context: Context) -> Output:
         context = replace(context, sizes={**context.sizes, "inputs": _inputs(context)})
     images, models = str(context.file(IMAGES)), _models(context)
     runs: dict[str, list[tuple[Scores, Scores]]] = {}
-    laplace = []
+    laplace, top = [], []
     for sigma, arguments in models.items():
         setup = Setup(arguments, images, sigma)
         for norm, pair in _certify.compare(_own(context, sigma, models), setup).items():
             runs.setdefault(norm, []).append(pair.scores())
+            means = zip(SHARES, *top_means(*pair.scores()), strict=True)
+            top += [(sigma, norm, *values) for values in means]
     if "1" in runs:  # the paper's baseline there
         trained = _models(context, "laplace") if "laplace" in context.options else models
         for sigma, arguments in trained.items():
@@ -76,7 +80,11 @@ def run(context: Context) -> Output:
     most = max(models) * NormalDist().inv_cdf(_certify.plan_of(context.sizes).best_p_a())
     return replace(
         found,
-        tables={**found.tables, "published-log": _log_table(logged)},
+        tables={
+            **found.tables,
+            "published-log": _log_table(logged),
+            "top": Table(("sigma", "norm", "top_percent", "fixed", "i_opt"), top),
+        },
         comparison=[
             *found.comparison,
             *map(_log_line, logged),
@@ -135,12 +143,14 @@ def network(context: Context, path: Path | None = None) -> dict[str, Any]:
     paper's authors, who keep their mean and std in code; `0.m` and `0.d` are theirs where present.
     """
     tensors = read_weights(path or context.file(WEIGHTS))
-    sequence = "1.conv1.weight" in tensors
+    sequence, given = "1.conv1.weight" in tensors or "0.m" in tensors, context.options.get("model")
     plain = {
-        name.removeprefix("1.").replace("fc.", "linear."): tensor.contiguous()
+        name.removeprefix("1.") if sequence else name: tensor.contiguous()
         for name, tensor in tensors.items()
         if not sequence or name.startswith("1.")
     }
+    if given is None:
+        plain = {name.replace("fc.", "linear."): tensor for name, tensor in plain.items()}
     depth = 6 * len({name.split(".")[1] for name in plain if name.startswith("layer1.")}) + 2
     name = f"{path.parent.name}-{path.stem}" if path else "resnet20"
     file = context.work / f"{name}.safetensors"
@@ -148,7 +158,7 @@ def network(context: Context, path: Path | None = None) -> dict[str, Any]:
     save_file(plain, file)
     own = "0.m" in tensors
     return {
-        "spec": f"builtin:resnet{depth}",
+        "spec": given or f"builtin:resnet{depth}",
         "weights": str(file),
         "mean": tensors["0.m"].flatten().tolist() if own else MEAN,
         "std": tensors["0.d"].flatten().tolist() if own else STD,

@@ -14,6 +14,7 @@ from unicr.errors import MissingExtraError
 from unicr.noise import Gaussian
 from unicr.paper._certify import ALPHA, NORMS, Setup, certified
 from unicr.paper._item import Axes, Context, MissingDataError, Output, Table, item, panels
+from unicr.report.attack import AttackBar
 
 TABLE = "Table 6"
 PRINTED = 100.0  # in Table 6 of the paper: every attack, every norm, at the radius
@@ -74,17 +75,19 @@ def _attacked(context: Context) -> list[Defence]:
     """The proved radii of a run in every norm, attacked."""
     sizes = context.sizes
     certified(context, SETUP, Gaussian(sigma=SETUP.sigma), sizes["norms"], "run")
-    outcomes, _ = attack_run(
-        context.work / "run",
-        load_classifier(**SETUP.arguments),
-        load_dataset(SETUP.data),
-        [make(name, sizes["effort"]) for name in sizes["attacks"]],
-        settings=Settings(votes=sizes["votes"], seed=context.seed),
-        factors=sizes["factors"],
-        model_arguments=SETUP.arguments,
-        workers=context.workers,
-        on_task=lambda task: context.log(f"{task.attack.name}: {len(task.aims)} digits"),
-    )
+    with AttackBar() as shown:
+        outcomes, _ = attack_run(
+            context.work / "run",
+            load_classifier(**SETUP.arguments),
+            load_dataset(SETUP.data),
+            [make(name, sizes["effort"]) for name in sizes["attacks"]],
+            settings=Settings(votes=sizes["votes"], seed=context.seed),
+            factors=sizes["factors"],
+            model_arguments=SETUP.arguments,
+            workers=context.workers,
+            on_task=shown.add,
+            on_plan=shown.plan,
+        )
     return defences(outcomes)
 
 

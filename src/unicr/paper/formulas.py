@@ -12,8 +12,7 @@ from unicr.noise import parse
 from unicr.norms import Norm, l1, l2, linf
 from unicr.paper._item import Axes, Context, Output, Table, item, panels
 from unicr.paper._radii import DIM, LARGE, SMALL, label, sampled
-from unicr.radius.formulas import FORMULAS
-from unicr.radius.tightness import Row, validate
+from unicr.tightness import FORMULAS, Judgement, validate
 
 
 @dataclass(frozen=True)
@@ -39,11 +38,11 @@ SAMPLED = ("noise", "norm", "dim", "p_a", "samples", "monte_carlo", "searched", 
 
 
 @dataclass(frozen=True)
-class Found:
+class Compared:
     """One panel's rows by formula, and (p_A, radius, searched) of the paper's own algorithm."""
 
     panel: Panel
-    rows: dict[str, list[Row]]
+    rows: dict[str, list[Judgement]]
     sampled: list[tuple[float, float, float]]
 
 
@@ -70,7 +69,7 @@ def run(context: Context) -> Output:
             (p, sampled(panel.noise, panel.norm, DIM, p, sizes, context.seed), searched[p])
             for p in sizes["monte_carlo_p_a"]
         ]
-        found.append(Found(panel, rows, points))
+        found.append(Compared(panel, rows, points))
     formulas = [
         (*_key(one), row.p_a, name, row.formula, row.proved, row.searched, row.verdict)
         for one in found
@@ -104,11 +103,11 @@ def run(context: Context) -> Output:
     )
 
 
-def _key(one: Found) -> tuple[str, str, int]:
+def _key(one: Compared) -> tuple[str, str, int]:
     return one.panel.noise, one.panel.norm.text, DIM
 
 
-def _verdicts(rows: list[Row]) -> str:
+def _verdicts(rows: list[Judgement]) -> str:
     """The verdicts met, each with its p_A, and the largest loss."""
     if all(row.verdict == "tight" for row in rows):
         return "tight at every p_A (within 0.1 %)"
@@ -117,7 +116,7 @@ def _verdicts(rows: list[Row]) -> str:
     return f"{', '.join(words)}; up to {loss:.1%} below the searched radius"
 
 
-def _draw(axes: Axes, one: Found) -> None:
+def _draw(axes: Axes, one: Compared) -> None:
     rows = one.rows[one.panel.formulas[0]]
     p, searched = [row.p_a for row in rows], [row.searched for row in rows]
     axes.plot(p, searched, color="C0", label="searched", linewidth=3, alpha=0.5)

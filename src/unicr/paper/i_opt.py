@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from unicr.paper._certify import (
     COLUMNS,
+    SHARES,
     SIDES,
     Pair,
     Setup,
@@ -15,12 +14,12 @@ from unicr.paper._certify import (
     printed,
     searching,
     sizes_text,
+    top_means,
 )
 from unicr.paper._item import Axes, Context, Output, Table, item, panels
-from unicr.values import Array, round_down
+from unicr.values import round_down
 
 TABLE = "Table 3"
-SHARES = (20, 40, 60, 80, 100)
 PRINTED = printed(TABLE)  # ImageNet, ResNet-50, σ = 1: the fixed Gaussian noise, then I-OPT
 
 
@@ -35,7 +34,7 @@ PRINTED = printed(TABLE)  # ImageNet, ResNet-50, σ = 1: the fixed Gaussian nois
 def run(context: Context) -> Output:
     setup = Setup("builtin:mnist-mlp-1.0", "builtin:mnist", 1.0, batch=1000)
     pairs = compare(context, setup)
-    means = {norm: _means(pair) for norm, pair in pairs.items()}
+    means = {norm: top_means(*pair.scores()) for norm, pair in pairs.items()}
     rows = [
         (norm, share, fixed, chosen, *theirs)
         for norm, (one, other) in means.items()
@@ -69,18 +68,6 @@ def run(context: Context) -> Output:
 
 def _paper(norm: str) -> tuple[Sequence[float], Sequence[float]]:
     return PRINTED[norm].fixed, PRINTED[norm].chosen
-
-
-def top_means(radii: Array) -> list[float]:
-    """The average of the largest 20, 40, …, 100 % of the radii (at least one of them)."""
-    ordered = np.sort(radii)[::-1]
-    counts = [max(1, len(ordered) * share // 100) for share in SHARES]
-    return [float(np.mean(ordered[:count])) for count in counts]
-
-
-def _means(pair: Pair) -> tuple[list[float], list[float]]:
-    fixed, chosen = (np.where(s.correct > 0, s.radius, 0.0) for s in pair.scores())
-    return top_means(fixed), top_means(chosen)
 
 
 def _noises(pairs: dict[str, Pair]) -> Table:

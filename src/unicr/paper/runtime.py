@@ -21,7 +21,7 @@ FIRST = "composition, first radius of the noise"
 OTHER = "laplace(sigma=1)"
 
 
-class Row(NamedTuple):
+class Timing(NamedTuple):
     """One radius: time on the clock, and time that this process had a processor."""
 
     engine: str
@@ -48,13 +48,13 @@ def run(context: Context) -> Output:
         make()  # libraries load and kernels compile: not the time of a radius
     norm, name = context.sizes["norms"][0], context.sizes["inputs"][0]
     first = _engines(NOISE, norm, SIZES[name], context.sizes, context.seed)[ENGINES[0]]
-    rows.append(Row(FIRST, norm, name, SIZES[name], *_timed(first)))
+    rows.append(Timing(FIRST, norm, name, SIZES[name], *_timed(first)))
     for norm in context.sizes["norms"]:
         for name in context.sizes["inputs"]:
             dim = SIZES[name]
             for engine, make in _engines(NOISE, norm, dim, context.sizes, context.seed).items():
                 context.log(f"{engine}, l{norm}, {name}")
-                rows.append(Row(engine, norm, name, dim, *_timed(make)))
+                rows.append(Timing(engine, norm, name, dim, *_timed(make)))
             if context.sizes["curves"]:
                 context.log(f"a curve, l{norm}, {name}")
                 rows.append(_reading(RadiusCurve(law, norm, dim), norm, name))
@@ -70,7 +70,7 @@ def run(context: Context) -> Output:
     sizes = context.sizes
     x, y = "dimension of the input", "CPU seconds per radius"
     return Output(
-        tables={"seconds": Table(Row._fields, rows)},
+        tables={"seconds": Table(Timing._fields, rows)},
         figures={"runtime": panels(sizes["norms"], draw, x=x, y=y, size=(5, 4.2))},
         comparison=_compare(rows),
         remarks=[
@@ -83,11 +83,11 @@ def run(context: Context) -> Output:
     )
 
 
-def _reading(curve: RadiusCurve, norm: str, name: str) -> Row:
+def _reading(curve: RadiusCurve, norm: str, name: str) -> Timing:
     """The time of one radius where its curve is known: what every image after the first costs."""
     curve(P_A)
     wall, cpu, radius = _timed(lambda: float(curve([P_A] * READS)[0]))
-    return Row(ENGINES[2], norm, name, curve.dim, wall / READS, cpu / READS, radius)
+    return Timing(ENGINES[2], norm, name, curve.dim, wall / READS, cpu / READS, radius)
 
 
 def _engines(
@@ -107,7 +107,7 @@ def _timed(make: Callable[[], float]) -> tuple[float, float, float]:
     return time.perf_counter() - wall, time.process_time() - cpu, value
 
 
-def _compare(rows: list[Row]) -> list[str]:
+def _compare(rows: list[Timing]) -> list[str]:
     """The slowest radius of each engine beside the paper's bound, and ratios of the engines."""
     lines = []
     for engine in ENGINES[:2]:

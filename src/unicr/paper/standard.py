@@ -29,7 +29,7 @@ SIGMA = 0.35
     "certified accuracy of a classifier trained without noise",
     TABLE,
     searching(4, 50, 200, (1 / 32, 2, 2), (2, 2, 0.25), ("2", "inf")),
-    searching(20, 100, 400, (1 / 64, 2, 2), (1.75, 2.25, 0.25)),
+    searching(100, 100, 1000, (1 / 64, 2, 2), (2, 2, 0.25)),
     searching(500, 400, 4000, (1 / 128, 2, 2**0.5), (1, 3, 0.25)),
     needs=(IMAGES, WEIGHTS),
 )

@@ -6,8 +6,8 @@
 (1.1632, 'exact')
 """
 
+from unicr.montecarlo import MonteCarlo
 from unicr.radius._curve import RadiusCurve
-from unicr.radius._montecarlo import MonteCarlo
 from unicr.radius._radius import certified_radius
 from unicr.radius._result import Radius
 from unicr.radius._spectrum import Spectrum

@@ -5,31 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from scipy import special
-
 from unicr.errors import RadiusError
-from unicr.tradeoff import TradeOff
 
 TOLERANCE = 1e-5
 REACH = 1e12
-
-
-def margin(tradeoff: TradeOff, p_a: float, p_b: float) -> float:
-    """A number that is ≥ 0 exactly where the perturbation is certified, nearly linear in λ.
-
-    Binary case: Φ⁻¹(p_A) − Φ⁻¹(least p_A that certifies). Otherwise K itself.
-    """
-    if p_b >= 1.0 - p_a:
-        alpha = float(tradeoff.alpha(0.5))
-        return float(special.ndtri(alpha) - special.ndtri(1.0 - p_a)) if alpha > 0 else -math.inf
-    return tradeoff.margin(p_a, p_b)
-
-
-def start_margin(p_a: float, p_b: float) -> float:
-    """What `margin` is at λ = 0."""
-    if p_b >= 1.0 - p_a:
-        return -float(special.ndtri(1.0 - p_a))
-    return p_a - p_b
 
 
 def first_root(

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import math
 import os
 import tempfile
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import special
 
 from unicr.values import Array
 
 NUMERICS = ("noise", "tradeoff", "radius")
 VARIABLE = "UNICR_CACHE_DIR"
+STEP = 4e-4  # between the radii of a shipped curve, as a share of them
+QUANTUM = 4e-5  # of −Φ⁻¹(1 − p), as a share of it
 
 
 @cache
@@ -48,16 +53,41 @@ def name_of(kind: str, key: str) -> str:
 
 
 @cache
-def shipped() -> dict[str, NDArray[np.float32]]:
-    """Curves of standard shapes that come with the package: rows 1 − p and radius, rounded down.
+def shipped() -> Mapping[str, NDArray[Any]]:
+    """Curves of standard shapes that come with the package, packed, by name.
 
     Made by `tools/make_curves.py`; a test makes a sample of them again.
     """
     path = Path(__file__).parent / "shipped.npz"
     if not path.is_file():
         return {}
-    with np.load(path, allow_pickle=False) as file:
-        return {name: file[name] for name in file.files}
+    with np.load(path, allow_pickle=False) as file:  # not kept open: a forked process shares it
+        return dict(file)
+
+
+def packed(alpha: Array, radius: Array) -> NDArray[np.int32]:
+    """Steps (1 − p, r), r proved at p, as whole numbers that compress well; never more than given.
+
+    Radii are e^(kS). At each of them −Φ⁻¹(1 − p) of the next step that reaches so far is kept,
+    rounded up to e^(jQ): first k, then the j by their differences.
+    """
+    order = np.argsort(radius, kind="stable")
+    alpha, radius = np.maximum.accumulate(alpha[order][::-1])[::-1], radius[order]
+    used = (alpha > 0) & (alpha < 0.5) & (radius > 0)
+    alpha, radius = alpha[used], radius[used] * (1 - 1e-12)
+    first, last = math.ceil(math.log(radius[0]) / STEP), math.floor(math.log(radius[-1]) / STEP)
+    reached = np.searchsorted(radius, np.exp(STEP * np.arange(first, last + 1)))
+    level = np.ceil(np.log(-special.ndtri(alpha[reached])) / QUANTUM + 1e-6).astype(np.int32)
+    return np.concatenate([[first], level[:1], np.diff(level)]).astype(np.int32)
+
+
+def unpacked(numbers: NDArray[Any]) -> tuple[Array, Array]:
+    """(1 − p, r) of `packed`; rows of numbers are such a pair already."""
+    if numbers.ndim == 2:
+        return numbers[0].astype(np.float64), numbers[1].astype(np.float64)
+    level = np.cumsum(numbers[1:], dtype=np.int64)
+    radius = np.exp(STEP * (int(numbers[0]) + np.arange(len(level))))
+    return special.ndtr(-np.exp(QUANTUM * level)), radius * (1 - 1e-12)
 
 
 def cached(kind: str, key: str, make: Callable[[], dict[str, Array]]) -> dict[str, Array]:
@@ -67,9 +97,10 @@ def cached(kind: str, key: str, make: Callable[[], dict[str, Array]]) -> dict[st
     or was written for another key or by other sources, is made again; a folder that cannot be
     written to costs only the storing.
     """
-    given = shipped().get(name_of(kind, key))
-    if given is not None:
-        return {"alpha": given[0].astype(np.float64), "radius": given[1].astype(np.float64)}
+    name = name_of(kind, key)
+    if name in shipped():
+        alpha, radius = unpacked(shipped()[name])
+        return {"alpha": alpha, "radius": radius}
     path = folder() / f"{kind}-{hashlib.sha256(key.encode()).hexdigest()[:32]}.npz"
     stored = _read(path, key)
     if stored is not None:

@@ -1,11 +1,12 @@
 """p_A–R curves: the binary radius as a function of p_A, computed once per shape, then read.
 
 A curve holds steps (p_k, r_k) at which r_k is certified at p_k, made at unit scale. A proved
-reading is at most what the theorem gives at that p_A (`_steps`, `_table`); it costs nanoseconds.
+reading is at most what the theorem gives at that p_A (`_steps`, `_readings`); it costs nanoseconds.
 """
 
 from __future__ import annotations
 
+import html
 import math
 from collections.abc import Callable
 from functools import cached_property, lru_cache
@@ -19,11 +20,12 @@ from unicr.noise.internal import CrossNoise, CubeNoise, RadialNoise, plainest
 from unicr.norms import Norm, parse_norm
 from unicr.radius._cache import cached
 from unicr.radius._radius import above, check_dimension
+from unicr.radius._readings import FINE, LAST, Readings
 from unicr.radius._steps import proved_steps
-from unicr.radius._table import FINE, LAST, Table
 from unicr.radius._worst import NODES, WorstDirection, from_below, nodes
 from unicr.radius.theorems import Theorem, exact, prove, theorems
 from unicr.radius.theorems.spherical import THEOREM as spherical
+from unicr.tables import to_html
 from unicr.tradeoff import TradeOff
 from unicr.values import Array
 
@@ -61,10 +63,15 @@ class RadiusCurve:
         table = self._shape.searched_table if searched else self._shape.proved_table
         return table.read(p) * self._scale
 
-    def nodes(self, *, searched: bool = False) -> tuple[Array, Array]:
-        """(p_A, radius) at the steps of the curve."""
-        alpha, radius = self._shape.searched if searched else self._shape.proved
-        return 1.0 - alpha, radius * self._scale
+    def __repr__(self) -> str:
+        return f"RadiusCurve({self.noise.text}, {self.norm}, dimension {self.dim})"
+
+    def _repr_html_(self) -> str:
+        about = f"<p>{html.escape(repr(self))}</p>"
+        if not self._shape.instant("proved") and "proved" not in vars(self._shape):
+            return about  # to make it may take minutes: nobody asked for that
+        rows = [{"p_a": p, "proved": float(self(p))} for p in (0.6, 0.7, 0.8, 0.9, 0.99, 0.999)]
+        return about + to_html(rows)
 
 
 def shape_of(curve: RadiusCurve) -> _Shape:
@@ -107,15 +114,15 @@ class _Shape:
         return self.proved if self._known else self._stored("searched", self._search)
 
     @cached_property
-    def proved_table(self) -> Table:
-        return Table(*self.proved, math.inf if self.unit.facts.positive else None)
+    def proved_table(self) -> Readings:
+        return Readings(*self.proved, math.inf if self.unit.facts.positive else None)
 
     @cached_property
-    def searched_table(self) -> Table:
+    def searched_table(self) -> Readings:
         if self._known:
             return self.proved_table
         read = np.maximum(from_below(*self.searched)(FINE), 0.0)
-        return Table(FINE, read, math.inf if self.unit.facts.positive else None)
+        return Readings(FINE, read, math.inf if self.unit.facts.positive else None)
 
     @cached_property
     def _known(self) -> Theorem | None:

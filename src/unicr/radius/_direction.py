@@ -13,10 +13,11 @@ from collections.abc import Callable, Iterator
 from unicr.noise import IID
 from unicr.noise.internal import CubeNoise
 from unicr.norms import Norm
-from unicr.radius._boundary import first_root, margin, start_margin
+from unicr.radius._boundary import first_root
 from unicr.radius._spectrum import Spectrum, equal, pair, with_dust
 from unicr.radius.theorems import worst
 from unicr.tradeoff import shifted
+from unicr.tradeoff.internal import margin, start_margin
 
 SHARES = (0.02, 0.05, 0.1, 0.2, 0.35, 0.6)
 RATIOS = (0.15, 0.4, 0.65, 0.85)

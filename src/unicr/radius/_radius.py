@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 import numpy as np
 
 from unicr.errors import RadiusError
+from unicr.montecarlo import Found, MonteCarlo
 from unicr.noise import IID, Anisotropic, Noise, SphericalNoise
 from unicr.noise.internal import CubeNoise, plainest
 from unicr.norms import Norm, parse_norm
 from unicr.radius._direction import search
-from unicr.radius._montecarlo import Found, MonteCarlo, monte_carlo
 from unicr.radius._result import Radius, guarantee_of
 from unicr.radius._spectrum import Spectrum, spectrum_of
-from unicr.radius.theorems import Proof, exact, prove, start_guess
+from unicr.radius.theorems import Proof, exact, prove
 from unicr.radius.theorems.spherical import THEOREM as spherical
+from unicr.tradeoff.internal import start_guess
 from unicr.values import Array
 
 if TYPE_CHECKING:
@@ -204,8 +205,8 @@ def _solve(
             )
         proof = prove(noise, norm, dim, p_a, p_b)
         return _sample(noise, norm, dim, p_a, p_b, settings, proof)
-    guess = noise.scale * start_guess(p_a, p_b)
-    closed = engine != "numeric"
+    size = noise.scale if isinstance(noise, IID) else float(noise.radius_ppf(0.5)) / dim
+    guess, closed = size * start_guess(p_a, p_b), engine != "numeric"
     searched, direction = search(noise, norm, dim, p_a, p_b, guess, closed=closed)
     proof = prove(noise, norm, dim, p_a, p_b)
     searched = above(proof, searched, "composition along the worst direction found", NUMERIC_ERROR)
@@ -240,6 +241,8 @@ def _sample(
     1/√(n(1 − p_A)) where it grows as fast as 1/(1 − p_A), and less elsewhere: six times that, plus
     what the swarm leaves, is noise, and the theorem stands. Beyond, one of the two is wrong.
     """
+    from unicr.montecarlo.engine import monte_carlo
+
     found = monte_carlo(noise, norm, dim, p_a, p_b, settings)
     rest = max(settings.samples * (1.0 - p_a), 1e-9)
     tolerance = SAMPLING_ERROR + 6 / math.sqrt(rest)

@@ -8,14 +8,15 @@ from typing import Any, Literal
 
 from unicr.norms import Norm
 from unicr.radius._spectrum import Spectrum
-from unicr.values import Array
+from unicr.tables import to_html
+from unicr.values import Array, round_down
 
 Guarantee = Literal["exact", "approximate", "abstain"]
 EXACT_WITHIN = 2e-3
 MONTE_CARLO = ("radius_with_confidence", "confidence", "converged", "samples", "seed", "vector")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Radius:
     """proved ≤ true radius ≤ searched (to the accuracy of the search along its own direction).
 
@@ -43,13 +44,22 @@ class Radius:
     converged: bool | None = None
     samples: int | None = None
     seed: int | None = None
-    vector: Array | None = field(default=None, compare=False, repr=False)
+    vector: Array | None = field(default=None, compare=False)
 
     @property
     def proof(self) -> str:
         """The theorem in words, with its letter on the theory page in brackets."""
         letter, _, words = self.theorem.partition(") ")
         return f"{words} {letter})" if words else self.theorem
+
+    def __repr__(self) -> str:
+        bracket = f"proved {round_down(self.proved)}, searched {round_down(self.searched)}"
+        about = f"{self.noise}, {self.norm}, dimension {self.dim}, p_A {self.p_a:g}"
+        return f"Radius({round_down(self.radius)}: {self.guarantee}, {bracket}; {about})"
+
+    def _repr_html_(self) -> str:
+        names = ("radius", "proved", "searched", "guarantee", "proof", "noise", "norm", "dim")
+        return to_html([{name: getattr(self, name) for name in (*names, "p_a", "p_b")}])
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON; an infinite radius is the text "inf".

@@ -1,7 +1,7 @@
 """The searched curve: at each radius the worst direction found, and how to read between nodes.
 
 A searched radius is an estimate from above; between nodes it is read from below as well as the
-curve's smoothness allows, which is no proof. Proved curves are read by `_steps` and `_table` alone.
+curve's smoothness allows, which is no proof. Proved curves are read by `_steps` and `_readings`.
 """
 
 from __future__ import annotations

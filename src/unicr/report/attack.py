@@ -12,17 +12,22 @@ from unicr.errors import RunError
 from unicr.report.tables import Bar, Form, as_csv, as_json, lay, title
 
 
-class Progress(Bar):
+class AttackBar(Bar):
     """Counts the perturbed inputs that were judged."""
 
     def __init__(self) -> None:
-        super().__init__("attacking")
+        super().__init__("attacking", 0)
         self._judged = 0
+
+    def plan(self, tasks: Sequence[Task]) -> None:
+        """What there is to do."""
+        self.expect(sum(len(task.aims) * len(task.goals) for task in tasks))
+        self.update("attacking", now=0)
 
     def add(self, task: Task) -> None:
         """Count one finished task."""
         self._judged += len(task.aims) * len(task.goals)
-        self.update(f"{task.attack.name}: {self._judged} perturbed inputs judged")
+        self.update(f"{task.attack.name}: perturbed inputs judged", now=self._judged)
 
 
 def defence_table(found: Sequence[Defence], form: Form = "table") -> str:

@@ -4,14 +4,53 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from threading import Event, Thread
 
-from unicr.c_opt import ShapeScore, best_of
+from unicr.c_opt import COpt, ShapeScore, Trained, best_of
 from unicr.report.plots import figure
-from unicr.report.tables import as_csv, lay
+from unicr.report.tables import Bar, as_csv, lay
 from unicr.values import number, round_down
 
 GAUSSIAN = (("beta", 2.0),)
 DIGITS = 4
+LOOK = 2.0  # seconds between looks at the files of points
+
+
+class SearchBar(Bar):
+    """Points with the estimated end, also inside a point, whichever process is at work on it."""
+
+    def __init__(self, total: int) -> None:
+        super().__init__("training and certifying", total)
+        self._copt: COpt | None = None
+        self._end = Event()
+        self._thread = Thread(target=self._watch, daemon=True)
+
+    def of(self, copt: COpt) -> COpt:
+        """Watch this search."""
+        self._copt = copt
+        self._thread.start()
+        return copt
+
+    def add(self, result: Trained) -> None:
+        """One line for each point that is done, with the accuracy of its training."""
+        if result.failed is not None:
+            words = f"failed: {result.failed}"
+        elif result.best is not None and result.best["accuracy"] is not None:
+            words = f"accuracy {result.best['accuracy']:.1%} under noise, certified"
+        else:
+            words = "trained and certified"
+        self.say(f"{result.point.name}: {words}")
+
+    def _watch(self) -> None:
+        assert self._copt is not None
+        while not self._end.wait(LOOK):
+            self.update("points trained and certified", now=self._copt.done())
+
+    def __exit__(self, *error: object) -> None:
+        self._end.set()
+        if self._thread.is_alive():
+            self._thread.join()
+        super().__exit__(*error)
 
 
 def copt_table(lines: Sequence[ShapeScore], norms: Sequence[str]) -> str:

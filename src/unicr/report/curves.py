@@ -12,8 +12,8 @@ import numpy as np
 from unicr.errors import UnicrError
 from unicr.extras import require
 from unicr.radius import RadiusCurve
-from unicr.radius.tightness import Row
 from unicr.report.plots import FORMATS, figure
+from unicr.tightness import Judgement
 from unicr.values import Array
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def draw_curves(
     axes.set(xlabel="$p_A$", ylabel=f"{curves[0].norm} radius, proved", xlim=(0.5, 1.0))
     axes.set_ylim(bottom=0)
     if labels is None:
-        axes.legend()
+        axes.legend(loc="upper left")  # where a curve never is
 
 
 def _draw(curves: Sequence[RadiusCurve], path: Path) -> None:
@@ -90,7 +90,7 @@ def _write_html(curves: Sequence[RadiusCurve], path: Path) -> None:
     path.write_text(chart.to_html(include_plotlyjs=True), encoding="utf-8")
 
 
-def draw_tightness(rows: Sequence[Row], name: str, title: str, path: Path) -> None:
+def draw_tightness(rows: Sequence[Judgement], name: str, title: str, path: Path) -> None:
     """The formula as a dashed line over the band between proved and searched."""
     p = [row.p_a for row in rows]
     with figure(path) as axes:

@@ -11,6 +11,7 @@ from unicr.errors import UnicrError
 from unicr.noise import IID, Noise
 from unicr.noise.internal import RadialNoise
 from unicr.report.plots import figure
+from unicr.values import Array
 
 
 def describe(noise: Noise) -> dict[str, str]:
@@ -47,22 +48,31 @@ def describe(noise: Noise) -> dict[str, str]:
     return rows
 
 
-def draw_density(noise: Noise, path: Path) -> None:
-    """The density of one coordinate (i.i.d. noise) or of the radius (radial noise)."""
+def density_line(noise: Noise, points: int, tail: float) -> tuple[Array, Array, str]:
+    """The density of one coordinate (i.i.d. noise) or of the length (radial noise), and which.
+
+    Beyond 10 % more than what lies between the two tails nothing is drawn; jumps are drawn as such.
+    """
     if isinstance(noise, IID):
-        low, high = float(noise.ppf(0.002)), float(noise.isf(0.002))
+        low, high = float(noise.ppf(tail)), float(noise.isf(tail))
         margin = 0.1 * (high - low)
-        x = np.linspace(low - margin, high + margin, 2001)
-        y, label = noise.pdf(x), "density of one coordinate"
-    elif isinstance(noise, RadialNoise):
-        x = np.linspace(float(noise.radius_ppf(1e-4)), float(noise.radius_isf(1e-4)), 2001)
-        y, label = np.gradient(noise.radius_cdf(x), x), "density of the length"
-    else:
-        raise UnicrError(f"{noise.text} has no one-dimensional density to draw")
+        x = np.linspace(low - margin, high + margin, points)
+        edges = [e for b in noise.breakpoints for e in (np.nextafter(b, -np.inf), b)]
+        x = np.unique(np.concatenate([x, [e for e in edges if x[0] < e < x[-1]]]))
+        return x, noise.pdf(x), "one coordinate"
+    if isinstance(noise, RadialNoise):
+        x = np.linspace(float(noise.radius_ppf(1e-4)), float(noise.radius_isf(1e-4)), points)
+        return x, np.gradient(noise.radius_cdf(x), x), "the length"
+    raise UnicrError(f"{noise.text} has no one-dimensional density to draw")
+
+
+def draw_density(noise: Noise, path: Path) -> None:
+    """A picture of the density."""
+    x, y, of = density_line(noise, 2001, 0.002)
     with figure(path) as axes:
         axes.plot(x, y, color="C0")
         axes.fill_between(x, y, alpha=0.15, color="C0")
         axes.set_xlabel("noise")
-        axes.set_ylabel(label)
+        axes.set_ylabel(f"density of {of}")
         axes.set_title(noise.text)
         axes.set_ylim(bottom=0)

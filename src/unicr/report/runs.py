@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
+OFF = ("lattice", "average_radius_any_change")
 COUNTED = "wrong and abstained inputs count as radius 0; radii are in the units of the inputs"
 TERMS = (
     "certified_accuracy: inputs that are certified as their label, of all inputs; average_radius: "
@@ -30,11 +31,15 @@ TERMS = (
 )
 
 
-class Progress(Bar):
-    """Inputs with the estimated end, by samples also inside an input, and the first failure."""
+class RunBar(Bar):
+    """Inputs with the estimated end, by samples also inside an input, and the first failure.
 
-    def __init__(self, job: Job, console: Console | None = None) -> None:
+    `before` inputs were done when an earlier run was interrupted.
+    """
+
+    def __init__(self, job: Job, console: Console | None = None, before: int = 0) -> None:
         super().__init__("certifying", len(job.indices), console)
+        self._before = before
         self._samples = job.plan.n0 + job.plan.n
         self._correct = self._seen = self._failed = 0
         self._under_way = 0.0
@@ -58,9 +63,11 @@ class Progress(Bar):
 
     def _show(self) -> None:
         failed = f", {self._failed} failed" if self._failed else ""
-        share = f" {self._correct / self._seen:.1%}" if self._seen else ""
-        done = self._seen + min(self._under_way, 0.99)
-        self.update(f"certified accuracy so far{share}{failed}", now=done)
+        words = "certifying"
+        if self._seen:
+            words = f"certified accuracy so far {self._correct / self._seen:.1%}"
+        done = self._before + self._seen + min(self._under_way, 0.99)
+        self.update(f"{words}{failed}", now=done)
 
 
 def summary(rows: Sequence[Row], norms: Sequence[str], *, searched: bool = False) -> str:
@@ -69,13 +76,13 @@ def summary(rows: Sequence[Row], norms: Sequence[str], *, searched: bool = False
     words = ", ".join(f"{count} {name}" for name, count in status.items())
     kind = "searched radius" if searched else "radius"
     lines = []
-    for norm in norms:
-        one = scores_of(rows, norm, "run", None)
+    scores = [scores_of(rows, norm, "run", None) for norm in norms]
+    for norm, one in zip(norms, scores, strict=True):
         radii = (one.average_radius, one.median_radius)
         share = f"{one.certified_accuracy(0):.1%}"
         lines.append([f"l{norm}", share, *(round_down(radius, 4) for radius in radii)])
     table = lay(["norm", "certified accuracy", f"average {kind}", f"median {kind}"], lines)
-    blocks = [f"{len(rows)} inputs: {words}", table, COUNTED]
+    blocks = [f"{len(rows)} inputs: {words}", table, COUNTED, *changes_meant(scores)]
     p_a = [row.certificate.p_a for row in rows if row.certificate and row.predict >= 0]
     if p_a:
         low, middle, high = (round_down(float(v), 4) for v in np.quantile(p_a, (0.1, 0.5, 0.9)))
@@ -84,6 +91,21 @@ def summary(rows: Sequence[Row], norms: Sequence[str], *, searched: bool = False
             f"certified inputs, {middle} in the middle, {high} or more for a tenth"
         )
     return "\n".join(blocks)
+
+
+def changes_meant(scores: Sequence[Scores]) -> list[str]:
+    """Which changes the radii speak of, where that is not all."""
+    kept = [one for one in scores if one.lattice is not None]
+    left: dict[str, list[str]] = {}
+    for one in kept:
+        text = f"l{one.norm} {round_down(one.average_of_any_change, 4)}"
+        left.setdefault(one.name, []).append(text)
+    named = [(f"{name}: " if len(left) > 1 else "") + ", ".join(v) for name, v in left.items()]
+    steps = sorted({str(one.lattice) for one in kept})
+    images = ", as those between 8-bit images do" if "1/255" in steps else ""
+    words = f"radii are for changes that keep to the lattice {', '.join(steps)}{images}; for any "
+    words += f"other change the average radius is {'; '.join(named)} (more with --lattice fine)"
+    return [words] if kept else []
 
 
 def default_radii(runs: Sequence[Scores]) -> list[float]:
@@ -99,7 +121,8 @@ def score_table(groups: dict[str, list[Scores]], radii: Sequence[float] | None, 
     """Every run in every norm: one table (or JSON list) with the robustness score at its end."""
     if form in ("table", "markdown"):
         tables = [_table(norm, runs, radii, form) for norm, runs in groups.items()]
-        return "\n\n".join([*tables, TERMS])
+        lines = changes_meant([run for runs in groups.values() for run in runs])
+        return "\n\n".join([*tables, *lines, TERMS])
     records: list[dict[str, Any]] = []
     for norm, runs in groups.items():
         records += _records(runs, radii)
@@ -120,14 +143,19 @@ def _records(runs: Sequence[Scores], radii: Sequence[float] | None) -> list[dict
             "abstention": run.abstention,
             **({} if run.alpha is None else {"accuracy_holds": run.accuracy_bound(0.0)}),
             **{f"at {r:g}": run.certified_accuracy(r) for r in at},
+            **({} if run.lattice is None else dict(zip(OFF, _off(run), strict=True))),
         }
         for run in runs
     ]
 
 
+def _off(run: Scores) -> tuple[str | None, float]:
+    return run.lattice, run.average_of_any_change
+
+
 def _table(norm: str, runs: Sequence[Scores], radii: Sequence[float] | None, form: Form) -> str:
     records = _records(runs, radii)
-    keys = [key for key in records[0] if key != "norm"]
+    keys = [key for key in records[0] if key not in ("norm", *OFF)]
     table = lay(keys, [[_cell(key, record[key]) for key in keys] for record in records], form)
     total = round_down(robustness_score(runs), 5)
     above = title(f"l{norm}", form)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import sys
 import time
@@ -14,6 +12,8 @@ from typing import Any, Literal, Self
 
 from rich import progress
 from rich.console import Console
+
+from unicr.tables import to_csv
 
 EVERY = 20.0  # seconds between lines where nobody sees a bar
 Form = Literal["table", "markdown", "csv", "json"]
@@ -50,12 +50,7 @@ _NUMERIC = frozenset("0123456789-+.∞i")
 
 def as_csv(records: Sequence[Mapping[str, Any]]) -> str:
     """One line for each record, under every key that any of them has; numbers in full."""
-    file = io.StringIO()
-    keys = list(dict.fromkeys(key for record in records for key in record))
-    writer = csv.DictWriter(file, keys, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(records)
-    return file.getvalue().rstrip("\n")
+    return to_csv(records).rstrip("\n")
 
 
 def as_json(value: Any) -> str:
@@ -72,6 +67,7 @@ class Bar:
     def __init__(self, what: str, total: int | None = None, console: Console | None = None) -> None:
         self._console = console = console or Console(stderr=True)
         self._total, self._done = total, 0.0
+        self._first: tuple[float, float] | None = None  # of what was done before, and when
         self._start = self._told = time.monotonic()
         columns: list[progress.ProgressColumn] = [progress.TextColumn("{task.description}")]
         if total is None:
@@ -89,6 +85,11 @@ class Bar:
     def __exit__(self, *_: object) -> None:
         self._bar.stop()
 
+    def expect(self, total: int) -> None:
+        """How many steps there are, where that was not known at once."""
+        self._total = total
+        self._bar.update(self._task, total=total)
+
     def say(self, text: str) -> None:
         """A line that stays."""
         self._console.print(text, highlight=False, markup=False)
@@ -98,16 +99,20 @@ class Bar:
         self._done = self._done + 1 if now is None else now
         self._bar.update(self._task, description=text, completed=self._done)
         moment = time.monotonic()
+        self._first = self._first or (self._done, moment)
         if not self._console.is_terminal and moment - self._told >= EVERY:
             self._told = moment
-            self.say(text + self._left(moment - self._start))
+            self.say(text + self._left(moment))
 
-    def _left(self, passed: float) -> str:
-        """How much is done, and how long the rest takes at this speed."""
-        if self._total is None or not self._done:
-            return f" ({passed:.0f} s)"
-        left = passed * (self._total / self._done - 1)
-        return f" ({self._done:.1f} of {self._total}, about {_duration(left)} left)"
+    def _left(self, moment: float) -> str:
+        """How much is done, and how long the rest takes at the speed seen here."""
+        if self._total is None or self._first is None:
+            return f" ({moment - self._start:.0f} s)"
+        before, begun = self._first
+        new = self._done - before
+        left = (moment - begun) * (self._total - self._done) / new if new > 0 else None
+        words = "" if left is None else f", about {_duration(left)} left"
+        return f" ({self._done:.1f} of {self._total}{words})"
 
 
 def _duration(seconds: float) -> str:

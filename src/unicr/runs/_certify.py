@@ -7,7 +7,8 @@ recorded with its reason, and the run goes on.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
@@ -39,41 +40,46 @@ def certify_run(
     """
     job = going_on(job, folder)
     job.largest  # noqa: B018  the curves are made here, not within the first input's time
-    return carried_out(
+    (run,) = carried_out(
         job,
-        folder,
-        job.manifest(),
+        {folder: job.manifest()},
         lambda one: _started(job, one),
         resume=resume,
         retry_failed=retry_failed,
         on_result=on_result,
     )
+    return run
 
 
 def carried_out(
     job: Job,
-    folder: Path,
-    manifest: Manifest,
-    start: Callable[[Input], Procedure[Certificate]],
+    manifests: Mapping[Path, Manifest],
+    start: Callable[[Input], Procedure[Certificate | tuple[Certificate, ...]]],
     *,
     resume: bool = False,
     retry_failed: bool = False,
     on_result: Callable[[Row], None] | None = None,
-) -> Run:
-    """The procedure that `start` gives each input of the job, into the run in `folder`, sealed."""
-    run = Run(folder, create=True)
-    try:
-        todo = begin(run, manifest, job.indices, resume=resume, retry_failed=retry_failed)
-        for one, result, seconds in conversations(job, todo, start):
-            row = row_of(one, result, seconds)
-            write(run, row)
+) -> list[Run]:
+    """The procedure that `start` gives each input of the job, into a run in each folder, sealed.
+
+    Where there are several runs it concludes a certificate for each; `on_result` hears the first.
+    """
+    with ExitStack() as opened:
+        runs = [opened.enter_context(Run(folder, create=True)) for folder in manifests]
+        todo: set[int] = set()
+        for run, manifest in zip(runs, manifests.values(), strict=True):
+            todo.update(begin(run, manifest, job.indices, resume=resume, retry_failed=retry_failed))
+        for one, found, seconds in conversations(job, sorted(todo), start):
+            each = found if isinstance(found, tuple) else (found,) * len(runs)
+            rows = [row_of(one, result, seconds) for result in each]
+            for run, row in zip(runs, rows, strict=True):
+                write(run, row)
             if on_result is not None:
-                on_result(row)
-        run.set_seal()
-    except BaseException:
-        run.close()
-        raise
-    return run
+                on_result(rows[0])
+        for run in runs:
+            run.set_seal()
+        opened.pop_all()
+    return runs
 
 
 def _started(job: Job, one: Input) -> Procedure[Certificate]:
@@ -82,12 +88,13 @@ def _started(job: Job, one: Input) -> Procedure[Certificate]:
 
 
 def going_on(job: Job, folder: Path) -> Job:
-    """The job, with the noise of the run in `folder` where there is one, and its rule keyed."""
+    """The job with the noise of the run in `folder`, if any, its batch settled, its rule keyed."""
     try:
         with Run(folder) as run:
             job = job.going_on(run.manifest) if run.started else job
     except RunError:  # there is none, or `begin` will say what is wrong with it
         pass
+    job = job.settled()
     words = key_words(job.nonce, job.seed, job.classifier.digest, job.noise.text)
     return replace(job, plan=job.plan.keyed(*words))
 
@@ -136,7 +143,7 @@ def conversations(
         digest=job.classifier.digest if sent else None,
     )
     with executor(work, workers=job.workers, ray=job.ray, gpus=job.gpus) as where:
-        chunk = min(job.chunk, max(job.batch, 1000)) if alone else job.chunk
+        chunk = min(job.chunk, max(job.batch or 0, 1000)) if alone else job.chunk
         talks = Conversations(where, start, chunk=chunk, on_samples=job.on_samples)
         yield from talks.over(read_input(job.data, index) for index in todo)
 

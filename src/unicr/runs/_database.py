@@ -166,11 +166,9 @@ class Database:
         with self._named("write"):
             self._db.execute("BEGIN IMMEDIATE")
             try:
-                yield
-                if self._db.execute(
-                    "SELECT 1 FROM sqlite_master WHERE name = ?", (SEALED,)
-                ).fetchone():
+                if self._sealable:
                     self._db.execute(f"DELETE FROM {SEALED}")
+                yield
                 self._db.execute("COMMIT")
             except BaseException:
                 if self._db.in_transaction:
@@ -212,22 +210,19 @@ class Database:
 
     def set_seal(self) -> str:
         """Seal what is there, and say how."""
-        with self._named("write"):
-            self._db.execute("BEGIN IMMEDIATE")
-            try:
-                seal = self.seal()
-                self._db.execute(f"DELETE FROM {SEALED}")
-                self._db.execute(f"INSERT INTO {SEALED} VALUES (?)", (seal,))
-                self._db.execute("COMMIT")
-            except BaseException:
-                if self._db.in_transaction:
-                    self._db.execute("ROLLBACK")
-                raise
+        with self.writing():
+            seal = self.seal()
+            self._db.execute(f"INSERT INTO {SEALED} VALUES (?)", (seal,))
         return seal
+
+    @property
+    def _sealable(self) -> bool:
+        """Whether the file has a place for a seal: one of an older version has none."""
+        return bool(self.read("SELECT 1 FROM sqlite_master WHERE name = ?", (SEALED,)))
 
     def stored_seal(self) -> str | None:
         """The seal that the last writer left; None where it did not finish, or is older than it."""
-        if not self.read("SELECT 1 FROM sqlite_master WHERE name = ?", (SEALED,)):
+        if not self._sealable:
             return None
         found = self.read(f"SELECT seal FROM {SEALED}")
         return str(found[0][0]) if len(found) == 1 else None

@@ -44,16 +44,20 @@ def tsv_lines(rows: Iterable[Row], norm: str) -> Iterator[str]:
 
 def flat(row: Row, manifest: Manifest) -> dict[str, Any]:
     """One row of plain values for people and spreadsheets; class names where the model has them."""
-    names = manifest.classes or []
-    found: dict[str, Any] = {"idx": row.idx, "label": row.label, "predict": row.predict}
-    if names:
-        for column, place in (("label_name", row.label), ("class", row.predict)):
-            found[column] = str(names[place]) if 0 <= place < len(names) else None
-    found |= {"status": row.status, "correct": row.correct}
+    found = _named(row, manifest) | {"status": row.status, "correct": row.correct}
     if row.certificate is not None:
         found |= row.certificate.to_dict()
         found["noise"] = row.certificate.noise or manifest.noise
     return found | {"seconds": row.seconds, "reason": row.reason}
+
+
+def _named(row: Row, manifest: Manifest) -> dict[str, Any]:
+    """The input's number, label and class, with their names where model or data has some."""
+    names = manifest.classes or []
+    found: dict[str, Any] = {"idx": row.idx, "label": row.label, "predict": row.predict}
+    for column, place in (("label_name", row.label), ("class", row.predict)) if names else ():
+        found[column] = str(names[place]) if 0 <= place < len(names) else None
+    return found
 
 
 def table(run: Run) -> list[dict[str, Any]]:
@@ -63,10 +67,7 @@ def table(run: Run) -> list[dict[str, Any]]:
 
 def _record(row: Row, manifest: Manifest) -> dict[str, Any]:
     c = row.certificate
-    values: dict[str, Any] = {
-        "idx": row.idx,
-        "label": row.label,
-        "predict": row.predict,
+    values = _named(row, manifest) | {
         "correct": row.correct,
         "status": row.status,
         "reason": row.reason,

@@ -6,11 +6,11 @@ import hashlib
 import math
 import platform
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -22,16 +22,31 @@ import torch
 import unicr
 from unicr.classifier import Classifier, check_fit
 from unicr.data import Dataset
-from unicr.errors import CertifyError, NoiseError, UnicrError
+from unicr.errors import BatchError, CertifyError, NoiseError, UnicrError
+from unicr.files import file_digest
 from unicr.noise import Lattice, Noise, to_data
 from unicr.noise.internal import check_parses
 from unicr.norms import Norm
-from unicr.runs._manifest import Manifest
+from unicr.runs._manifest import LOADING, Manifest
 from unicr.runs._votes import CHUNK
-from unicr.smoothing import AUTO, Plan, Radii, as_lattice, checked_nonce, chosen_lattice
+from unicr.smoothing import (
+    AUTO,
+    FINE,
+    Plan,
+    Radii,
+    SmoothedClassifier,
+    as_lattice,
+    checked_nonce,
+    chosen_lattice,
+    fitting,
+)
 
 LOOKED_AT = 16  # inputs that choose the lattice
 WORTHWHILE = 0.51  # a p_A below this gives radii of no use
+
+
+class Drawn(str):
+    """A nonce that was drawn because none was given."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,11 +90,12 @@ class Job(Terms):
     `data_spec` is how the data was named, `data_arguments` and `model_arguments` are those of
     `load_dataset` and `load_classifier`: the manifest keeps them, and workers load the model with
     them; without, it is pickled. `ray` is the address of a cluster ("local" starts one here),
-    `gpus` what each of its workers reserves. `chunk` is the most samples of one task. `on_samples`
-    hears how many samples were counted just now.
+    `gpus` what each of its workers reserves. `batch` (from the size of inputs and the memory, where
+    left out) is how many samples are worked on at once, `chunk` the most of one task. `on_samples`
+    hears how many were counted just now.
 
-    Noise is drawn on `lattice` (its text; "auto" for that of the data, None for real-valued noise)
-    from a `nonce`, drawn where none is given, or for experiments from a `seed`.
+    Noise is drawn on `lattice` (its text; "auto" or "fine" for that of the data, None for
+    real-valued noise) from a `nonce`, drawn where none is given, or for experiments from a `seed`.
     """
 
     classifier: Classifier
@@ -88,7 +104,7 @@ class Job(Terms):
     data_spec: str | None = None
     data_arguments: dict[str, Any] | None = None
     model_arguments: dict[str, Any] | None = None
-    batch: int = 1000
+    batch: int | None = None
     workers: int = 0
     ray: str | None = None
     gpus: float = 0
@@ -102,11 +118,12 @@ class Job(Terms):
         if self.seed is not None and self.nonce is not None:
             raise CertifyError("give --seed, for experiments, or --nonce, not both")
         if self.seed is None:
-            nonce = checked_nonce(self.nonce or secrets.token_hex(32))
-            object.__setattr__(self, "nonce", nonce)
+            nonce = Drawn(secrets.token_hex(32)) if self.nonce is None else self.nonce
+            drawn = isinstance(nonce, Drawn)
+            object.__setattr__(self, "nonce", nonce if drawn else checked_nonce(nonce))
         if self.workers < 0:
             raise CertifyError(f"workers={self.workers}: 0 for this process, or their number")
-        if self.batch < 1:
+        if self.batch is not None and self.batch < 1:
             raise CertifyError(f"batch={self.batch}: at least one sample at a time")
         if self.chunk < 1:
             raise CertifyError(f"chunk={self.chunk}: at least one sample in a task")
@@ -130,7 +147,7 @@ class Job(Terms):
     @cached_property
     def points(self) -> Lattice | None:
         """The lattice of the run."""
-        if self.lattice != AUTO:
+        if self.lattice not in (AUTO, FINE):
             return None if self.lattice is None else as_lattice(self.lattice)
         some: list[torch.Tensor] = []
         for index in self.indices:
@@ -139,7 +156,8 @@ class Job(Terms):
                 some += [x] if bool(torch.isfinite(x).all()) else []
             if len(some) == LOOKED_AT:
                 break
-        return chosen_lattice(some or [torch.zeros(self.data.shape)], self.noise, self.norms)
+        some = some or [torch.zeros(self.data.shape)]
+        return chosen_lattice(some, self.noise, self.norms, fine=self.lattice == FINE)
 
     @cached_property
     def largest(self) -> dict[str, float]:
@@ -153,10 +171,16 @@ class Job(Terms):
     def going_on(self, old: Manifest) -> Job:
         """This job with the noise that a run was begun with: its nonce, lattice and batches.
 
-        A seed that was given stays, and must be the run's.
+        A seed or a nonce that was given must be the run's.
         """
         changed: dict[str, Any] = {}
         if self.seed is None:
+            if not isinstance(self.nonce, Drawn) and self.nonce != old.nonce:
+                began = f"seed {old.seed}" if old.nonce is None else f"nonce {old.nonce}"
+                raise CertifyError(
+                    f"--nonce {self.nonce}: the run was begun with {began}, and all of its noise "
+                    "follows from that; leave --nonce out to go on, or take another folder"
+                )
             changed = {"seed": old.seed, "nonce": old.nonce}
         if self.lattice == AUTO:
             changed["lattice"] = old.lattice
@@ -164,9 +188,23 @@ class Job(Terms):
             changed["batch"] = old.batch
         return replace(self, **changed)
 
+    def settled(self) -> Job:
+        """This job with its batch, tried on an input before any vote is counted."""
+        if self.batch is not None:
+            return self
+        smoothed = SmoothedClassifier(self.classifier, self.noise)
+        return replace(self, batch=smoothed.settle(self.data.sample(), self.workers))
+
     def check(self) -> None:
-        """The model takes the inputs, and the samples suffice for something."""
+        """The model takes the inputs, one by one, and the samples suffice for something."""
         check_fit(self.classifier, self.data)
+        smoothed = partial(SmoothedClassifier, batch=self.batch, seed=0, lattice=self.points)
+        try:
+            smoothed(self.classifier, self.noise).votes(self.data.sample(), 1, start=0)
+        except BatchError:
+            raise
+        except Exception:  # told when the input's turn comes
+            pass
         if self.plan.best_p_a() < WORTHWHILE:
             raise CertifyError(
                 f"n={self.plan.n} samples at alpha={self.plan.alpha:g} can certify nothing, even "
@@ -180,7 +218,7 @@ class Job(Terms):
                 "model": self.classifier.name,
                 "model_hash": self.classifier.digest,
                 "model_digests": self.classifier.digests,
-                "classes": list(self.classifier.classes or ()) or None,
+                "classes": list(self.classifier.classes or self.data.classes or ()) or None,
                 "data": self.data_spec or self.data.source,
                 "shape": list(self.data.shape),
                 "dim": self.dim,
@@ -189,11 +227,11 @@ class Job(Terms):
                 **self.terms,
                 "nonce": self.nonce,
                 "lattice": None if self.points is None else self.points.text,
-                "batch": self.batch,
+                "batch": self.batch or fitting(self.data.shape, self.classifier.device),
                 "workers": self.workers,
                 "device": str(self.classifier.device),
                 "unicr": unicr.__version__,
-                "loading": _plain(self.model_arguments, ("weights", "mean", "std", "num_classes")),
+                "loading": _plain(self.model_arguments, LOADING),
                 "reading": _plain(self.data_arguments, ("labels", "split", "label_column")),
                 "data_size": len(self.data),
                 "data_hash": self._data_hash(),
@@ -216,8 +254,7 @@ class Job(Terms):
             return None
         digest = hashlib.sha256()
         for path in named:
-            with path.open("rb") as file:
-                digest.update(hashlib.file_digest(file, "sha256").digest())
+            digest.update(bytes.fromhex(file_digest(path)))
         return digest.hexdigest()
 
 
@@ -229,7 +266,7 @@ def _as_data(noise: Noise) -> dict[str, Any] | None:
         return None
 
 
-def _plain(arguments: dict[str, Any] | None, names: tuple[str, ...]) -> dict[str, Any]:
+def _plain(arguments: dict[str, Any] | None, names: Iterable[str]) -> dict[str, Any]:
     """Those arguments that were given, as JSON has them."""
     found = {name: (arguments or {}).get(name) for name in names}
     return {

@@ -11,27 +11,30 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
-from scipy import special
 
+from unicr.binomial import lower_bound
 from unicr.errors import RunError
 from unicr.noise import IID, Gaussian, Noise
 from unicr.norms import Norm, l2
 from unicr.radius import RadiusCurve
+from unicr.radius.two import TwoLaws
 from unicr.values import Array
 
 CORRECT = {"1": True, "true": True, "0": False, "false": False}
 COLUMNS = ("idx", "label", "predict", "radius", "correct")
-BOUND, COUNT = "p_A_bar", "raw_count"
+BOUND, SECOND, COUNT = "p_A_bar", "q_A_bar", "raw_count"
 
 
 @dataclass(frozen=True)
 class LogRow:
     """One line of a log; `radius` and `p_a` are lower ends of what the printed digits can mean.
 
-    `count` is the number of votes for the class. Both are None where the log has no such column.
+    `q_a` is that of the class's probability under a second law, `count` the number of votes for
+    the class. They are None where the log has no such column.
     """
 
     idx: int
@@ -41,11 +44,17 @@ class LogRow:
     correct: bool
     time: str
     p_a: float | None = None
+    q_a: float | None = None
     count: int | None = None
 
 
 def read_log(path: Path) -> list[LogRow]:
-    """The rows of a TSV log; printed radii and p_A are lowered by what rounding may have added."""
+    """The rows of a TSV log; printed radii and p_A are lowered by what rounding may have added.
+
+    A file of DSRS's sampler is read by `read_intervals`.
+    """
+    if is_intervals(path):
+        return read_intervals(path)
     try:
         with path.open(newline="") as file:
             table = csv.DictReader(file, delimiter="\t")
@@ -57,19 +66,81 @@ def read_log(path: Path) -> list[LogRow]:
         raise RunError(f"cannot read {path}: {error}") from None
     rows = [_log_row(line, path, number) for number, line in enumerate(lines, start=2)]
     radii = _lowered([line["radius"] or "" for line in lines])
-    bounds: Sequence[float | None] = [None] * len(rows)
-    if lines and BOUND in lines[0]:
-        bounds = _lowered([line[BOUND] or "" for line in lines])
-    changed = zip(rows, radii, bounds, strict=True)
-    return [replace(row, radius=radius, p_a=p_a) for row, radius, p_a in changed]
+    bounds: dict[str, Sequence[float | None]] = dict.fromkeys((BOUND, SECOND), [None] * len(rows))
+    for name in bounds:
+        if lines and name in lines[0]:
+            bounds[name] = _lowered([line[name] or "" for line in lines])
+    changed = zip(rows, radii, bounds[BOUND], bounds[SECOND], strict=True)
+    return [replace(row, radius=r, p_a=p, q_a=q) for row, r, p, q in changed]
+
+
+def is_intervals(path: Path) -> bool:
+    """Whether a file has the lines of DSRS's sampler, `o index low high`."""
+    try:
+        with path.open() as file:
+            return any(line.startswith(("x ", "o ")) for line in islice(file, 3))
+    except (OSError, UnicodeDecodeError) as error:
+        raise RunError(f"cannot read {path}: {error}") from None
+
+
+def read_intervals(path: Path, first: Path | None = None) -> list[LogRow]:
+    """The intervals of the true class's probability that DSRS's sampler writes (Li et al. 2022).
+
+    p_A is the lower end. Such a file names no class: the true one stands as 0, certified where p_A
+    is above 1/2. Some files hold two samplings of an input, one appended to the other: the smaller
+    p_A counts, which holds as often as either. Where it is of the second law, `first` is the file
+    of the first: they must tell the same noise in their head.
+    """
+    rows: dict[int, LogRow] = {}
+    head = _head(path)
+    if first is not None and (other := _head(first)) != head:
+        raise RunError(
+            f"{path} is of the noise {head} and {first} of {other}: the second law is the first "
+            "within a ball, so both files must be of one noise"
+        )
+    for number, line in enumerate(path.read_text().splitlines(), start=1):
+        if not line.startswith("o "):
+            continue
+        try:
+            _, idx, low, high = line.split()
+            if not 0 <= float(low) <= float(high) <= 1:
+                raise ValueError(line)
+            sure = float(low) > 0.5
+            one = LogRow(int(idx), 0, 0 if sure else -1, 0.0, sure, "", p_a=float(low))
+        except ValueError:
+            raise RunError(f"{path}, line {number}: cannot read {line!r}") from None
+        rows[one.idx] = min(one, rows.get(one.idx, one), key=lambda row: row.p_a or 0.0)
+    if not rows:
+        raise RunError(f"{path} has no line o index low high")
+    return list(rows.values())
+
+
+def _head(path: Path) -> dict[str, str]:
+    """The noise of a sampler's file, told once or more; samples and alpha may differ."""
+    if not is_intervals(path):
+        raise RunError(f"{path} has no lines o index low high, as DSRS's sampler writes them")
+    lines = (line.split(maxsplit=2) for line in path.read_text().splitlines())
+    told = {(o[1], o[2]) for o in lines if len(o) == 3 and o[1] in ("disttype", "k", "std")}
+    if len(head := dict(sorted(told))) != len(told):
+        raise RunError(f"{path} tells two noises in its head: {sorted(told)}")
+    return head
+
+
+def paired(rows: Iterable[LogRow], second: Iterable[LogRow]) -> list[LogRow]:
+    """The rows with q_A from a log of the second law; 0 where it does not have the input."""
+    of = {row.idx: row.p_a or 0.0 for row in second}
+    return [replace(row, q_a=of.get(row.idx, 0.0)) for row in rows]
 
 
 def _log_row(line: dict[str, str | None], path: Path, number: int) -> LogRow:
     try:
-        for name, most in (("radius", math.inf), (BOUND, 1.0)):
+        for name, most in (("radius", math.inf), (BOUND, 1.0), (SECOND, 1.0)):
             printed = Decimal((line.get(name) if name in line else "0") or "")
             if not math.isfinite(float(printed)) or not 0 <= printed <= most:
-                raise ValueError(f"{name} is a finite number, not negative")
+                raise RunError(
+                    f"{path}, line {number}: {name}={printed} is no "
+                    f"{'radius' if math.isinf(most) else 'probability'}"
+                )
         if None in line or None in (line["correct"], line["predict"], line["label"]):
             raise ValueError("a row has as many fields as the head")
         return LogRow(
@@ -81,6 +152,8 @@ def _log_row(line: dict[str, str | None], path: Path, number: int) -> LogRow:
             time=(line.get("time") or "").strip(),
             count=int(Decimal(line[COUNT] or "")) if COUNT in line else None,
         )
+    except RunError:
+        raise
     except (ValueError, InvalidOperation, TypeError, KeyError, OverflowError):
         raise RunError(f"{path}, line {number}: cannot read {dict(line)!r}") from None
 
@@ -128,17 +201,36 @@ def recertify(
     return [replace(r, radius=float(new)) for r, new in zip(rows, radii, strict=True)]
 
 
+def recertify_two(rows: Iterable[LogRow], noise: Noise, norm: Norm, share: float) -> list[LogRow]:
+    """Radii from a log's bounds under two laws, p_A and q_A, at the log's own confidence.
+
+    q_A is under the same spherical noise within the ball that holds `share` of it.
+    """
+    laws, found = TwoLaws(noise, (share,)), []
+    for row in rows:
+        if row.p_a is None or row.q_a is None:
+            raise RunError(
+                f"two laws need the columns {BOUND} and {SECOND}, and the log has not both: leave "
+                "--share away to use its radii or p_A alone, or give a file of DSRS's sampler for "
+                "each law, the other one with --second"
+            )
+        kept = row.predict != -1 and row.p_a > 0.5
+        radius = laws.radius(row.p_a, row.q_a, share) if kept else 0.0
+        found.append(replace(row, radius=radius * laws.carried(norm)))
+    return found
+
+
 def _bounds(
     rows: list[LogRow], noise: Noise, origin: Norm, dim: int, n: int | None, alpha: float | None
 ) -> Array:
-    counts = [row.count for row in rows]
     if n is not None and alpha is not None:
-        if any(k is None or not 0 <= k <= n for k in counts):
+        counts = [row.count for row in rows if row.count is not None and 0 <= row.count <= n]
+        if len(counts) != len(rows):
             raise RunError(f"n={n}: the log has no column {COUNT} of counts from 0 to {n}")
-        k = np.array(counts, dtype=np.float64)
-        with np.errstate(invalid="ignore"):
-            return np.where(k > 0, special.betaincinv(k, n - k + 1, alpha), 0.0)
+        return np.array([lower_bound(k, n, alpha) for k in counts])
     own = np.array([row.p_a or 0.0 for row in rows])
+    if all(row.p_a is not None and row.radius == 0 for row in rows):
+        return own
     return np.maximum(own, least_p_a(np.array([row.radius for row in rows]), noise, origin, dim))
 
 

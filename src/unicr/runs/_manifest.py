@@ -13,12 +13,18 @@ from typing import Any
 from unicr.errors import RunError, UnicrError
 from unicr.noise import Lattice
 from unicr.norms import Norm, parse_norm
-from unicr.runs._settings import changes, in_todays_words
 from unicr.smoothing import Plan, as_lattice, checked_nonce
 
 MOST_INPUTS = 100_000_000
 EVERY_INPUT = "every input"  # scope of a run with one noise: one g, certified at many points
 THIS_INPUT = "this input's noise"  # scope of a run with a noise per input
+LOADING = {  # arguments of `load_classifier` that a run keeps, with their types
+    "weights": str,
+    "mean": list | float | int,
+    "std": list | float | int,
+    "num_classes": int,
+    "precision": str,
+}
 PLACE = frozenset({"batch", "workers", "device", "unicr", "versions", "date", "loading"})
 
 
@@ -27,7 +33,7 @@ class Manifest:
     """`loading` and `reading` are arguments of `load_classifier` and `load_dataset`.
 
     `model_hash` is of the whole model, `model_digests` of it and its preprocessing apart; `classes`
-    are its own names for its labels.
+    are its own names for its labels, or those of the data.
     `noise_data` is the noise as numbers, so that nobody needs its code.
     `i_opt` are the settings of a search for each input, `selector` those of a certified choice.
     None where an older version did not know.
@@ -155,6 +161,27 @@ class Manifest:
         if len(every) > MOST_INPUTS:
             raise RunError(f"the run says that it has {len(every)} inputs: it is damaged")
         return list(every)
+
+
+def in_todays_words(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of an older version: `sound` said whether radii were proved, not `searched`;
+    a plan had a `mode` and a `bound`, not a rule.
+    """
+    values = dict(settings)
+    if "sound" in values:
+        values["searched"] = not values.pop("sound")
+    if isinstance(values.get("plan"), dict) and "rule" not in values["plan"]:
+        values["plan"] = Plan.from_dict(values["plan"]).to_dict()
+    return values
+
+
+def changes(
+    old: Mapping[str, Any], new: Mapping[str, Any], free: frozenset[str] = frozenset()
+) -> str:
+    """What differs between the settings of a folder and those given now; "" where nothing does."""
+    old = in_todays_words(old)
+    differing = sorted(k for k in {*old, *new} - free if old.get(k) != new.get(k))
+    return "; ".join(f"{k}: {old.get(k)!r} there, {new.get(k)!r} now" for k in differing)
 
 
 def _whole(least: int, most: int = 1 << 200) -> Callable[[Any], int]:

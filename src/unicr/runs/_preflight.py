@@ -39,7 +39,7 @@ def preflight(job: Job) -> Iterator[str]:
         "draw of it"
     )
     classes = job.classifier.num_classes
-    if classes and inputs >= LOOKED and clean <= CHANCE / classes:
+    if classes and inputs >= LOOKED and max(clean, noisy) <= CHANCE / classes:
         yield (
             f"warning: that is near chance ({classes} classes): are the inputs as the model "
             "expects them (--mean, --std), and are the labels numbered as its own?"

@@ -15,15 +15,9 @@ from unicr.classifier import Classifier, load_classifier
 from unicr.data import Dataset, load_dataset
 from unicr.errors import RunError
 from unicr.noise import Noise, from_data, parse
-from unicr.runs._manifest import Manifest
+from unicr.runs._manifest import LOADING, Manifest
 
 CODE = ".py"
-LOADING = {
-    "weights": str,
-    "mean": list | float | int,
-    "std": list | float | int,
-    "num_classes": int,
-}
 READING = {"labels": str, "split": str, "label_column": str}
 OPTIONS = {"labels": "--labels", "label_column": "--label-column"}
 WORDS = frozenset(
@@ -88,8 +82,8 @@ class Own:
             return model
         if model.digests["model"] == (manifest.model_digests or {}).get("model"):
             raise RunError(
-                "the model file is the run's, its preprocessing is another: give the run's --mean "
-                "and --std"
+                "the model file is the run's, its preprocessing or precision is another: give the "
+                "run's --mean, --std and --precision"
             )
         raise RunError("the model is another one than the run was made with (its hash differs)")
 

@@ -21,7 +21,7 @@ from unicr.tables import Tabular
 if TYPE_CHECKING:
     from unicr.metrics import Scores
     from unicr.runs._reopen import Own
-    from unicr.runs._verify import Problem, Search
+    from unicr.runs._verify import Choice, Problem
 
 FILE = "run.sqlite"
 ENVIRONMENT = "environment: "  # begins the reason of a failure that is not the input's
@@ -99,9 +99,9 @@ class Run(Database, Tabular):
     schema = _SCHEMA
     tables = frozenset({"manifest", "results"})
 
-    def __init__(self, folder: Path, *, create: bool = False) -> None:
-        self.folder = folder
-        super().__init__(folder / FILE, create=create)
+    def __init__(self, folder: Path | str, *, create: bool = False) -> None:
+        self.folder = Path(folder)
+        super().__init__(self.folder / FILE, create=create)
 
     def _begin(self) -> None:
         super()._begin()
@@ -206,7 +206,7 @@ class Run(Database, Tabular):
         about = f"{self.manifest.model}, {self.manifest.data}" if self.started else "not started"
         return f"Run({str(self.folder)!r}: {about})"
 
-    def replay(self, count: int, own: Own, search: Search | None = None) -> list[Problem]:
+    def replay(self, count: int, own: Own, search: Choice | None = None) -> list[Problem]:
         """Do `count` inputs again with the model and data that `own` leads to: what differs."""
         from unicr.runs._verify import Problem, replay
 
@@ -253,12 +253,7 @@ def _certificate(r: dict[str, Any], kind: type[Certificate]) -> Certificate:
             raise ValueError(f"its radii are {r['radii']}")
         more = json.loads(r.get("more") or "{}")
         return kind(
-            predict=r["predict"],
-            p_a=r["p_a"],
-            p_b=r["p_b"],
-            n0=r["n0"],
-            n=r["n"],
-            alpha=r["alpha"],
+            **{name: r[name] for name in ("predict", "p_a", "p_b", "n0", "n", "alpha")},
             selection=_counts(r["selection"]),
             counts=_counts(r["counts"]),
             radii=radii,

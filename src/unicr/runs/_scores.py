@@ -12,6 +12,7 @@ from unicr.norms import parse_norm
 from unicr.runs._logs import LogRow, read_log
 from unicr.runs._manifest import THIS_INPUT, Manifest
 from unicr.runs._run import Row, Run
+from unicr.smoothing import Certificate
 
 
 def scores_of(rows: Sequence[Row | LogRow], norm: str, name: str, alpha: float | None) -> Scores:
@@ -19,6 +20,8 @@ def scores_of(rows: Sequence[Row | LogRow], norm: str, name: str, alpha: float |
     radius = [row.radius if isinstance(row, LogRow) else row.radius(norm) for row in rows]
     abstained = [row.predict == -1 for row in rows]
     correct = [row.correct for row in rows]
+    kept = [_kept(row) for row in rows]
+    off = [0.0 if one is None else sum(r.off for r in one.radii if r.norm == norm) for one in kept]
     return Scores(
         name=name,
         norm=norm,
@@ -26,7 +29,15 @@ def scores_of(rows: Sequence[Row | LogRow], norm: str, name: str, alpha: float |
         correct=np.array(correct, dtype=np.float64),
         abstained=np.array(abstained, dtype=np.float64),
         alpha=alpha,
+        lattice=next((one.lattice for one in kept if one is not None), None),
+        off=np.array(off, dtype=np.float64),
     )
+
+
+def _kept(row: Row | LogRow) -> Certificate | None:
+    """The certificate, where its radii are for changes that keep to its lattice."""
+    one = None if isinstance(row, LogRow) else row.certificate
+    return None if one is None or one.lattice is None or one.moved else one
 
 
 def load_scores(paths: Sequence[Path], norm: str | None) -> dict[str, list[Scores]]:

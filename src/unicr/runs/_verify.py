@@ -14,12 +14,11 @@ from dataclasses import dataclass, fields, replace
 from functools import cache
 from typing import Any, Protocol, runtime_checkable
 
-import numpy as np
 import torch
 
 from unicr.classifier import Classifier
 from unicr.data import Dataset
-from unicr.errors import UNREADABLE, RunError, UnicrError
+from unicr.errors import UNREADABLE, RunError, UnicrError, listed
 from unicr.noise import Lattice, Noise
 from unicr.runs._manifest import EVERY_INPUT, THIS_INPUT, Manifest
 from unicr.runs._reopen import NOTHING, Own
@@ -37,7 +36,7 @@ from unicr.smoothing import (
 SAME = 1e-6
 
 
-class Search(Protocol):
+class Choice(Protocol):
     """How a run chose noises: the search of `unicr.i_opt`, or the selector of `unicr.select`."""
 
     @property
@@ -75,7 +74,7 @@ class Problem:
 
 
 def verify(
-    run: Run, *, own: Own = NOTHING, search: Search | None = None, data: Dataset | None = None
+    run: Run, *, own: Own = NOTHING, search: Choice | None = None, data: Dataset | None = None
 ) -> Iterator[Problem]:
     """Everything in a run that does not hold, without the model; nothing where all does.
 
@@ -88,9 +87,7 @@ def verify(
     @cache
     def radii(text: str | None) -> tuple[Noise, Radii]:
         law = own.noise(manifest, text)
-        dim = math.prod(manifest.shape)
-        norms, points = manifest.parsed_norms, manifest.points
-        return law, Radii(law, norms, dim, searched=manifest.searched, lattice=points)
+        return law, _radii(manifest, law)
 
     seen = []
     for record in run.records():
@@ -98,7 +95,7 @@ def verify(
         try:
             row = run.row(record)
             text = row.certificate.noise if row.certificate else None
-            complaint = _noise(text, search)
+            complaint = _noise(text, search) if row.certificate else None
             if isinstance(search, Recounts):
                 complaint = complaint or search.check(row)
             else:
@@ -112,7 +109,7 @@ def verify(
 
 
 def _settings(
-    manifest: Manifest, own: Own, search: Search | None, data: Dataset | None
+    manifest: Manifest, own: Own, search: Choice | None, data: Dataset | None
 ) -> Iterator[str]:
     """What the settings say against themselves, or against the data."""
     if manifest.dim != math.prod(manifest.shape):
@@ -144,7 +141,7 @@ def _seal(run: Run) -> Iterator[Problem]:
         yield Problem(None, "the run was changed after it was sealed")
 
 
-def _noise(text: str | None, search: Search | None) -> str | None:
+def _noise(text: str | None, search: Choice | None) -> str | None:
     if search is None:
         return None if text is None else f"it has a noise of its own, {text}, in a run with one"
     if text is None or text not in search.noises:
@@ -179,13 +176,10 @@ def _gaps(manifest: Manifest, seen: list[int], data: Dataset | None) -> Iterator
     if len(seen) != len(set(seen)):
         yield f"{len(seen) - len(set(seen))} results are of inputs that have one already"
     if missing := sorted(set(wanted) - set(seen)):
-        yield f"{len(missing)} of {len(wanted)} inputs have no result ({_some(missing)})"
+        yield f"{len(missing)} of {len(wanted)} inputs have no result ({listed(missing, 5)})"
     if surplus := sorted(set(seen) - set(wanted)):
-        yield f"{len(surplus)} results are of inputs that max and skip leave out ({_some(surplus)})"
-
-
-def _some(indices: list[int]) -> str:
-    return ", ".join(map(str, indices[:5])) + (", …" if len(indices) > 5 else "")
+        some = listed(surplus, 5)
+        yield f"{len(surplus)} results are of inputs that max and skip leave out ({some})"
 
 
 def check_row(row: Row, plan: Plan, noise: Noise, radii: Radii) -> str | None:
@@ -193,15 +187,8 @@ def check_row(row: Row, plan: Plan, noise: Noise, radii: Radii) -> str | None:
     c = row.certificate
     if c is None:
         return None
-    selection, counts = np.asarray(c.selection, np.int64), np.asarray(c.counts, np.int64)
-    chosen, votes = plan.measure.votes(selection, selection), plan.measure.votes(selection, counts)
-    if not len(selection) or chosen.n != plan.n0 or c.n0 != plan.n0:
-        return f"{chosen.n} selection votes where n0 = {plan.n0}"
-    if votes.n != c.n or c.n > plan.n or plan.rule.next(votes, plan, radii) > 0:
-        return f"{votes.n} votes where n = {c.n} of {plan.n} by the rule {plan.rule.text}"
-    own = None if c.noise is None else noise
-    radii = radii.when(moved=c.moved)
-    return difference(c, plan.measure.conclude(plan, radii, selection, counts, own))
+    found = plan.measure.again(c, plan, radii, None if c.noise is None else noise)
+    return found if isinstance(found, str) else difference(c, found)
 
 
 def difference(c: Certificate, again: Certificate) -> str | None:
@@ -237,7 +224,7 @@ def replay(
     count: int,
     *,
     own: Own = NOTHING,
-    search: Search | None = None,
+    search: Choice | None = None,
 ) -> Iterator[tuple[int, str | None]]:
     """Do `count` inputs again from their seeds: (input, None or what differs).
 
@@ -253,35 +240,47 @@ def replay(
     chosen = random.SystemRandom().sample(rows, min(count, len(rows)))
     noise = own.noise(manifest)
     smoothed = SmoothedClassifier(classifier, noise, **manifest.smoothing)
+    certify = certifier(manifest, smoothed, search)
+    for row in sorted(chosen, key=lambda row: row.idx):
+        yield row.idx, _input(row, data, manifest.points) or _replay_one(row, data, certify)
+
+
+def certifier(
+    manifest: Manifest, smoothed: SmoothedClassifier, search: Choice | None
+) -> Callable[[torch.Tensor, int], Certificate]:
+    """What certifies an input (and its number) as the run does: by its noise or by its search."""
     start: Callable[[torch.Tensor], Procedure[Any]]
-    if search is not None:
-        start = search.again(manifest)
-    else:
-        dim, norms = math.prod(manifest.shape), manifest.parsed_norms
-        radii = Radii(noise, norms, dim, searched=manifest.searched, lattice=manifest.points)
+    if search is None:
+        radii = _radii(manifest, smoothed.noise)
 
         def start(x: torch.Tensor) -> Procedure[Certificate]:
             return certification(manifest.plan, radii.of(x))
 
-    for row in sorted(chosen, key=lambda row: row.idx):
-        yield row.idx, _input(row, data, manifest.points) or _replay_one(row, smoothed, data, start)
+    else:
+        start = search.again(manifest)
+
+    def certify(x: torch.Tensor, index: int) -> Certificate:
+        found = converse(start(x), lambda ask: smoothed.answer(ask, x, index))
+        return found[0] if isinstance(found, tuple) else found
+
+    return certify
+
+
+def _radii(manifest: Manifest, noise: Noise) -> Radii:
+    dim, norms, points = math.prod(manifest.shape), manifest.parsed_norms, manifest.points
+    return Radii(noise, norms, dim, searched=manifest.searched, lattice=points)
 
 
 def _replay_one(
-    row: Row,
-    smoothed: SmoothedClassifier,
-    data: Dataset,
-    start: Callable[[torch.Tensor], Procedure[Any]],
+    row: Row, data: Dataset, certify: Callable[[torch.Tensor, int], Certificate]
 ) -> str | None:
     c = row.certificate
     try:
-        x = data[row.idx][0]
-        found = converse(start(x), lambda ask: smoothed.answer(ask, x, row.idx))
+        again = certify(data[row.idx][0], row.idx)
     except Exception as error:  # a stranger's model may raise anything
         return None if c is None else f"it fails now: {type(error).__name__}: {error}"
     if c is None:
         return f"failed in the run ({row.reason}), and now it does not"
-    again: Certificate = found[0] if isinstance(found, tuple) else found
     if again.noise != c.noise:
         return f"noise {c.noise} stored, {again.noise} found now"
     for name in ("selection", "counts"):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import count
 from typing import Any, Generic, TypeVar
 
@@ -18,10 +19,18 @@ import torch
 from unicr.classifier import Classifier, load_classifier
 from unicr.data import Dataset
 from unicr.errors import RunError, UnicrError, one_line
-from unicr.noise import Noise, parse
+from unicr.noise import parse
 from unicr.runs._execute import Executor, Lost
 from unicr.runs._run import ENVIRONMENT
-from unicr.smoothing import Ask, Counts, Measure, Procedure, SmoothedClassifier, add
+from unicr.smoothing import (
+    Ask,
+    Counts,
+    Measure,
+    Procedure,
+    SmoothedClassifier,
+    add,
+    out_of_memory,
+)
 
 Result = TypeVar("Result")
 CHUNK = 10_000  # samples; a lost worker costs at most this many
@@ -101,13 +110,13 @@ class Counter:
 
     def __init__(self, smoothed: SmoothedClassifier) -> None:
         self._smoothed = smoothed
-        self._noises: dict[str, Noise] = {}
+        self._parsed = cache(parse)
 
     def count(self, chunk: Chunk) -> tuple[Counts | Failed, float]:
         """(votes or the reason why there are none, seconds)."""
         start = time.perf_counter()
         try:
-            noise = self._noise(chunk.noise)
+            noise = None if chunk.noise is None else self._parsed(chunk.noise)
             ask = Ask(chunk.n, chunk.start, noise, chunk.clean, chunk.measure)
             x = chunk.x
             if not isinstance(x, torch.Tensor):
@@ -117,21 +126,13 @@ class Counter:
             votes = Failed(reason_of(error))
         return votes, time.perf_counter() - start
 
-    def _noise(self, text: str | None) -> Noise | None:
-        if text is None:
-            return None
-        if text not in self._noises:
-            self._noises[text] = parse(text)
-        return self._noises[text]
-
 
 def reason_of(error: BaseException) -> str:
     """An error in one line, marked where another try may go better."""
     causes: list[BaseException] = [error]
     while causes[-1].__cause__ is not None:
         causes.append(causes[-1].__cause__)
-    kinds = (MemoryError, OSError, torch.cuda.OutOfMemoryError)
-    short = any(isinstance(one, kinds) or "allocate memory" in str(one) for one in causes)
+    short = out_of_memory(error) or any(isinstance(one, OSError) for one in causes)
     return f"{ENVIRONMENT if short else ''}{one_line(error, 500)}"
 
 

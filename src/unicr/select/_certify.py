@@ -57,7 +57,7 @@ class _Walk:
 
     def __init__(self, settings: Selector, plan: Plan, radii: Sequence[Radii]) -> None:
         self.plan, self.radii, self.choices = plan, radii, len(settings.choices)
-        self.laws = (settings.noise, *settings.choices)
+        self.laws = settings.laws
         self.alpha = plan.alpha * settings.share
         self.most = settings.votes or plan.n
         self.talk: list[tuple[int, tuple[int, ...]]] = []
@@ -155,8 +155,10 @@ def selective(
     """One certificate of the whole predictor, in all norms of `radii` (selector, then choices).
 
     With probability ≥ 1 − α over the samples, g(x + δ) is `predict` for every ‖δ‖_p below the
-    radius. The first classifier is bounded by the plan's rule at (1 − share)·α; what backs it up
-    by `_Walk.bound` at share·α. The selector's votes that choose the classifier bound nothing.
+    radius. The first classifier is bounded by the plan's rule at (1 − share)·α; what backs it up by
+    `_Walk.bound` at share·α. The selector's votes that choose the classifier bound nothing. On a
+    lattice, one for all members, s and every g_k are functions of its points; each bound pays what
+    its own sampler errs by.
     """
     walk = _Walk(settings, plan, radii)
     main = median((yield from walk.look(0)))
@@ -175,12 +177,13 @@ def selective(
         tests = walk.tests(*among, main, label)
         bounds = yield from walk.bound(tests, wanted)
         for test, p in zip(tests, bounds, strict=True):
-            backing = radii[test.member].at(p, 1.0 - p)
+            p_a, p_b = radii[test.member].charged(p, 1.0 - p)
+            backing = radii[test.member].at(p_a, p_b)
             found = [_least(a, b) for a, b in zip(found, backing, strict=True)]
-        if any(p <= 0.5 for p in bounds):
-            label = ABSTAIN
+            label = label if p_a > p_b else ABSTAIN
     asked = sum(sum(counts) for _, counts in walk.talk)
     chosen = plan.n0 * len(walk.few)
+    charges = [one.charge for one in radii]
     return SelectiveCertificate(
         predict=label,
         p_a=alone.p_a,
@@ -192,6 +195,9 @@ def selective(
         counts=alone.counts,
         radii=tuple(found),
         noise=walk.laws[member].text,
+        lattice=alone.lattice,
+        moved=alone.moved,
+        charge=None if None in charges else max(c for c in charges if c is not None),
         talk=tuple(walk.talk),
         among=among,
     )
@@ -201,7 +207,8 @@ def _least(a: NormRadius, b: NormRadius) -> NormRadius:
     """What two radii allow together."""
     proved, searched = min(a.proved, b.proved), min(a.searched, b.searched)
     says = "abstain" if 0.0 in (a.searched, b.searched) else guarantee_of(proved, searched)
-    return NormRadius(a.norm, min(a.radius, b.radius), proved, searched, says)
+    less = min(a, b, key=lambda one: one.radius)
+    return NormRadius(a.norm, less.radius, proved, searched, says, less.off)
 
 
 def recounted(

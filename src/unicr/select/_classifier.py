@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import cached_property
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
 from unicr.classifier import Classifier, Selective, load_classifier
 from unicr.errors import CertifyError
-from unicr.noise import Noise
+from unicr.noise import Lattice, Noise
 from unicr.norms import Norm
 from unicr.select._certify import selective, share_of
 from unicr.select._selector import Selector, file_of
 from unicr.smoothing import (
     ABSTAIN,
+    AUTO,
     Counts,
     Plan,
     SmoothedClassifier,
@@ -37,7 +37,8 @@ class SelectiveClassifier:
     h gives the number of a choice; s(x) is the median of h(x + η), with two choices the more
     probable one; g(x) is the most probable class of the chosen classifier under its noise. Models
     are anything that `load_classifier` takes. There is no memory: nothing depends on what was asked
-    before, and a certificate speaks of every input in its ball.
+    before, and a certificate speaks of every input in its ball. `seed`, `nonce` and `lattice` are
+    those of `SmoothedClassifier`; the lattice is one for all members.
     """
 
     def __init__(
@@ -47,8 +48,10 @@ class SelectiveClassifier:
         models: Any,
         choices: Sequence[Noise],
         *,
-        seed: int = 0,
-        batch: int = 1000,
+        seed: int | None = None,
+        nonce: str | None = None,
+        lattice: Lattice | str | None = AUTO,
+        batch: int | None = None,
         **settings: Any,
     ) -> None:
         several = list(models) if isinstance(models, list | tuple) else [models] * len(choices)
@@ -57,18 +60,18 @@ class SelectiveClassifier:
         members = [load_classifier(one) for one in several]
         self.settings = Selector(noise, tuple(choices), **settings)
         self.model = Selective(load_classifier(selector), members)
-        self._smoothed = SmoothedClassifier(self.model, noise, seed=seed, batch=batch, lattice=None)
+        self._smoothed = SmoothedClassifier(
+            self.model, self.settings.finest, batch=batch, seed=seed, nonce=nonce, lattice=lattice
+        )
 
     @classmethod
-    def load(
-        cls, path: str | Path, *, seed: int = 0, batch: int = 1000, trust: bool = False
-    ) -> SelectiveClassifier:
+    def load(cls, path: str | Path, *, trust: bool = False, **settings: Any) -> SelectiveClassifier:
         """The predictor of a folder that `unicr select` made."""
         file = file_of(Path(path))
         model = load_classifier(str(file), trust=trust)
         assert isinstance(model, Selective)
         found, one = Selector.load(file), model.members
-        return cls(one[0], found.noise, one[1:], found.choices, seed=seed, batch=batch)
+        return cls(one[0], found.noise, one[1:], found.choices, **settings)
 
     def certify(
         self,
@@ -88,9 +91,12 @@ class SelectiveClassifier:
         """
         plan = plan or Plan(n0=n0, n=n, alpha=alpha)
         plan = self.settings.plan(plan.n0, plan.n, plan.alpha, plan)
-        radii = self.settings.radii(norms_of(norm), int(np.prod(x.shape)), searched)
-        procedure = selective(self.settings, plan, radii)
-        return converse(procedure, lambda ask: self._smoothed.answer(ask, x, input_index))
+        x, norms = torch.as_tensor(x), norms_of(norm)
+        lattice = self._smoothed.lattice_of(x, norms)
+        radii = self.settings.radii(norms, x.numel(), searched, lattice)
+        procedure = selective(self.settings, plan, [one.of(x) for one in radii])
+        found = converse(procedure, lambda ask: self._smoothed.answer(ask, x, input_index))
+        return replace(found, seed=self._smoothed.seed)
 
     def predict(
         self, x: torch.Tensor, *, n: int = 1000, alpha: float = 0.001, input_index: int = 0
@@ -122,12 +128,8 @@ class SelectiveClassifier:
         return [self._votes(x, k, n, k * n, input_index) for k in members]
 
     def _votes(self, x: torch.Tensor, member: int, n: int, start: int, index: int) -> Counts:
-        law = self._laws[member]
+        law = self.settings.laws[member]
         measure = MemberVotes(member)
         return self._smoothed.votes(
             x, n, start=start, input_index=index, noise=law, measure=measure
         )
-
-    @cached_property
-    def _laws(self) -> tuple[Noise, ...]:
-        return (self.settings.noise, *self.settings.choices)

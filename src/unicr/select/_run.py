@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -34,21 +34,24 @@ def select_run(
     for the chosen classifier.
     """
     job = going_on(prepared(job, selector), folder)
+    if job.lattice is not None:
+        points = replace(job, noise=selector.finest).points
+        job = replace(job, lattice=None if points is None else points.text)
     job.check()
-    radii = selector.radii(job.norms, job.dim, job.searched)
-    return carried_out(
+    radii = selector.radii(job.norms, job.dim, job.searched, job.points)
+    (run,) = carried_out(
         job,
-        folder,
-        job.manifest(selector=selector.to_dict()),
-        lambda _: selective(selector, job.plan, radii),
+        {folder: job.manifest(selector=selector.to_dict())},
+        lambda one: selective(selector, job.plan, _of(radii, one.x)),
         resume=resume,
         retry_failed=retry_failed,
         on_result=on_result,
     )
+    return run
 
 
 def prepared(job: Job, settings: Selector) -> Job:
-    """The job with the plan of selective certificates and the selector's noise, real-valued."""
+    """The job with the plan of selective certificates and the selector's noise."""
     if not isinstance(job.classifier, Selective):
         raise CertifyError(f"{job.classifier.name} is no selector: `unicr select` makes one")
     if len(job.classifier.members) != 1 + len(settings.choices):
@@ -56,7 +59,13 @@ def prepared(job: Job, settings: Selector) -> Job:
             f"{len(settings.choices)} noises for {len(job.classifier.members) - 1} classifiers"
         )
     plan = settings.plan(job.plan.n0, job.plan.n, job.plan.alpha, job.plan)
-    return replace(job, plan=plan, noise=settings.noise, lattice=None)
+    return replace(job, plan=plan, noise=settings.noise)
+
+
+def _of(radii: Sequence[Radii], x: torch.Tensor | None) -> list[Radii]:
+    """The radii of all members for one input: what moving it to the lattice costs is taken off."""
+    assert x is not None
+    return [one.of(x) for one in radii]
 
 
 @dataclass(frozen=True)
@@ -78,7 +87,8 @@ class Recount:
     def radii(self) -> tuple[Radii, ...]:
         """The curves that the votes are read with, made when first asked for."""
         run = self.manifest
-        return self.settings.radii(run.parsed_norms, math.prod(run.shape), run.searched)
+        dim = math.prod(run.shape)
+        return self.settings.radii(run.parsed_norms, dim, run.searched, run.points)
 
     @property
     def noises(self) -> frozenset[str]:
@@ -89,15 +99,15 @@ class Recount:
         """The plan that the certificates need: their own rule, the votes of members."""
         return self.settings.plan(n0, n, alpha, self.manifest.plan)
 
-    def start(self) -> Procedure[SelectiveCertificate]:
-        """The procedure of one input."""
-        return selective(self.settings, self.manifest.plan, self.radii)
+    def start(self, radii: Sequence[Radii]) -> Procedure[SelectiveCertificate]:
+        """The procedure of one input, whose radii these are."""
+        return selective(self.settings, self.manifest.plan, radii)
 
     def again(
         self, manifest: Manifest
     ) -> Callable[[torch.Tensor], Procedure[SelectiveCertificate]]:
         """What makes the procedure of each input of a run, to replay it."""
-        return lambda _: self.start()
+        return lambda x: self.start(_of(self.radii, x))
 
     def check(self, row: Row) -> str | None:
         """None, or what of a stored certificate its own votes do not give again."""
@@ -106,7 +116,8 @@ class Recount:
             return None
         if not isinstance(stored, SelectiveCertificate):
             return "it is no certificate of a selector"
-        found = recounted(stored, self.start)
+        radii = [one.when(moved=stored.moved) for one in self.radii]
+        found = recounted(stored, lambda: self.start(radii))
         if isinstance(found, str):
             return found
         return difference(stored, found)

@@ -15,10 +15,10 @@ from typing import Any
 
 from unicr.classifier.internal import SELECTOR_FILE, read_selector
 from unicr.errors import CertifyError, UnicrError
-from unicr.noise import Noise, parse
+from unicr.noise import Lattice, Noise, parse
 from unicr.noise.internal import check_parses
 from unicr.norms import Norm
-from unicr.smoothing import Plan, Radii
+from unicr.smoothing import Plan, Radii, size_of
 from unicr.smoothing.measures import MemberVotes
 from unicr.smoothing.rules import Union
 
@@ -52,7 +52,7 @@ class Selector:
     @property
     def noises(self) -> frozenset[str]:
         """The texts of all noises that it may choose, and of its own."""
-        return frozenset(one.text for one in (self.noise, *self.choices))
+        return frozenset(one.text for one in self.laws)
 
     def plan(self, n0: int, n: int, alpha: float, plan: Plan | None = None) -> Plan:
         """The plan of the certificates: that of a run, counting the votes of members."""
@@ -61,10 +61,23 @@ class Selector:
             raise CertifyError("a union bound over noises is for I-OPT: a selector needs none")
         return Plan(n0=n0, n=n, alpha=alpha, rule=plan.rule, measure=MemberVotes())
 
-    def radii(self, norms: tuple[Norm, ...], dim: int, searched: bool) -> tuple[Radii, ...]:
+    @property
+    def laws(self) -> tuple[Noise, ...]:
+        """The noise of each member: of the selector, then of each classifier."""
+        return (self.noise, *self.choices)
+
+    @property
+    def finest(self) -> Noise:
+        """The smallest noise: the one lattice of all members is that of this one."""
+        return min(self.laws, key=size_of)
+
+    def radii(
+        self, norms: tuple[Norm, ...], dim: int, searched: bool, lattice: Lattice | None = None
+    ) -> tuple[Radii, ...]:
         """What votes are worth: of the selector, then of each classifier."""
-        laws = (self.noise, *self.choices)
-        return tuple(Radii(law, norms, dim, searched=searched) for law in laws)
+        return tuple(
+            Radii(law, norms, dim, searched=searched, lattice=lattice) for law in self.laws
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for the manifest of a run."""

@@ -8,7 +8,6 @@ guarantee: a selector may be wrong, it only has to be stable.
 
 from __future__ import annotations
 
-import json
 import math
 import shutil
 from collections.abc import Callable, Sequence
@@ -29,7 +28,7 @@ from unicr.norms import Norm
 from unicr.select._selector import Selector
 from unicr.smoothing import Radii
 from unicr.train import Examples, TrainError
-from unicr.train.internal import build, claim, one_cycle, seeded, stream, write_json
+from unicr.train.internal import build, claim, one_cycle, read_record, seeded, stream, write_json
 
 WEIGHTS = "selector.safetensors"
 GROUP = 32  # inputs whose noisy copies are classified together
@@ -82,7 +81,7 @@ def worth(
             input_index=group,
             device=model.device,
         ).view(len(rows), lesson.votes, *examples.shape)
-        noisy = (examples.batch(rows).to(model.device)[:, None] + drawn).flatten(0, 1)
+        noisy = noise.seen(examples.batch(rows).to(model.device)[:, None] + drawn).flatten(0, 1)
         labels = examples.labels[rows].repeat_interleave(lesson.votes).to(model.device)
         share = _share(model, noisy, labels, lesson.votes).clamp(0.5, BEST)
         found[rows] = curve[torch.searchsorted(grid, share.cpu(), right=True) - 1].float()
@@ -168,7 +167,7 @@ def taught(
                     start=step * lesson.batch * lesson.copies,
                     device=device,
                 ).view(len(rows), lesson.copies, *examples.shape)
-                scores = module((inputs[:, None] + drawn).flatten(0, 1))
+                scores = module(noise.seen(inputs[:, None] + drawn).flatten(0, 1))
                 scores = scores.view(len(rows), lesson.copies, -1)
                 loss = lost(scores, worths[rows].to(device), noise.sigma).mean()
                 rate = one_cycle(epoch * steps + step, lesson.epochs * steps, lesson.lr)
@@ -199,7 +198,7 @@ def select_train(
 
     `models` are the arguments of `load_classifier` and what it gave, one for each choice.
     """
-    claim(folder, "a selector", _old(folder), {}, resume=False)
+    claim(folder, "a selector", read_record(folder, SELECTOR_FILE), {}, resume=False)
     worths = torch.stack(
         [
             worth(model, law, norm, examples, lesson)
@@ -227,7 +226,7 @@ def write_selector(
 
     Files of weights are copied beside it, so that the folder can be moved as a whole.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    claim(folder, "a selector", read_record(folder, SELECTOR_FILE), {}, resume=False)
     if len(models) != 1 + len(settings.choices):
         raise CertifyError(f"{len(models) - 1} models for {len(settings.choices)} noises")
     written = []
@@ -244,8 +243,3 @@ def write_selector(
     choices = [check_parses(one) for one in settings.choices]
     values = {**laws, "choices": choices, "models": written, "made": about or {}}
     write_json(folder / SELECTOR_FILE, values)
-
-
-def _old(folder: Path) -> dict[str, Any] | None:
-    file = folder / SELECTOR_FILE
-    return json.loads(file.read_text()) if file.is_file() else None

@@ -1,7 +1,8 @@
 """The smoothed classifier: votes, bounds and certificates."""
 
-from unicr.radius.internal import lower_bound, upper_bound
+from unicr.binomial import lower_bound, upper_bound
 from unicr.smoothing._anytime import anytime_lower_bound, log_wealth
+from unicr.smoothing._batch import fitting, out_of_memory
 from unicr.smoothing._certificate import ABSTAIN, Certificate, NormRadius
 from unicr.smoothing._certify import Ask, Procedure, certification, converse
 from unicr.smoothing._many import Certificates
@@ -12,17 +13,20 @@ from unicr.smoothing._radii import Radii
 from unicr.smoothing._rule import Rule, Votes
 from unicr.smoothing._smoothed import (
     AUTO,
+    FINE,
     SmoothedClassifier,
     as_lattice,
     checked_nonce,
     chosen_lattice,
     clear_winner,
     norms_of,
+    size_of,
 )
 
 __all__ = [
     "ABSTAIN",
     "AUTO",
+    "FINE",
     "Ask",
     "Certificate",
     "Certificates",
@@ -45,8 +49,11 @@ __all__ = [
     "chosen_lattice",
     "clear_winner",
     "converse",
+    "fitting",
     "log_wealth",
     "lower_bound",
     "norms_of",
+    "out_of_memory",
+    "size_of",
     "upper_bound",
 ]

@@ -48,7 +48,7 @@ class NormRadius:
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Certificate:
     """With probability ≥ 1 − α over the samples: every ‖δ‖_p below the radius keeps `predict`.
 
@@ -97,22 +97,34 @@ class Certificate:
         kept = self.lattice is not None and not self.moved
         where = f" that keeps to the lattice {self.lattice}" if kept else ""
         seeded = "" if self.seed is None else f"; noise of seed {self.seed}: an experiment"
-        return (
-            f"class {self.predict} for every change δ{where} with {radii}, "
-            f"except with probability {self.alpha:g} over the samples{seeded}"
+        if self.lattice is not None and self.charge is None:
+            seeded += "; the error of this noise's sampler has no bound"
+        doubt = f", except with probability {self.alpha:g} over the samples{seeded}"
+        return f"class {self.predict} for every change δ{where} with {radii}" + (
+            doubt if self.alpha else ", without any doubt: nothing was sampled"
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values in one row; each norm has its columns radius_l2, proved_l2, …"""
+        """Plain values in one row; each norm has its columns radius_l2, proved_l2, …, and on a
+        lattice off_l2: what a change that does not keep to it takes off the radius.
+        """
         values: dict[str, Any] = {"predict": self.predict}
         for one in self.radii:
             for name in ("radius", "proved", "searched", "guarantee"):
                 values[f"{name}_l{one.norm}"] = getattr(one, name)
         for name in ("p_a", "p_b", "n0", "n", "alpha"):
             values[name] = getattr(self, name)
+        if self.lattice is not None:
+            values["lattice"] = self.lattice
+            values |= {f"off_l{one.norm}": one.off for one in self.radii}
         if self.noise is not None:
             values["noise"] = self.noise
         return values
+
+    def __repr__(self) -> str:
+        radii = ", ".join(f"l{one.norm} {round_down(one.radius, 6)}" for one in self.radii)
+        found = "abstains" if self.predict == ABSTAIN else f"class {self.predict}, {radii}"
+        return f"Certificate({found}; p_A {round_down(self.p_a, 6)}, n {self.n})"
 
     def _repr_html_(self) -> str:
         return f"<p>{html.escape(self.promise)}</p>{to_html([self.to_dict()])}"

@@ -49,6 +49,9 @@ def certification(plan: Plan, radii: Radii, noise: Noise | None = None) -> Proce
     samples n0 … n0 + n − 1.
     """
     measure = plan.measure
+    own = measure.walk(plan, radii, noise)
+    if own is not None:
+        return (yield from own)
     selection = yield Ask(plan.n0, 0, noise, measure=measure)
     counts: Counts = np.zeros(0, dtype=np.int64)
     while more := plan.rule.next(votes := measure.votes(selection, counts), plan, radii):

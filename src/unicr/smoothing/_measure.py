@@ -7,6 +7,7 @@ subclass says what a batch counts for, which counts speak for the claim, and wha
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -15,18 +16,19 @@ from numpy.typing import NDArray
 
 from unicr.classifier import Classifier
 from unicr.smoothing._certificate import ABSTAIN, Certificate
-from unicr.smoothing._named import Named
+from unicr.smoothing._named import Registered
 from unicr.smoothing._rule import Votes
 
 if TYPE_CHECKING:
-    from unicr.noise import Noise
+    from unicr.noise import Lattice, Noise
+    from unicr.smoothing._certify import Ask
     from unicr.smoothing._plan import Plan
     from unicr.smoothing._radii import Radii
 
 Counts = NDArray[np.int64]
 
 
-class Measure(Named, ABC):
+class Measure(Registered, ABC):
     """Subclasses are frozen dataclasses. `certificate` may add fields: they are stored as well."""
 
     kind = "measure"
@@ -45,6 +47,38 @@ class Measure(Named, ABC):
     def votes(self, selection: Counts, counts: Counts) -> Votes:
         """How many fresh samples speak for the claim."""
 
+    def walk(
+        self, plan: Plan, radii: Radii, noise: Noise | None
+    ) -> Generator[Ask, Counts, Certificate] | None:
+        """A procedure of its own in place of `certification`, where one noise is not enough."""
+        return None
+
+    def again(
+        self, c: Certificate, plan: Plan, radii: Radii, noise: Noise | None
+    ) -> Certificate | str:
+        """The certificate that stored votes give again, or why they are not what was asked for."""
+        selection, counts = np.asarray(c.selection, np.int64), np.asarray(c.counts, np.int64)
+        chosen, votes = self.votes(selection, selection), self.votes(selection, counts)
+        if not len(selection) or chosen.n != plan.n0 or c.n0 != plan.n0:
+            return f"{chosen.n} selection votes where n0 = {plan.n0}"
+        if votes.n != c.n or c.n > plan.n or plan.rule.next(votes, plan, radii) > 0:
+            return f"{votes.n} votes where n = {c.n} of {plan.n} by the rule {plan.rule.text}"
+        return self.conclude(plan, radii.when(moved=c.moved), selection, counts, noise)
+
+    def copies(
+        self, noise: Noise, lattice: Lattice | None, x: torch.Tensor, key: bytes
+    ) -> Callable[[torch.Tensor, int], object] | None:
+        """What fills a batch with copies from a number on, None where the noise is sampled."""
+        return None
+
+    def check(self, plan: Plan, radii: Radii) -> None:
+        """Raise CertifyError where nothing can be claimed with this plan, noise and norms."""
+        return None
+
+    def bounds(self, votes: Votes, plan: Plan, radii: Radii) -> tuple[float, float]:
+        """(p_A, p_B) by the rule, for the law of the noise where a sampler drew it."""
+        return radii.charged(*plan.rule.conclude(votes, plan, radii))
+
     def conclude(
         self,
         plan: Plan,
@@ -58,7 +92,7 @@ class Measure(Named, ABC):
         At confidence 1 − α over the fresh samples (the rule's proof) the radii hold.
         """
         votes = self.votes(selection, counts)
-        p_a, p_b = radii.charged(*plan.rule.conclude(votes, plan, radii))
+        p_a, p_b = self.bounds(votes, plan, radii)
         return self.certificate(
             predict=self.chosen(selection) if p_a > p_b else ABSTAIN,
             p_a=p_a,

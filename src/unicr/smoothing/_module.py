@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import nn
 from torch.nn import functional
-from torch.utils.checkpoint import checkpoint
+from torch.utils.checkpoint import checkpoint, set_checkpoint_early_stop
 
 from unicr.classifier import (
     Classifier,
@@ -91,13 +91,21 @@ class SmoothedModel(nn.Module):
 
     def _pieces(self, x: torch.Tensor, rows: torch.Tensor | None) -> list[torch.Tensor]:
         noise = self._sampled() if rows is None else self._sampled()[rows]
-        noisy = (x[:, None].to(torch.float32) + noise).flatten(0, 1)
+        noisy = self._seen(x[:, None].to(torch.float32) + noise, rows).flatten(0, 1)
         return [noisy[i : i + self._batch] for i in range(0, len(noisy), self._batch)]
+
+    def _seen(self, noisy: torch.Tensor, rows: torch.Tensor | None) -> torch.Tensor:
+        laws = [noise for noise, _ in self._streams]
+        if len(set(laws)) == 1:
+            return laws[0].seen(noisy)
+        chosen = laws if rows is None else [laws[row] for row in rows.tolist()]
+        return torch.stack([law.seen(one) for law, one in zip(chosen, noisy, strict=True)])
 
     def _each(self, pieces: Sequence[torch.Tensor], logits: Logits) -> torch.Tensor:
         """log softmax of every noisy input; a gradient recomputes the pieces, to save memory."""
         if len(pieces) > 1 and torch.is_grad_enabled() and pieces[0].requires_grad:
-            scores = [checkpoint(logits, piece, use_reentrant=False) for piece in pieces]
+            with set_checkpoint_early_stop(False):  # it would stop by an error inside the model
+                scores = [checkpoint(logits, piece, use_reentrant=False) for piece in pieces]
         else:
             scores = [logits(piece) for piece in pieces]
         return functional.log_softmax(torch.cat(scores), 1)

@@ -6,17 +6,16 @@ A subclass is a frozen dataclass with a `name`; a new one is a new file in its p
 from __future__ import annotations
 
 import ast
-import difflib
 from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any, ClassVar, Self
 
-from unicr.errors import CertifyError
+from unicr.errors import CertifyError, did_you_mean
 from unicr.extras import modules_of
 from unicr.values import number
 
 
-class Named:
+class Registered:
     """`target(radius=0.5)`: a name and numbers, equal where both are."""
 
     name: ClassVar[str]
@@ -68,8 +67,7 @@ class Named:
         settings = dict(values)
         name, known = str(settings.pop("name", None)), cls.known()
         if name not in known:
-            near = difflib.get_close_matches(name, known, n=1, cutoff=0.4)
-            hint = f"did you mean {near[0]}? " if near else ""
+            hint = did_you_mean(name, known)
             raise CertifyError(f"no {cls.kind} {name!r}: {hint}there are {', '.join(known)}")
         own = {f.name for f in fields(known[name])}  # type: ignore[arg-type]
         for key, value in settings.items():

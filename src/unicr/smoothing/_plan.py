@@ -31,7 +31,8 @@ class Plan:
     def __post_init__(self) -> None:
         if not all(isinstance(n, int) and n >= 1 for n in (self.n0, self.n)):
             raise CertifyError(f"n0={self.n0}, n={self.n}: whole numbers, both at least 1")
-        if not (isinstance(self.alpha, float) and 0 < self.alpha < 1):
+        exact = self.rule.exact and self.alpha == 0
+        if not (isinstance(self.alpha, float) and (0 < self.alpha < 1 or exact)):
             raise CertifyError(f"alpha={self.alpha!r} must lie strictly between 0 and 1")
         self.rule.check(self)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property, lru_cache
 
@@ -91,13 +91,16 @@ class Radii:
             self._moved.moved, self._moved._needed = True, {}
         return self._moved
 
-    def at(self, p_a: float, p_b: float) -> tuple[NormRadius, ...]:
+    def at(
+        self, p_a: float, p_b: float, proved: Callable[[Norm], float] = lambda _: 0.0
+    ) -> tuple[NormRadius, ...]:
         """The radius in every norm; zeros where p_A ≤ p_B.
 
         For changes that keep to the lattice, or for any change of an x that was moved to it.
+        `proved` gives radii that are proved otherwise, from more than p_A and p_B.
         """
         found = tuple(
-            self._one(norm, curve, p_a, p_b)
+            _raised(self._one(norm, curve, p_a, p_b), proved(norm))
             for norm, curve in zip(self.norms, self._curves, strict=True)
         )
         return found if self.lattice is None else tuple(self._off(one) for one in found)
@@ -152,9 +155,17 @@ class Radii:
 
         Builds every curve that certificates will be read from.
         """
+        plan.measure.check(plan, self)
         p_a = plan.best_p_a()
         bounds = self.charged(p_a, 1.0 - p_a)
         return {one.norm: one.radius for one in self.at(*bounds)}
+
+
+def _raised(one: NormRadius, proved: float) -> NormRadius:
+    if proved <= one.proved or one.guarantee == "abstain":
+        return one
+    radius, searched = max(one.radius, proved), max(one.searched, proved)
+    return NormRadius(one.norm, radius, proved, searched, "approximate")
 
 
 @lru_cache(maxsize=65536)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from unicr.errors import CertifyError
 from unicr.smoothing._anytime import anytime_lower_bound
-from unicr.smoothing._named import Named
+from unicr.smoothing._named import Registered
 
 if TYPE_CHECKING:
     from unicr.smoothing._plan import Plan
@@ -32,12 +32,14 @@ class Votes:
     selection: tuple[int, ...] = ()
 
 
-class Rule(Named, ABC):
+class Rule(Registered, ABC):
     """Subclasses are frozen dataclasses; `proof` says why `conclude` errs with at most α."""
 
     kind = "rule"
     home = "unicr.smoothing.rules"
     proof: ClassVar[str]
+    exact: ClassVar[bool] = False
+    """Whether nothing is left to chance: α is 0 then."""
 
     def check(self, plan: Plan) -> None:
         """Raise CertifyError where the settings do not fit the plan."""

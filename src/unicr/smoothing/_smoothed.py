@@ -5,25 +5,24 @@ from __future__ import annotations
 import copy
 import functools
 import math
-import os
 import re
 import secrets
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
 import torch
 from scipy import special
 
-from unicr.classifier import Classifier, load_classifier
+from unicr.classifier import Classifier, Selective, load_classifier
 from unicr.data import Dataset
 from unicr.errors import CertifyError
 from unicr.noise import IID, Lattice, Noise
 from unicr.noise.internal import LatticeNoise, RadialNoise, derive, lattice_for
 from unicr.norms import Norm, l2, parse_norm
+from unicr.smoothing._batch import check_alone, one_thread_each, pass_size, pool, settled
 from unicr.smoothing._certificate import ABSTAIN, Certificate
 from unicr.smoothing._certify import CLASSES, Ask, certification, converse
 from unicr.smoothing._many import Certificates, inputs_of
@@ -31,8 +30,7 @@ from unicr.smoothing._measure import Counts, Measure, add
 from unicr.smoothing._plan import Plan
 from unicr.smoothing._radii import Radii
 
-PASSES = 4  # forward passes that a batch is cut into on a CPU, so that threads share small asks
-AUTO = "auto"
+AUTO, FINE = "auto", "fine"  # a lattice of the data's own
 
 
 class _Team:
@@ -53,38 +51,22 @@ class _Team:
 def _cut(classifier: Classifier, full: torch.Tensor) -> Classifier:
     """Gives the first rows of a full batch their labels: no part of it is passed by itself."""
     twin: Any = copy.copy(classifier)
+    if isinstance(classifier, Selective):
+        twin.members = tuple(_cut(one, full) for one in classifier.members)
     twin.predict = lambda batch: classifier.predict(full)[: len(batch)]
     return cast(Classifier, twin)
-
-
-@functools.cache
-def _pool() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(os.cpu_count() or 1, "unicr-votes", torch.set_num_threads, (1,))
-
-
-os.register_at_fork(after_in_child=_pool.cache_clear)  # threads do not live on in a child
-
-
-@contextmanager
-def _one_thread_each() -> Iterator[None]:
-    """Torch's own threads off while ours work; put back as they were after."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
 
 
 class SmoothedClassifier:
     """g(x) = the class that f most often gives to x + ε.
 
     `model` is a classifier of `unicr.classifier`, a torch module, or a callable. x is moved to a
-    `lattice` and noise is drawn on it, so that sums are exact: a `Lattice` or its text, "auto" for
-    that of the first input seen, None for real-valued noise. The noise of sample s of an input
-    follows from a key, whatever the batch: of the model's digest, `settings`, the input and a
+    `lattice` and noise is drawn on it, so that sums are exact: a `Lattice` or its text, "auto" or
+    "fine" for that of the first input seen, None for real-valued noise. The noise of sample s of an
+    input follows from a key, whatever the batch: of the model's digest, `settings`, the input and a
     `nonce` (64 hexadecimal digits, drawn here unless given), or, for experiments, of a `seed`,
-    which anybody can foretell. `batch` is the most samples of one forward pass.
+    which anybody can foretell. `batch` is how many samples are worked on at once; without, it
+    follows from the first input's size and the memory, for good.
     """
 
     def __init__(
@@ -93,7 +75,7 @@ class SmoothedClassifier:
         noise: Noise,
         *,
         num_classes: int | None = None,
-        batch: int = 1000,
+        batch: int | None = None,
         seed: int | None = None,
         nonce: str | None = None,
         lattice: Lattice | str | None = AUTO,
@@ -103,17 +85,20 @@ class SmoothedClassifier:
         self.classifier = model if isinstance(model, Classifier) else load_classifier(model)
         self.noise = noise
         self.num_classes = num_classes or self.classifier.num_classes
-        if batch < 1:
+        if batch is not None and batch < 1:
             raise CertifyError(f"batch={batch}: at least one sample at a time")
         if seed is not None and nonce is not None:
             raise CertifyError("give a seed, for experiments, or a nonce, not both")
         self.batch, self.seed = batch, seed
-        self.nonce = None if seed is not None else checked_nonce(nonce or secrets.token_hex(32))
-        self._lattice = lattice if lattice == AUTO or lattice is None else as_lattice(lattice)
+        drawn = secrets.token_hex(32) if nonce is None and seed is None else nonce
+        self.nonce = None if drawn is None else checked_nonce(drawn)
+        told = lattice is not None and lattice not in (AUTO, FINE)
+        self._lattice = as_lattice(lattice) if told and lattice is not None else lattice
         parts = ("seed", seed) if self.nonce is None else (self.classifier.digest, settings)
         self._key = derive(*parts, self.nonce or "")
         self.input_shape = None if input_shape is None else tuple(input_shape)
         self._stacks: dict[tuple[int, ...], bool] = {}
+        self._alone = False
 
     def __repr__(self) -> str:
         return f"SmoothedClassifier({self.classifier.name!r}, {self.noise.text})"
@@ -133,8 +118,9 @@ class SmoothedClassifier:
 
     def lattice_of(self, x: torch.Tensor, norms: Iterable[Norm] = (l2,)) -> Lattice | None:
         """The lattice that inputs are moved to; "auto" is settled by the first input, for good."""
-        if self._lattice == AUTO:
-            self._lattice = chosen_lattice([x], self.noise, norms)
+        if self._lattice in (AUTO, FINE):
+            fine = self._lattice == FINE
+            self._lattice = chosen_lattice([x], self.noise, norms, fine=fine)
         assert not isinstance(self._lattice, str)
         return self._lattice
 
@@ -152,18 +138,28 @@ class SmoothedClassifier:
 
         `noise` takes the place of the classifier's own, for these votes only; `measure` may count
         something else than classes. Every forward pass has the same number of copies and, where
-        the model can be copied, one thread: a label does not depend on what else is asked.
+        the model can be copied, one thread: a label does not depend on what else is asked. A model
+        whose labels do is refused, as far as one pass shows it.
         """
         x = self._checked(x)
         noise = self.noise if noise is None else noise
+        noise.check_input(x)
         teams = self._teams if isinstance(noise, IID | RadialNoise) else self._teams[:1]
-        size = self.batch if x.device.type != "cpu" else -(-self.batch // PASSES)
+        size = pass_size(self.settle(x), x.device)
         passes = [(first, min(size, start + n - first)) for first in range(start, start + n, size)]
-        draw = self._drawing(x, input_index, noise)
+        draw = measure.copies(noise, self.lattice_of(x), x, self._key)
+        draw = draw or self._drawing(x, input_index, noise)
 
-        def count(team: _Team, share: list[tuple[int, int]]) -> Counts:
+        if passes and size > 1 and not self._alone:
+            with one_thread_each():
+                draw(noisy := teams[0].buffer(size, x), start)
+                check_alone(self.classifier, noisy, x)
+            self._alone = True
+        todo = iter(passes)  # whoever is free takes the next
+
+        def count(team: _Team) -> Counts:
             counts = np.zeros(0, dtype=np.int64)
-            for first, wanted in share:
+            for first, wanted in todo:
                 full = team.buffer(size, x)
                 draw(full, first)
                 whole = wanted == size
@@ -172,10 +168,28 @@ class SmoothedClassifier:
             return counts
 
         if len(teams) == 1:
-            return count(teams[0], passes)
-        shares = [passes[i :: len(teams)] for i in range(len(teams))]
-        with _one_thread_each():
-            return functools.reduce(add, _pool().map(count, teams, shares))
+            return count(teams[0])
+        with one_thread_each():
+            return functools.reduce(add, pool().map(count, teams))
+
+    def settle(self, x: torch.Tensor, sharing: int = 1) -> int:
+        """`batch`, settled by an input such as x before any vote: halved until there is memory.
+
+        `sharing` processes will work beside each other.
+        """
+        if self.batch is None:
+            x = self._checked(x)
+            self.batch = settled(tuple(x.shape), x.device, partial(self._rehearse, x), sharing)
+        return self.batch
+
+    def _rehearse(self, x: torch.Tensor, batch: int) -> None:
+        """One pass of every team at once; its labels are not counted."""
+
+        def once(team: _Team) -> None:
+            team.classifier.predict(team.buffer(pass_size(batch, x.device), x).copy_(x))
+
+        with one_thread_each():
+            list(pool().map(once, self._teams))
 
     def _drawing(
         self, x: torch.Tensor, input_index: int, noise: Noise
@@ -189,8 +203,7 @@ class SmoothedClassifier:
             )
         base = lattice.integers(x.cpu().numpy()).ravel()
         key = derive(self._key, input_index, base.astype("<i8").tobytes())
-        drawn = LatticeNoise(noise, lattice)
-        return lambda out, start: drawn.add(base, out, key=key, start=start)
+        return LatticeNoise(noise, lattice).copies(base, key=key)
 
     def answer(self, ask: Ask, x: torch.Tensor, input_index: int) -> Counts:
         """The votes that a procedure asks for."""
@@ -291,13 +304,19 @@ class SmoothedClassifier:
         return replace(found, seed=self.seed)
 
 
-def chosen_lattice(inputs: Iterable[torch.Tensor], noise: Noise, norms: Iterable[Norm]) -> Lattice:
+def chosen_lattice(
+    inputs: Iterable[torch.Tensor], noise: Noise, norms: Iterable[Norm], *, fine: bool = False
+) -> Lattice:
     """The lattice that fits inputs and noise: see `unicr.noise.internal.lattice_for`."""
-    values = [x.cpu().numpy() for x in inputs]
-    size = noise.sigma
-    if not math.isfinite(size):
-        size = noise.scale if isinstance(noise, IID) else 1.0
-    return lattice_for(values, size, values[0].size, [norm.p for norm in norms])
+    values, size = [x.cpu().numpy() for x in inputs], size_of(noise)
+    return lattice_for(values, size, values[0].size, [norm.p for norm in norms], fine=fine)
+
+
+def size_of(noise: Noise) -> float:
+    """Sigma, or the scale where there is none."""
+    if math.isfinite(noise.sigma):
+        return noise.sigma
+    return noise.scale if isinstance(noise, IID) else 1.0
 
 
 def as_lattice(lattice: Lattice | str) -> Lattice:

@@ -44,10 +44,6 @@ class TradeOff(ABC):
     def alpha(self, beta: ArrayLike) -> Array:
         """The smallest α with T(α) ≤ β."""
 
-    def margin(self, p_a: float, p_b: float) -> float:
-        """K = T(1 − p_A) + T(p_B) − 1: the perturbation is certified where K ≥ 0."""
-        return float(self.beta(1.0 - p_a) + self.beta(p_b) - 1.0)
-
     def needed(self) -> float:
         """Binary case: the least p_A that certifies this perturbation, 1 − T⁻¹(1/2)."""
         return 1.0 - float(self.alpha(0.5))

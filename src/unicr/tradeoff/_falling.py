@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike
 from unicr.errors import RadiusError
 from unicr.noise.internal import RadialNoise
 from unicr.tradeoff._base import Lines, TradeOff
+from unicr.tradeoff._margin import highest
 from unicr.tradeoff._radial import angle_law
 from unicr.values import Array
 
@@ -110,7 +111,10 @@ class Levels:
         with np.errstate(divide="ignore", invalid="ignore"):
             chord = (high - low) / (self._g[i] - self._g[i - 1])
             rho = low + (level - self._g[i - 1]) * chord
-            rho = np.clip(rho - (self._phi(rho) - level) * chord, low, high) * (1 - 1e-13)
+            for _ in range(2):
+                rho = np.clip(rho - (self._phi(rho) - level) * chord, low, high)
+            for less in (1e-13 * rho, 1e-6 * (high - low)):
+                rho = np.where(self._phi(rho) >= level, rho, np.maximum(rho - less, low))
             rho = np.where(self._phi(rho) >= level, rho, low)  # φ falls: below the true one
         rho = np.where(right == self._g.size, self._rho[-1], rho)
         a, b = self.edges[:-1] ** self._power, self.edges[1:] ** self._power
@@ -172,15 +176,8 @@ class Falling(TradeOff):
 
     def _highest(self, score: Callable[[float], float]) -> float:
         """The largest score over t, by thinning steps around the best; any t is a valid line."""
-        tried = {t: score(t) for one in self._first.tolist() for t in (-one, one)}
-        for _ in range(6):
-            t = sorted(tried)
-            best = max(range(len(t)), key=lambda i: tried[t[i]])
-            for i in (best - 1, best):
-                if 0 <= i < len(t) - 1:
-                    middle = 0.5 * (t[i] + t[i + 1])
-                    tried[middle] = score(middle)
-        return max(tried.values())
+        first = (t for one in self._first.tolist() for t in (-one, one))
+        return highest(score, first, 6)[1]
 
 
 def _two_sided(found: Levels, chance: Chance) -> Callable[[float], float]:
@@ -205,38 +202,49 @@ def falls(noise: RadialNoise) -> bool:
     return levels(noise.unit, 2 if noise.order == 2 else 1).falls
 
 
-def ball_tradeoff(noise: RadialNoise, shift: float) -> TradeOff:
-    """T of φ(‖z‖₂) and its shift by a δ of ℓ2 length `shift`, from below.
+def ball_chance(dim: int, s: float) -> Chance:
+    """P(‖z − δ‖₂ < ρ | ‖z‖₂ = r), ‖δ‖₂ = s: the least for r in [a, b] and D = ρ² − r² ≥ `gap`.
 
-    Given r, cos of the angle between z and δ must exceed x = (s² − D)/(2sr), D = ρ² − r².
+    cos of the angle between z and δ must exceed x = (s² − D)/(2sr). With a and b exchanged and the
+    largest D it is the most.
     """
-    _finite(shift)
-    s = abs(shift) / noise.scale
-    found, angle = levels(noise.unit, 2), angle_law(noise.dim)
-    first = np.geomspace(0.02, 40, 12) / math.sqrt(noise.dim)
+    angle = angle_law(dim)
 
     def chance(a: Array, b: Array, gap: Array) -> Array:
         over = s * s - gap
         return angle.beyond(over / (2 * s * np.where(over > 0, a, b)))
 
-    return Falling(_two_sided(found, chance), np.minimum(first * found.slope * s, 600.0))
+    return chance
 
 
-def cross_tradeoff(noise: RadialNoise, shift: float) -> TradeOff:
-    """T of φ(‖z‖₁) and its shift by `shift` along one coordinate, from below.
+def cross_chance(dim: int, s: float) -> Chance:
+    """The same in ℓ1, δ along one coordinate and D = ρ − r.
 
     ‖z − δ‖₁ − ‖z‖₁ = |z₁ − s| − |z₁| stays below D where z₁ > (s − D)/2, if −s < D ≤ s; and
     P(z₁ > c | r) = (1 − c/r)^(d−1)/2, which grows with r and D.
     """
-    _finite(shift)
-    s = abs(shift) / noise.scale
-    found, dim = levels(noise.unit, 1), noise.dim
 
     def chance(a: Array, b: Array, gap: Array) -> Array:
-        half = 0.5 * np.maximum(1.0 - 0.5 * (s - gap) / a, 0.0) ** (dim - 1)
+        half = 0.5 * np.maximum(1.0 - 0.5 * np.maximum(s - gap, 0.0) / a, 0.0) ** (dim - 1)
         return np.where(gap > s, 1.0, np.where(gap > -s, half, 0.0))
 
-    return Falling(_two_sided(found, chance), WIDE)
+    return chance
+
+
+def ball_tradeoff(noise: RadialNoise, shift: float) -> TradeOff:
+    """T of φ(‖z‖₂) and its shift by a δ of ℓ2 length `shift`, from below."""
+    _finite(shift)
+    s, found = abs(shift) / noise.scale, levels(noise.unit, 2)
+    first = np.geomspace(0.02, 40, 12) / math.sqrt(noise.dim)
+    stick = _two_sided(found, ball_chance(noise.dim, s))
+    return Falling(stick, np.minimum(first * found.slope * s, 600.0))
+
+
+def cross_tradeoff(noise: RadialNoise, shift: float) -> TradeOff:
+    """T of φ(‖z‖₁) and its shift by `shift` along one coordinate, from below."""
+    _finite(shift)
+    s = abs(shift) / noise.scale
+    return Falling(_two_sided(levels(noise.unit, 1), cross_chance(noise.dim, s)), WIDE)
 
 
 def cube_tradeoff(noise: RadialNoise, shifts: Iterable[tuple[float, int]]) -> TradeOff:

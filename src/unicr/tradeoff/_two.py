@@ -1,10 +1,11 @@
-"""Votes under two laws: spherical noise, and the same noise kept within a ball (DSRS, Li et al.).
+"""Votes under two laws: noise φ(‖z‖), and the same noise kept within a ball (DSRS, Li et al.).
 
 f has mass ≥ p_A under P and ≥ q_A under P(· | ‖z‖ ≤ T), P(‖z‖ ≤ T) = c. Its mass under the shifted
 law is at least λ_out·(p_A − c·q_A) + λ_in·c·q_A − ∫(m − p_δ)₊ for every λ_in ≥ λ_out ≥ 0, with
 m = λ_in·p inside the ball and λ_out·p outside (weak duality). m falls with the length, so
-∫ min(m, p_δ) is an integral of overlaps of balls and falls with ‖δ‖: what holds at one length
-holds at every shorter one. Inside and outside are two separate functions of one λ each.
+∫ min(m, p_δ) is an integral of overlaps of balls. For ‖z‖₂ it falls with ‖δ‖₂; for ‖z‖₁, Laplace
+noise among them, it is least over ‖δ‖₁ ≤ s at one coordinate (theory, (l)). So what holds at one
+length holds at every shorter one. Inside and outside are two separate functions of one λ each.
 """
 
 from __future__ import annotations
@@ -15,12 +16,11 @@ from functools import lru_cache
 
 import numpy as np
 
-from unicr.noise import SphericalNoise
-from unicr.tradeoff._falling import Levels
-from unicr.tradeoff._radial import Angle, angle_law
+from unicr.noise.internal import RadialNoise
+from unicr.tradeoff._falling import Levels, ball_chance, cross_chance
 from unicr.values import Array
 
-CELLS = 4000
+CELLS = {2: 4000, 1: 2000}  # by the power of the length that L depends on
 LINES = 200
 
 
@@ -40,31 +40,39 @@ class TwoParts:
         return float(np.max(best + slope * inner - self.inside[row]))
 
 
-def levels_for_two(noise: SphericalNoise) -> Levels:
+def levels_for_two(noise: RadialNoise) -> Levels:
     """The cells of the length for `two_parts`."""
     return _levels(noise.unit)
 
 
 @lru_cache(maxsize=4)
-def _levels(noise: SphericalNoise) -> Levels:
-    return Levels(noise, 2, CELLS)
+def _levels(noise: RadialNoise) -> Levels:
+    power = 2 if noise.order == 2 else 1
+    return Levels(noise, power, CELLS[power])
 
 
-def two_parts(found: Levels, noise: SphericalNoise, shift: float, shares: Array) -> TwoParts:
-    """Both parts for a shift of the given ℓ2 length and balls that hold the given shares of P."""
-    s, law, angle = shift / noise.scale, noise._law, angle_law(noise.dim)
-    mu = s * found.slope / math.sqrt(noise.dim)
-    t = mu * np.linspace(-4.0, 6.0, LINES) + 0.5 * mu * mu
-    a, b = found.edges[:-1], found.edges[1:]
-    balls = law.ppf(np.minimum(shares, 1.0 - 1e-15))[:, None]
+def two_parts(found: Levels, noise: RadialNoise, shift: float, shares: Array) -> TwoParts:
+    """Both parts for balls that hold the given shares of P and a δ of the given length.
+
+    In ℓ2 for spherical noise; along one coordinate for noise of the ℓ1 length.
+    """
+    s, law, a, b = shift / noise.scale, noise._law, found.edges[:-1], found.edges[1:]
+    slope, power = s * found.slope, 2 if noise.order == 2 else 1
+    if noise.order == 2:
+        chance, mu = ball_chance(noise.dim, s), slope / math.sqrt(noise.dim)
+        t = mu * np.linspace(-4.0, 6.0, LINES) + 0.5 * mu * mu
+    else:
+        chance = cross_chance(noise.dim, s)
+        # L jumps to ±s·slope where log φ is a straight line: a line just beyond is needed
+        up = slope * np.append(np.geomspace(0.01, 1.0, 60) * (1 + 1e-7), np.geomspace(1.02, 12, 40))
+        t = np.clip(np.concatenate([-up[::-1], up]), -600.0, 600.0)
+    balls = law.ppf(np.minimum(shares, 1.0 - 1e-15))[:, None] ** power
     share_in = np.clip((shares[:, None] - law.cdf(a)) / np.maximum(found.mass, 1e-300), 0.0, 1.0)
-    # P(‖z − δ‖ < T | r) in a cell, from both sides: x = (s² − T²)/2sr + r/2s
-    rest = (s * s - balls * balls) / (2 * s)
-    low = angle.beyond(rest / np.where(rest > 0, a, b) + b / (2 * s))
-    high = angle.beyond(rest / np.where(rest > 0, b, a) + a / (2 * s))
+    # P(‖z − δ‖ < T | r) in a cell, from both sides
+    low, high = chance(a, b, balls - b**power), chance(b, a, balls - a**power)
     inside, outside = np.empty((2, shares.size, LINES))
     for i, one in enumerate(t.tolist()):
-        above, below = (_chance(found, side, s, a, b, angle) for side in (one, -one))
+        above, below = (chance(a, b, found.gap(side)) for side in (one, -one))
         seen, growth = found.mass * above, math.exp(one)
         within = share_in @ seen
         # {L < t} under the shifted law is {‖z − δ‖ < ρ(r, −t)} under P: in the ball where ρ < T
@@ -75,19 +83,13 @@ def two_parts(found: Levels, noise: SphericalNoise, shift: float, shares: Array)
     return TwoParts(t, np.maximum(inside, 0.0) + slack, np.maximum(outside, 0.0) + slack)
 
 
-def _chance(found: Levels, t: float, s: float, a: Array, b: Array, angle: Angle) -> Array:
-    gap = found.gap(t)
-    over = np.where(gap > -math.inf, s * s - gap, math.inf)
-    x = over / (2 * s * np.where(over > 0, a, b))
-    return angle.beyond(x)
-
-
-def total_variation(noise: SphericalNoise, lengths: Array) -> Array:
+def total_variation(noise: RadialNoise, lengths: Array) -> Array:
     """TV between the noise and its shifts by these lengths, from above: P(|z₁| < s/2), φ falling.
 
-    {p_δ > p} is the half-space beyond δ/2, and P(cos θ > s/2r) grows with r.
+    {p_δ > p} is the half-space beyond δ/2, where P(z₁ > s/2 | r) grows with r.
     """
-    found, angle = levels_for_two(noise), angle_law(noise.dim)
-    flat = np.ravel(lengths) / noise.scale
-    half = [float(angle.beyond(s / (2 * found.edges[:-1])) @ found.mass) for s in flat]
+    found = levels_for_two(noise)
+    make, flat = ball_chance if noise.order == 2 else cross_chance, np.ravel(lengths) / noise.scale
+    a, b, equal = found.edges[:-1], found.edges[1:], np.zeros(found.mass.size)
+    half = [float(make(noise.dim, s)(a, b, equal) @ found.mass) for s in flat]
     return np.maximum(1.0 - 2 * np.asarray(half), 0.0).reshape(np.shape(lengths))

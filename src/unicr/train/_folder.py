@@ -34,6 +34,7 @@ def train_run(
     *,
     resume: bool = False,
     on_epoch: Callable[[Fitted], None] | None = None,
+    on_step: Callable[[float], None] | None = None,
 ) -> Fitted:
     """Train into `folder`: model.safetensors (the best weights so far) and train.json.
 
@@ -84,7 +85,7 @@ def train_run(
     elif record is None:
         note()
     try:
-        trainer.run(after_epoch)
+        trainer.run(after_epoch, on_step)
     except DivergedError as error:
         note(failed=str(error))
         raise
@@ -109,9 +110,9 @@ def claim(
         raise RunError(f"cannot resume {folder} with other settings ({differing})")
 
 
-def read_record(folder: Path) -> dict[str, Any] | None:
+def read_record(folder: Path, name: str = SETTINGS) -> dict[str, Any] | None:
     """The train.json of a folder: settings, history, done, failed; None where there is none."""
-    file = folder / SETTINGS
+    file = folder / name
     try:
         return json.loads(file.read_text()) if file.is_file() else None
     except (OSError, ValueError) as error:

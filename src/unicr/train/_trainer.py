@@ -21,7 +21,9 @@ from torch import nn
 from unicr.classifier import Normalised, load_classifier
 from unicr.classifier.internal import load_weights, usable
 from unicr.noise import Gaussian, Noise, parse
+from unicr.noise.internal import LatticeNoise, derive
 from unicr.norms import parse_norm
+from unicr.smoothing import chosen_lattice
 from unicr.train._examples import Examples, TrainError
 from unicr.train._method import Reach, Step, Tuned, all_methods
 from unicr.train._schedule import SCHEDULES
@@ -72,6 +74,7 @@ class Trainer:
         self.examples, self.settings = examples, settings
         self.device = usable(settings.device)
         self.noise: Noise | None = None if settings.noise is None else parse(settings.noise)
+        self._drawn: LatticeNoise | None = None
         self.method = all_methods()[settings.method]
         if self.noise is None and not self.method.noiseless:
             raise TrainError(f"the method {settings.method} needs a noise: augment trains without")
@@ -100,13 +103,19 @@ class Trainer:
         self.fitted = Fitted(settings, _state(self.module))
         self._check_scores()
 
-    def run(self, on_epoch: Callable[[Trainer], None] | None = None) -> Fitted:
-        """The epochs that are left; `on_epoch` is called after each."""
+    def run(
+        self,
+        on_epoch: Callable[[Trainer], None] | None = None,
+        on_step: Callable[[float], None] | None = None,
+    ) -> Fitted:
+        """The epochs that are left; `on_epoch` is called after each, `on_step` hears how many (and
+        which part of one) are done.
+        """
         fitted = self.fitted
         while not fitted.done:
             start = time.perf_counter()
             epoch = len(fitted.history)
-            loss = self._epoch(epoch)
+            loss = self._epoch(epoch, on_step)
             now: dict[str, Any] = {"epoch": epoch + 1, "loss": loss, "accuracy": None}
             if len(self.held_out):
                 now["accuracy"] = self._accuracy(epoch)
@@ -197,8 +206,7 @@ class Trainer:
     def _normalised(self, inputs: torch.Tensor) -> torch.Tensor:
         if self._shift is None:
             return inputs
-        mean, std = self._shift
-        return (inputs - mean) / std
+        return (inputs - self._shift[0]) / self._shift[1]
 
     def _draw(self, n: int, purpose: str, epoch: int, start: int) -> torch.Tensor:
         """n samples of the noise, from number `start`, in a stream of their purpose."""
@@ -210,11 +218,29 @@ class Trainer:
             n, shape, seed=seed, input_index=epoch, start=start, device=self.device
         )
 
-    def _scores(self, inputs: torch.Tensor) -> torch.Tensor:
-        scores: torch.Tensor = self.module(self._normalised(inputs))
-        return scores
+    def _noisy(
+        self, rows: torch.Tensor, purpose: str, number: int, start: int, copies: int = 1
+    ) -> torch.Tensor:
+        """Copies as certification lets the model see them: on their lattice, from a key."""
+        clean = self._clean(rows).cpu()
+        if self.noise is None:
+            return clean.repeat_interleave(copies, 0).to(self.device)
+        if self._drawn is None:
+            norm = parse_norm(self.settings.norm or 2)
+            self._drawn = LatticeNoise(self.noise, chosen_lattice(clean[:16], self.noise, [norm]))
+        key = derive("unicr training", purpose, self.settings.seed, number)
+        out = torch.empty(len(clean), copies, *clean.shape[1:])
+        for i, x in enumerate(clean):
+            base = self._drawn.lattice.integers(x.numpy()).ravel()
+            self._drawn.add(base, out[i], key=key, start=(start + i) * copies)
+        return out.flatten(0, 1).to(self.device)
 
-    def _epoch(self, epoch: int) -> float:
+    def _scores(self, inputs: torch.Tensor) -> torch.Tensor:
+        seen = inputs if self.noise is None else self.noise.seen(inputs)
+        scores: torch.Tensor = self.module(self._normalised(seen))
+        return scores.float()  # a loss wants more bits than autocast leaves
+
+    def _epoch(self, epoch: int, on_step: Callable[[float], None] | None = None) -> float:
         """One pass over the inputs in a new order; the mean loss."""
         size, settings = len(self.kept), self.settings
         starts = [*range(0, size, settings.batch)]
@@ -247,6 +273,8 @@ class Trainer:
                 loss.backward()  # type: ignore[no-untyped-call]
                 self.optimizer.step()
                 total += loss.detach() * len(rows)
+                if on_step is not None:
+                    on_step(epoch + (i + 1) / len(starts))
         mean = float(total) / size
         if not math.isfinite(mean) or not _finite(self.module):
             raise DivergedError(
@@ -262,8 +290,8 @@ class Trainer:
         right = 0
         for start in range(0, len(self.held_out), self.settings.batch):
             rows = self.held_out[start : start + self.settings.batch]
-            inputs = self._clean(rows) + self._draw(len(rows), "validation", epoch, start)
-            found = self._scores(inputs).argmax(1).cpu()
+            copies = self._noisy(rows, "validation", epoch, start)
+            found = self.module(self._normalised(copies)).argmax(1).cpu()
             right += int((found == self.examples.labels[rows]).sum())
         return right / len(self.held_out)
 
@@ -277,8 +305,8 @@ class Trainer:
         rows = self.held_out[:WATCHED]
         shares = torch.zeros(len(rows))
         for i, row in enumerate(rows):
-            inputs = self._clean(row[None]) + self._draw(VOTES, "radius", i, 0)
-            votes = self._scores(inputs).argmax(1).cpu()
+            copies = self._noisy(row[None], "radius", i, 0, copies=VOTES)
+            votes = self.module(self._normalised(copies)).argmax(1).cpu()
             shares[i] = (votes == self.examples.labels[row]).float().mean()
         return float(reach.of(shares.clamp(0.5, 1 - 0.5 / VOTES)).mean())
 

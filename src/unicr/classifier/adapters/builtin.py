@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from unicr.classifier import lenet, mlp, resnet
-from unicr.classifier._adapter import Adapter, Asked, with_prefix
+from unicr.classifier._adapter import Adapter, ModelAsked, with_prefix
 from unicr.classifier._base import Classifier
 from unicr.classifier._digest import combined_digest
 from unicr.classifier._weights import load_weights, read_weights
@@ -30,7 +30,7 @@ SIZED: dict[str, Callable[[Mapping[str, torch.Tensor]], nn.Module]] = {
 KNOWN = ", ".join((*SHIPPED, *SIZED))
 
 
-def load(asked: Asked) -> Classifier:
+def load(asked: ModelAsked) -> Classifier:
     """The network, with the weights of the package or those given."""
     spec, weights = asked.name, asked.weights
     if spec not in (*SHIPPED, *SIZED):

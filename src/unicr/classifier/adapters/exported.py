@@ -20,7 +20,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from unicr.classifier._adapter import Adapter, Asked, with_ending
+from unicr.classifier._adapter import Adapter, ModelAsked, with_ending
 from unicr.classifier._base import Classifier, in_pieces
 from unicr.classifier.adapters.module import classifier_of
 from unicr.errors import ModelError
@@ -37,7 +37,7 @@ FUNCTIONS = {"Symbol", "Integer", "Add", "Mul", "Pow", "Max", "Min"} | {
 }
 
 
-def load(asked: Asked) -> Classifier:
+def load(asked: ModelAsked) -> Classifier:
     """The classifier of a .pt2 file; a file that would be unpickled is refused without trust."""
     from torch.export.passes import move_to_device_pass
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from unicr.classifier._adapter import Adapter, Asked
+from unicr.classifier._adapter import Adapter, ModelAsked
 from unicr.classifier._base import Classifier
 from unicr.classifier._digest import source_digest
 from unicr.errors import ModelError, foreign
@@ -69,7 +69,7 @@ def takes_numpy(function: Callable[[Any], Any]) -> bool:
     )
 
 
-def load(asked: Asked) -> Classifier:
+def load(asked: ModelAsked) -> Classifier:
     """A classifier of a function in memory or in a Python file."""
     return CallableClassifier(
         asked.thing,

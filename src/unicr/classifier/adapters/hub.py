@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from unicr.classifier._adapter import Adapter, Asked, with_prefix
+from unicr.classifier._adapter import Adapter, ModelAsked, with_prefix
 from unicr.classifier._base import Classifier
 from unicr.classifier.adapters import huggingface
 from unicr.errors import ModelError, one_line
@@ -18,7 +18,7 @@ from unicr.extras import require
 NAME = re.compile(r"hub:([\w-][\w.-]*/[\w-][\w.-]*)(@[\w.-]+)?")
 
 
-def load(asked: Asked) -> Classifier:
+def load(asked: ModelAsked) -> Classifier:
     """The classifier of a repository, at a branch, tag or commit where the name ends in @…"""
     found = NAME.fullmatch(asked.name)
     if found is None:

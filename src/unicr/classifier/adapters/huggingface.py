@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from unicr.classifier._adapter import Adapter, Asked, with_prefix
+from unicr.classifier._adapter import Adapter, ModelAsked, with_prefix
 from unicr.classifier._base import Classifier
 from unicr.classifier._digest import check_inside, files_digest
 from unicr.classifier._wrap import Normalised
@@ -39,7 +39,7 @@ class _Logits(nn.Module):
         return self.model(**{self.argument: batch}).logits
 
 
-def load(asked: Asked) -> Classifier:
+def load(asked: ModelAsked) -> Classifier:
     """The classifier of a model folder, with the normalisation of its own preprocessor."""
     folder = asked.path
     if not folder.is_dir():

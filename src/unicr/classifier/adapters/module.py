@@ -4,22 +4,29 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import torch
 from torch import nn
 
-from unicr.classifier._adapter import Adapter, Asked
+from unicr.classifier._adapter import Adapter, ModelAsked
 from unicr.classifier._base import Classifier
 from unicr.classifier._digest import combined_digest, module_digest
 from unicr.classifier._weights import load_weights
 from unicr.errors import ModelError, foreign
 from unicr.files import file_digest
 
+PRECISIONS = {"bf16": torch.bfloat16, "fp16": torch.float16}
+
 
 class ModuleClassifier(Classifier):
-    """Labels by the arg max of a module's logits (or the sign of a single one)."""
+    """Labels by the arg max of a module's logits (or the sign of a single one).
+
+    `precision` is that of torch's autocast, None for the module's own.
+    """
+
+    precision: str | None = None
 
     def __init__(
         self,
@@ -39,6 +46,21 @@ class ModuleClassifier(Classifier):
             classes=classes,
         )
         self.module = module.to(self.device)
+        self._own = self.digest
+
+    def at_precision(self, precision: str) -> ModuleClassifier:
+        if precision not in PRECISIONS:
+            raise ModelError(f"precision={precision!r}: {' or '.join(PRECISIONS)}")
+        twin = copy.copy(self)
+        twin.precision, twin._own = precision, self.digest
+        twin.digest = combined_digest(self.digest, f"precision={precision}")
+        return twin
+
+    @property
+    def digests(self) -> dict[str, str]:
+        if self.precision is None:
+            return super().digests
+        return {"model": self._own, "precision": self.precision}
 
     def predict(self, batch: torch.Tensor) -> torch.Tensor:
         with torch.inference_mode(), evaluating(self.module):
@@ -62,8 +84,12 @@ class ModuleClassifier(Classifier):
 
     def scores(self, batch: torch.Tensor) -> object:
         """What the module gives; its own exceptions become ModelError."""
-        with foreign(ModelError, f"{self.name} failed"):
-            return self.module(batch)
+        kind = None if self.precision is None else PRECISIONS[self.precision]
+        bits = nullcontext() if kind is None else torch.autocast(self.device.type, kind)
+        with foreign(ModelError, f"{self.name} failed"), bits:
+            out = self.module(batch)
+            fewer = isinstance(out, torch.Tensor) and out.dtype == kind
+            return out.float() if fewer else out
 
 
 @contextmanager
@@ -85,7 +111,7 @@ def _device_of(module: nn.Module) -> torch.device:
 
 
 def classifier_of(
-    asked: Asked, module: nn.Module, digest: str | None, num_classes: int | None = None
+    asked: ModelAsked, module: nn.Module, digest: str | None, num_classes: int | None = None
 ) -> ModuleClassifier:
     """The classifier of a module that an adapter made of what was asked for."""
     return ModuleClassifier(
@@ -97,7 +123,7 @@ def classifier_of(
     )
 
 
-def load(asked: Asked) -> Classifier:
+def load(asked: ModelAsked) -> Classifier:
     """A classifier of a module in memory or in a Python file, with weights put in if given."""
     module, digest = asked.thing, None
     if asked.weights is not None:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from unicr.classifier._adapter import Adapter, Asked, with_ending
+from unicr.classifier._adapter import Adapter, ModelAsked, with_ending
 from unicr.classifier._base import Classifier, in_pieces
 from unicr.classifier._digest import check_inside, files_digest
 from unicr.errors import ModelError, foreign
@@ -164,7 +164,7 @@ def _varint(message: memoryview, at: int) -> tuple[int, int]:
             return value, at
 
 
-def load(asked: Asked) -> Classifier:
+def load(asked: ModelAsked) -> Classifier:
     """The classifier of an ONNX file."""
     device = "cpu" if asked.device is None else asked.device
     return OnnxClassifier(asked.path, name=asked.name, device=device, num_classes=asked.num_classes)

@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from unicr.classifier._adapter import Adapter, Asked
+from unicr.classifier._adapter import Adapter, ModelAsked
 from unicr.classifier._base import Classifier
 from unicr.classifier._digest import check_inside, combined_digest
 from unicr.errors import ModelError
@@ -82,7 +82,7 @@ def read(path: Path) -> dict[str, Any]:
     return dict(values)
 
 
-def load(asked: Asked) -> Classifier:
+def load(asked: ModelAsked) -> Classifier:
     """All members. Weights lie beside the file; models that are code need the user's trust."""
     from unicr.classifier._load import load_classifier
 

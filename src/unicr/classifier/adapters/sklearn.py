@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from unicr.classifier._adapter import Adapter, Asked, with_ending
+from unicr.classifier._adapter import Adapter, ModelAsked, with_ending
 from unicr.classifier._base import Classifier
 from unicr.errors import ModelError, foreign
 from unicr.extras import require
@@ -57,7 +57,7 @@ def _digest(estimator: Any) -> str:
         return f"unhashable:{type(estimator).__name__}"
 
 
-def load_file(asked: Asked) -> Classifier:
+def load_file(asked: ModelAsked) -> Classifier:
     """The estimator of a joblib or pickle file, which can run code of its author."""
     path = asked.path
     if not asked.trust:

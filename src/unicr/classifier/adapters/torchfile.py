@@ -14,7 +14,7 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from unicr.classifier._adapter import Adapter, Asked, with_ending
+from unicr.classifier._adapter import Adapter, ModelAsked, with_ending
 from unicr.classifier._base import Classifier
 from unicr.classifier.adapters.module import classifier_of
 from unicr.errors import ModelError, foreign
@@ -45,7 +45,7 @@ def _refuse_files(path: Path) -> None:
                 )
 
 
-def load(asked: Asked) -> Classifier:
+def load(asked: ModelAsked) -> Classifier:
     """The module of a TorchScript file, or a pickled one with trust."""
     path = asked.path
     module: object

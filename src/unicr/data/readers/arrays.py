@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
-from unicr.data._dataset import Dataset, from_arrays, listed
+from unicr.data._dataset import Dataset, from_arrays
 from unicr.data._labels import array_of, read_labels
-from unicr.data._reader import Asked, Reader, with_ending
-from unicr.errors import DataError
+from unicr.data._reader import DataAsked, Reader, with_ending
+from unicr.errors import DataError, listed
 from unicr.files import check_unpacked
 
 INPUT_NAMES = ("images", "x", "inputs", "data", "features", "x_test", "test_images", "arr_0")
@@ -18,7 +18,7 @@ TRAIN_INPUTS = ("x_train", "train_images")
 TRAIN_LABELS = ("y_train", "train_labels")
 
 
-def read_npz(asked: Asked) -> Dataset:
+def read_npz(asked: DataAsked) -> Dataset:
     """A `.npz` file; names such as images/labels, x/y, x_test/y_test are recognised."""
     path, train = asked.path, asked.split == "train"
     with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
@@ -38,7 +38,7 @@ def read_npz(asked: Asked) -> Dataset:
     return from_arrays(inputs, labels, name=path.name, source=f"{path}, array {key!r}")
 
 
-def read_npy(asked: Asked) -> Dataset:
+def read_npy(asked: DataAsked) -> Dataset:
     """A `.npy` file of inputs, with the labels in a file beside it where there is one.
 
     Beside `x.npy` that is `x_labels.npy`, or the same name with images/inputs/x said as

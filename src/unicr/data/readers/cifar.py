@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unicr.data._dataset import Dataset, from_arrays
-from unicr.data._reader import Asked, Reader
+from unicr.data._reader import DataAsked, Reader
 from unicr.errors import DataError, foreign
 
 SHAPE = (3, 32, 32)
@@ -50,7 +50,7 @@ def _reconstruct(kind: Any, shape: Any, code: Any) -> NDArray[Any]:
     return np.ndarray.__new__(np.ndarray, shape, code)
 
 
-def _batches(asked: Asked) -> list[Path]:
+def _batches(asked: DataAsked) -> list[Path]:
     """The batch files that are asked for: the file itself, or those of the split in a folder.
 
     In a folder they may also lie one folder deeper, as the authors pack them.
@@ -67,7 +67,7 @@ def _batches(asked: Asked) -> list[Path]:
     return []
 
 
-def read(asked: Asked) -> Dataset:
+def read(asked: DataAsked) -> Dataset:
     """CIFAR-10 images of one or several batch files, in file order."""
     paths = _batches(asked)
     parts = [_binary(path) if path.suffix == ".bin" else _python(path) for path in paths]

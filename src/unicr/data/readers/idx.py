@@ -7,13 +7,13 @@ from pathlib import Path
 
 from unicr.data._dataset import Dataset, from_arrays
 from unicr.data._labels import idx_array
-from unicr.data._reader import Asked, Reader
+from unicr.data._reader import DataAsked, Reader
 
 STARTS = {"test": ("t10k", "test"), "train": ("train",)}
 IMAGE_FILE = re.compile(r"images[-.]idx3")
 
 
-def _images(asked: Asked) -> Path | None:
+def _images(asked: DataAsked) -> Path | None:
     """The images file that is asked for: the file itself, or that of the split in a folder."""
     if not asked.path.is_dir():
         return asked.path if IMAGE_FILE.search(asked.path.name) else None
@@ -22,7 +22,7 @@ def _images(asked: Asked) -> Path | None:
     return next((p for p in files if p.name.startswith(STARTS[asked.split])), None)
 
 
-def read(asked: Asked) -> Dataset:
+def read(asked: DataAsked) -> Dataset:
     """An idx file of images with the labels file beside it."""
     path = _images(asked)
     assert path is not None

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from unicr.data._dataset import NO_LABEL, Dataset, Floats, as_input
-from unicr.data._reader import Asked, Reader
+from unicr.data._reader import DataAsked, Reader
 from unicr.errors import DataError, foreign
 
 ENDINGS = (".png", ".jpg", ".jpeg", ".bmp", ".webp", ".tif", ".tiff", ".ppm", ".pgm")
@@ -26,7 +26,7 @@ def _files(folder: Path) -> list[tuple[Path, str | None]]:
     return labelled or [(file, None) for file in sorted(folder.iterdir()) if _is_image(file)]
 
 
-def read(asked: Asked) -> Dataset:
+def read(asked: DataAsked) -> Dataset:
     """The images of a folder, decoded when asked for; grey or RGB as the first readable one is."""
     files = _files(asked.path)
     if not files:

@@ -13,15 +13,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unicr.data._dataset import Dataset, from_arrays, listed
-from unicr.data._reader import Asked, Reader, with_ending
-from unicr.errors import DataError, foreign
+from unicr.data._dataset import Dataset, from_arrays
+from unicr.data._reader import DataAsked, Reader, with_ending
+from unicr.errors import DataError, foreign, listed
 from unicr.extras import require
 
 LABEL_COLUMNS = ("label", "labels", "target", "class", "y")
 
 
-def read_csv(asked: Asked) -> Dataset:
+def read_csv(asked: DataAsked) -> Dataset:
     """A CSV file with a header line."""
     path = asked.path
     with (
@@ -47,7 +47,7 @@ def read_csv(asked: Asked) -> Dataset:
     return _dataset(asked, words)
 
 
-def read_parquet(asked: Asked) -> Dataset:
+def read_parquet(asked: DataAsked) -> Dataset:
     """A Parquet file (needs the extra `table`)."""
     parquet = require("pyarrow.parquet", "table")
     with foreign(DataError, f"{asked.path} is not a Parquet table"):
@@ -58,10 +58,10 @@ def read_parquet(asked: Asked) -> Dataset:
     return _dataset(asked, dict(zip(table.column_names, columns, strict=True)))
 
 
-def _dataset(asked: Asked, columns: dict[str, NDArray[Any]]) -> Dataset:
+def _dataset(asked: DataAsked, columns: dict[str, NDArray[Any]]) -> Dataset:
     path, wanted = asked.path, asked.label_column
     if wanted is not None and wanted not in columns:
-        raise DataError(f"{path} has no column {wanted!r}; it has {listed(list(columns))}")
+        raise DataError(f"{path} has no column {wanted!r}; it has {listed(columns)}")
     label = wanted or next((name for name in columns if name.lower() in LABEL_COLUMNS), None)
     features = [_numbers(path, name, v) for name, v in columns.items() if name != label]
     if not features:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from unicr.noise._family import Parameter
-from unicr.noise._powered import Powered
-from unicr.noise._spherical import CrossNoise
+from unicr.noise._spherical import CrossNoise, Powered
 
 
 class L1Exp(Powered, CrossNoise):
@@ -17,3 +16,7 @@ class L1Exp(Powered, CrossNoise):
         Parameter("k", low=0.1, high=100.0, slider=(0.2, 8.0, 2.0)),
         Parameter("j", low=0.0, high=1e7, slider=(0.0, 700.0, 0.0)),
     )
+
+    @property
+    def plain(self) -> str | None:
+        return "laplace" if (self.k, self.j) == (1, 0) else None

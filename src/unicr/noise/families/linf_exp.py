@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from unicr.noise._family import Parameter
-from unicr.noise._powered import Powered
-from unicr.noise._spherical import CubeNoise
+from unicr.noise._spherical import CubeNoise, Powered
 
 
 class LinfExp(Powered, CubeNoise):

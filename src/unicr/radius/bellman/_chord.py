@@ -4,6 +4,12 @@ For every event, or weight 0 ≤ a ≤ 1, and 0 ≤ λ ≤ 1 the function f(u) =
 f(λΔ) ≤ (1 − λ) f(0) + λ f(Δ) + χ(Δ). At the midpoint the excess is at most
 γ(Δ) = ∫ (p(z) − ½p(z − Δ/2) − ½p(z + Δ/2))₊ dz; halving again and again,
 χ(Δ) ≤ γ(Δ) + γ(Δ/2) + γ(Δ/4) + …. A supremum over events keeps the inequality.
+
+Even log-concave noise, p = e^(−ψ), knows better: f(u) = H_γ(T_u) has p(t − u) = γp(t) at its
+threshold t, f′ = p(t − u), and f″ = p(t − u)ab/(a − b) with a = ψ′(t), b = ψ′(t − u).
+That is negative only where t − u < 0 < t, so for |log γ| ≤ ψ(u) − ψ(0), and at least −bend(u),
+bend(u) = max over 0 ≤ v ≤ u of p(v)·ψ′(v)ψ′(u − v)/(ψ′(v) + ψ′(u − v)). Averages over other
+coordinates keep it: the excess over a chord is at most bend·Δ²/8, and nothing beyond that |log γ|.
 """
 
 from __future__ import annotations
@@ -27,6 +33,8 @@ TAIL = 1e-10
 AROUND = np.concatenate(
     [np.linspace(-2, 2, 161), np.geomspace(2, 1e3, 60), -np.geomspace(2, 1e3, 60)]
 )
+BENDS = 48
+EPS = float(np.finfo(np.float64).eps)
 
 
 @lru_cache(maxsize=64)
@@ -59,3 +67,33 @@ def chord(noise: IID, width: float) -> float:
     widths, total = _table(noise.unit)
     i = int(np.searchsorted(widths, width / noise.scale))
     return 1.0 if i >= len(widths) else min(1.0, float(total[i]))
+
+
+def bends(noise: IID, shifts: Array) -> tuple[Array, Array]:
+    """bend(u) and ψ(u) − ψ(0), both from above, for even log-concave noise; it grows with u.
+
+    ψ is convex: its slope at x is at most that of any chord to the right of x.
+    """
+    step = shifts[:, None] / BENDS
+    z = step * np.arange(BENDS + 2)
+    psi = -noise.logpdf(z)
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        rounding = 4 * EPS * (np.abs(psi[:, 1:]) + np.abs(psi[:, :-1]) + 2.0)
+        slope = np.maximum(np.diff(psi, axis=1) + rounding, 0.0) / step
+        inverse = 1.0 / slope[:, 1:] + 1.0 / slope[:, :0:-1]
+        bend = np.max(np.exp(-psi[:, :BENDS]) / inverse, axis=1) * (1 + 1e-9)
+        reach = psi[:, BENDS] - psi[:, 0] + 1e-12
+    return np.where(np.isnan(bend), np.inf, bend), np.where(np.isnan(reach), np.inf, reach)
+
+
+def gaps(noise: IID, shifts: Array) -> tuple[Array, Array]:
+    """For each cell of rising shifts: how far f may lie above its chord, for |log γ| up to what."""
+    widths = np.diff(shifts)
+    excess, reach = np.full(len(widths), np.inf), np.full(len(widths), np.inf)
+    if noise.facts.symmetric and noise.facts.log_concave:
+        bend, reach = bends(noise, shifts[1:])
+        excess = bend * widths**2 / 8
+    rough = ~np.isfinite(excess)
+    excess[rough] = [chord(noise, float(w)) for w in widths[rough]]
+    reach[rough] = np.inf
+    return np.minimum(excess, 1.0), reach

@@ -1,6 +1,6 @@
 """Find a Φ that will pass: dynamic programming, with heat for the dust. Nothing here is a proof.
 
-From node to node the small coordinates act as heat (the exact semigroup of the lattice, so no step
+From node to node the small coordinates act as heat (the exact semigroup of the mesh, so no step
 is too large for it); what a larger coordinate achieves beyond that is added, smoothed over the
 width that the heat has in one step, so that no kinks are left for the dust to feed on.
 """
@@ -9,49 +9,65 @@ from __future__ import annotations
 
 import math
 
+import numba
 import numpy as np
 from scipy import fft
 
 from unicr.radius.bellman._kernel import Complex, Kernel
-from unicr.radius.bellman._lattice import Lattice
-from unicr.radius.bellman._verify import Flow, increments
+from unicr.radius.bellman._mesh import Mesh
+from unicr.radius.bellman._verify import Flow, Rows
 from unicr.values import Array
 
 SKIP = 3
 FINE = 0.02
 TINY = 1 / 12
-GROW = 1.15
-BLUR = 0.6
+HEAT = TINY
+GROW = 1.2
+BLUR = 1.0
+PASSES = 3
 IGNORED = 1e-9
+FAINT = 1e-3  # of the largest rise: below it, at the ends of the mesh, a cell is straight
 
 
-def nodes_of(limit: float, last: float, start: float, count: int) -> Array:
-    """Budgets 0 … last: even in √(E + start) at first geometric; `count` of them up to `limit`."""
+def nodes_of(limit: float, last: float, start: float, count: int, corner: float) -> Array:
+    """Budgets 0 … last: even in √(E + start), at first geometric; `count` of them up to `limit`.
+
+    Φ has a corner where the largest step alone, cost `corner`, or two of it are all that is spent:
+    there stands a node.
+    """
     step = (math.sqrt(limit + start) - math.sqrt(start)) / count
     v = [start]
     while v[-1] < last + start:
         v.append(min(v[-1] * GROW, (math.sqrt(v[-1]) + step) ** 2))
-    return np.asarray(v) - start
+    nodes = np.asarray(v) - start
+    for at in (corner, 2 * corner):
+        if nodes[1] < at < limit:
+            i = int(np.searchsorted(nodes, at))
+            near = i if i + 1 < len(nodes) and nodes[i] - at < at - nodes[i - 1] else i - 1
+            if near > 0:
+                nodes[near] = at
+    return nodes
 
 
 class Generators:
     """What shifts do to masses: the spectrum of every A_u, its rate per cost, and pure dust."""
 
-    def __init__(self, kernels: list[Kernel], costs: Array, lattice: Lattice) -> None:
-        self.kernels, self.costs, self.lattice = kernels, costs, lattice
-        self.laws = [_law(k, lattice) for k in kernels]
+    def __init__(self, kernels: list[Kernel], costs: Array, mesh: Mesh) -> None:
+        self.kernels, self.costs, self.mesh = kernels, costs, mesh
+        laws = np.array([_law(k, mesh) for k in kernels])
+        self.logs = np.log(np.where(laws == 0, 1e-300, laws))
         self.rates = np.array([k.total for k in kernels]) / costs
-        unit = Kernel(np.array([0.0, 1.0, 0.0]), 1, None, 0.0, 0.0)
-        self.dust = _law(unit, lattice) - 1.0
+        unit = Kernel(np.array([0.0, 1.0, 0.0]), 1, None, 0, 0.0, 0.0)
+        self.dust = _law(unit, mesh) - 1.0
 
 
-def _law(kernel: Kernel, lattice: Lattice) -> Complex:
-    """Transform of the lattice law whose hockey-stick is (1 − γ)₊ + kernel."""
-    r, h = kernel.reach, lattice.step
+def _law(kernel: Kernel, mesh: Mesh) -> Complex:
+    """Transform of the mesh law whose hockey-stick is (1 − γ)₊ + kernel."""
+    r, h = kernel.reach, mesh.step
     gamma = np.exp(h * np.arange(-r - 1, r + 2))
     values = np.maximum(0.0, 1.0 - gamma) + np.pad(kernel.weights, 1)
     slopes = np.concatenate([[-1.0], np.diff(values) / np.diff(gamma), [0.0]])
-    line = np.zeros(lattice.size)
+    line = np.zeros(mesh.sizes[1])
     mass = np.diff(slopes) * gamma
     line[: r + 2] = mass[r + 1 :]
     line[-r - 1 :] = mass[: r + 1]
@@ -60,7 +76,7 @@ def _law(kernel: Kernel, lattice: Lattice) -> Complex:
 
 def construct(g: Generators, start: Array, nodes: Array, largest: int) -> Flow:
     """A flow from the masses `start` with the shifts 0 … `largest`."""
-    lattice, n = g.lattice, g.lattice.count
+    mesh, n, size = g.mesh, g.mesh.count, g.mesh.sizes[1]
     chosen = [
         k for k in range(largest + 1) if g.costs[k] > FINE * nodes[-1] or (largest - k) % SKIP == 0
     ]
@@ -69,47 +85,59 @@ def construct(g: Generators, start: Array, nodes: Array, largest: int) -> Flow:
     masses = np.empty((count + 1, n))
     psi = np.empty((count + 1, n))
     pushed = np.empty((count + 1, len(chosen), n))
-    masses[0], psi[0] = start, lattice.values(start)
+    masses[0], psi[0] = start, mesh.values(start)
 
     shortest = float(np.min(np.diff(nodes)))
+    wide = [a for a, k in enumerate(chosen) if g.kernels[k].spectrum is not None]
+    groups: dict[int, list[int]] = {
+        room: [a for a in wide if g.kernels[chosen[a]].size == room] for room in mesh.sizes
+    }
+    spectra = {
+        room: np.array([g.kernels[chosen[a]].spectrum for a in one]) for room, one in groups.items()
+    }
 
     def push(e: int) -> None:
-        spectra = fft.rfft(masses[e : e + 1], lattice.size, axis=1)
-        for a, k in enumerate(chosen):
-            if e > 0 and costs[a] < shortest:
-                continue
-            kernel = g.kernels[k]
-            r = kernel.reach
-            pushed[e, a] = increments(kernel, masses[e : e + 1], spectra, lattice)[0, r : r + n]
+        """What every shift adds to row e, where later rows may ask for it."""
+        first, last = 0, len(costs)
+        if e > 0:
+            first = int(np.searchsorted(costs, shortest))
+            last = int(np.searchsorted(costs, nodes[-1] - nodes[e - 1], side="right"))
+        row = Rows(masses[e : e + 1], mesh)
+        for room, one in groups.items():
+            low, high = np.searchsorted(one, (first, last))
+            if low < high:
+                line = fft.irfft(row.spectra[room] * spectra[room][low:high], room, axis=1)
+                pushed[e, one[low:high]] = line[:, :n]
+        for a in range(first, last):
+            kernel = g.kernels[chosen[a]]
+            if kernel.spectrum is None:
+                pushed[e, a] = row.increments(kernel, 1)[1][0]
             if kernel.infinite > 0:
                 pushed[e, a] += kernel.infinite * (1.0 - psi[e])
 
     rates = np.zeros(count)
     push(0)
-    omega = 2 * math.pi * np.fft.rfftfreq(lattice.size, lattice.step)
+    omega = 2 * math.pi * np.fft.rfftfreq(size, mesh.step)
     for e in range(count):
         step = nodes[e + 1] - nodes[e]
-        spectrum = fft.rfft(masses[e], lattice.size)
-        rate = float(np.max(g.rates[chosen][costs <= max(step, 2 * costs[0])]))
-        heated = fft.irfft(spectrum * np.exp(step * rate * g.dust), lattice.size)[:n]
+        spectrum = fft.rfft(masses[e], size)
+        rate = float(np.max(g.rates[chosen][costs <= max(HEAT * step, 2 * costs[0])]))
+        heated = fft.irfft(spectrum * np.exp(step * rate * g.dust), size)[:n]
         heated = np.maximum(heated, 0.0)
-        base = lattice.values(heated)
+        base = mesh.values(heated)
+        low, high = np.searchsorted(costs, (TINY * step, step * (1 + 1e-12)))
         excess = np.zeros(n)
-        for a, k in enumerate(chosen):
+        if low < high:  # as often as they fit, and heat for the rest
+            times = np.maximum(np.floor(step / costs[low:high]), 1.0)[:, None]
+            rest = np.maximum(step - times * costs[low:high, None], 0.0) * rate
+            moved = np.exp(times * g.logs[chosen[low:high]] + rest * g.dust)
+            at = mesh.values(fft.irfft(spectrum * moved, size, axis=1)[:, :n])
+            excess = np.maximum(np.max(at, axis=0) - base, 0.0)
+        for a in range(high, int(np.searchsorted(costs, nodes[e + 1], side="right"))):
             budget = nodes[e + 1] - costs[a]
-            if budget < 0:
-                break
-            if costs[a] < TINY * step:
-                continue
-            if budget >= nodes[e]:
-                times = math.floor(step / costs[a])
-                rest = np.exp((step - times * costs[a]) * rate * g.dust)
-                moved = fft.irfft(spectrum * g.laws[k] ** times * rest, lattice.size)[:n]
-                at = lattice.values(moved)
-            else:
-                i = int(np.searchsorted(nodes, budget, side="right")) - 1
-                tau = (budget - nodes[i]) / (nodes[i + 1] - nodes[i])
-                at = (1 - tau) * (psi[i] + pushed[i, a]) + tau * (psi[i + 1] + pushed[i + 1, a])
+            i = min(int(np.searchsorted(nodes, budget, side="right")) - 1, e - 1)
+            tau = (budget - nodes[i]) / (nodes[i + 1] - nodes[i])
+            at = (1 - tau) * (psi[i] + pushed[i, a]) + tau * (psi[i + 1] + pushed[i + 1, a])
             np.maximum(excess, at - base, out=excess)
         a = int(np.searchsorted(costs, nodes[e + 1]))
         if 0 < a < len(costs):  # one coordinate alone
@@ -119,22 +147,43 @@ def construct(g: Generators, start: Array, nodes: Array, largest: int) -> Flow:
         masses[e + 1] = heated
         excess[excess < IGNORED] = 0.0
         if np.any(excess > 0):
-            width = BLUR * math.sqrt(2 * rate * step * lattice.step)
+            width = BLUR * math.sqrt(2 * rate * step * mesh.step)
             blur = np.exp(-0.5 * (omega * width) ** 2)
-            smooth = fft.irfft(fft.rfft(excess, lattice.size) * blur, lattice.size)[:n]
-            masses[e + 1] += lattice.masses(smooth, float(smooth[0]))
+            smooth = np.zeros(n)
+            for _ in range(PASSES):  # what blurring takes off the top is given back
+                short = np.maximum(excess - smooth, 0.0)
+                smooth += fft.irfft(fft.rfft(short, size) * blur, size)[:n]
+            masses[e + 1] += mesh.masses(smooth, float(smooth[0]))
         masses[e + 1] = np.maximum(masses[e + 1], 0.0)
-        psi[e + 1] = lattice.values(masses[e + 1])
+        # what has left the mesh counts at its first point: only γ → 0 sees it there
+        masses[e + 1, 0] += max(0.0, float(np.sum(masses[e]) - np.sum(masses[e + 1])))
+        psi[e + 1] = mesh.values(masses[e + 1])
         rates[e] = rate
         push(e + 1)
-    return Flow(nodes, masses, _bends(lattice, nodes, masses, psi, rates))
+    return Flow(nodes, masses, _bends(mesh, nodes, masses, psi, rates))
 
 
-def _bends(lattice: Lattice, nodes: Array, masses: Array, psi: Array, rates: Array) -> Array:
+def _bends(mesh: Mesh, nodes: Array, masses: Array, psi: Array, rates: Array) -> Array:
     """Signed masses of C_e: half the change of the heat's growth over a cell, within the rise."""
     growth = masses * np.concatenate([rates, rates[-1:]])[:, None]
     bend = 0.5 * np.diff(nodes)[:, None] * np.diff(growth, axis=0)
     limit = np.maximum(np.diff(psi, axis=0), 1e-300)
     bend = bend / np.sqrt(1.0 + np.minimum(np.abs(bend / limit), 1e100) ** 2)
+    bend *= limit / (limit + FAINT * np.max(limit, axis=1, keepdims=True))
     roots = np.sqrt(masses)
-    return np.minimum(lattice.masses(bend, 0.0), (roots[1:] + roots[:-1]) ** 2)
+    result, limits = mesh.masses(bend, 0.0), (roots[1:] + roots[:-1]) ** 2
+    back = result[:, ::-1].copy()
+    _fit(result, limits)
+    _fit(back, limits[:, ::-1])
+    return 0.5 * (result + back[:, ::-1])
+
+
+@numba.njit(cache=True)
+def _fit(rows, limits):  # type: ignore[no-untyped-def]
+    """Bring every mass under its limit by moving the rest on to where there is room."""
+    for e in range(rows.shape[0]):
+        carried = 0.0
+        for j in range(rows.shape[1]):
+            wanted = rows[e, j] + carried
+            rows[e, j] = min(wanted, limits[e, j])
+            carried = wanted - rows[e, j]

@@ -1,15 +1,15 @@
-"""What one shifted coordinate adds to a hockey-stick function, as a kernel on the lattice.
+"""What one shifted coordinate adds to a hockey-stick function, as a kernel on the mesh.
 
 (A_u − 1)W(ℓ) = ∫ K_u(w) g(ℓ − w) dw, where g is the density of W's log-ratio under Q and
-K_u(w) = H_{e^w}(T_u) − (1 − e^w)₊ ≥ 0. Here W = G_s ⊗ Ψ with Ψ on the lattice, so g is a mixture of
-normal densities of width s, and a point w between two lattice points is bounded by those two:
+K_u(w) = H_{e^w}(T_u) − (1 − e^w)₊ ≥ 0. Here W = G_s ⊗ Ψ with Ψ on the mesh, so g is a mixture of
+normal densities of width s, and a point w between two mesh points is bounded by those two:
 with v the distance from the nearer to zero, θ = v/h,
 
     φ_s(y − v) ≤ (1 − θ) e^(−v²/2s²) φ_s(y) + θ e^((h² − v²)/2s²) φ_s(y − h),
 
 because e^(yv/s²) is convex in v. The relative loss is θ(1 − θ)h²/2s², whatever the size of u. A
-normal density at a lattice point is in turn at most `tent` times the same density smeared over the
-tent of that point, so that the whole inequality can be read off at lattice points.
+normal density at a mesh point is in turn at most `tent` times the same density smeared over the
+tent of that point, so that the whole inequality can be read off at mesh points.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from numpy.typing import NDArray
 from scipy import fft, integrate, optimize
 
 from unicr.noise import IID
-from unicr.radius.bellman._chord import chord
-from unicr.radius.bellman._lattice import Lattice
+from unicr.radius.bellman._chord import chord, gaps
+from unicr.radius.bellman._mesh import Mesh
 from unicr.tradeoff import RatioLaw, ratio_law
 from unicr.values import Array
 
 Complex = NDArray[np.complex128]
-PARTS = 4  # each lattice cell is cut into so many
+PARTS = 4  # each mesh cell is cut into so many
 SPREAD = 3e-4
 NARROW = 8  # a kernel of at most so many points on each side is applied directly
 NEGLIGIBLE = 1e-15
@@ -36,7 +36,7 @@ NEGLIGIBLE = 1e-15
 
 @dataclass(frozen=True, eq=False)
 class Kernel:
-    """Weights on −reach … reach, the transform where it is wide, and the infinite mass of L.
+    """Weights on −reach … reach, where wide their transform (`size` points), L's infinite mass.
 
     `beyond` is what else the shift may add at any ℓ, per unit of mass.
     """
@@ -44,6 +44,7 @@ class Kernel:
     weights: Array
     reach: int
     spectrum: Complex | None
+    size: int
     infinite: float
     beyond: float
 
@@ -57,7 +58,7 @@ def _tails(values: Array) -> Array:
 
 
 class Profile:
-    """K_u on a grid of |w|: exact integrals of K and of wK over every part of a lattice cell."""
+    """K_u on a grid of |w|: exact integrals of K and of wK over every part of a mesh cell."""
 
     def __init__(self, law: RatioLaw, step: float, cells: int) -> None:
         w = step / PARTS * np.arange(cells * PARTS + 1, dtype=np.float64)
@@ -89,16 +90,18 @@ class Profile:
         return whole, moment, value
 
 
-def gap(profile: Profile, chord: float) -> tuple[Array, Array]:
-    """∫ min(chord, K_u(w)) dw over each part, above and below zero (K falls away from zero)."""
-    up, down = (
-        np.minimum(side[2][:-1], chord) * profile.width for side in (profile.up, profile.down)
-    )
-    return up, down
+def gap(profile: Profile, excess: float, reach: float) -> tuple[Array, Array]:
+    """∫ min(excess, K_u(w)) dw over each part with |w| ≤ reach (K falls away from zero)."""
+
+    def side(value: Array) -> Array:
+        inside = profile.width * np.arange(len(value) - 1) <= reach
+        return np.minimum(value[:-1], excess) * profile.width * inside
+
+    return side(profile.up[2]), side(profile.down[2])
 
 
 def tent(step: float, smooth: float) -> float:
-    """b with φ_s ≤ b·(φ_s smeared over the tent of a lattice point, straight in γ)."""
+    """b with φ_s ≤ b·(φ_s smeared over the tent of a mesh point, straight in γ)."""
     y = np.linspace(-step, step, 2001)
     left = (np.exp(y) - math.exp(-step)) / -math.expm1(-step)
     right = (math.exp(step) - np.exp(y)) / math.expm1(step)
@@ -112,7 +115,7 @@ def tent(step: float, smooth: float) -> float:
 
 
 def weigh(parts: list[tuple[Array, Array]], step: float, smooth: float, cells: int) -> Array:
-    """Lattice weights (0 … cells) of the masses and moments on one side, summed over `parts`."""
+    """Weights on the mesh (0 … cells) of the masses and moments of one side, over all `parts`."""
     v = step / PARTS * (np.arange(cells * PARTS) % PARTS)
     cell = np.arange(cells * PARTS) // PARTS
     near = np.zeros(cells + 1)
@@ -128,36 +131,33 @@ def weigh(parts: list[tuple[Array, Array]], step: float, smooth: float, cells: i
 class Kernels:
     """The kernels of a grid of shifts u_0 < u_1 < …, each with the gap of its two cells of u.
 
-    Between two shifts, K_u ≤ chord of the two + min(χ(u_{k+1} − u_k), K_{u_{k+1}}): χ bounds how
-    far any event's probability can lie above its chord, and K grows with u for unimodal noise.
+    Between two shifts, K_u ≤ chord of the two + min(excess, K_{u_{k+1}}): `gaps` bounds how far
+    any event's probability can lie above its chord, and K grows with u for unimodal noise.
     For other noise χ is charged as it is, and to the first kernel also χ(u_0) for what is below.
     """
 
-    def __init__(
-        self, noise: IID, shifts: Array, chords: Array, lattice: Lattice, smooth: float
-    ) -> None:
-        scale = tent(lattice.step, smooth)
-        cells = lattice.count
+    def __init__(self, noise: IID, shifts: Array, mesh: Mesh, smooth: float) -> None:
+        chords, within = gaps(noise, shifts)
+        scale = tent(mesh.step, smooth)
+        cells = mesh.count
         grows = noise.facts.unimodal
         laws = [laws_of(noise, float(u)) for u in shifts]
-        profiles = [[Profile(law, lattice.step, cells) for law in pair] for pair in laws]
-        gaps = [
-            [gap(profile, float(width) if grows else 0.0) for profile in pair]
-            for pair, width in zip(profiles[1:], chords, strict=True)
+        profiles = [[Profile(law, mesh.step, cells) for law in pair] for pair in laws]
+        extra = [
+            [gap(profile, float(excess) if grows else 0.0, float(reach)) for profile in pair]
+            for pair, excess, reach in zip(profiles[1:], chords, within, strict=True)
         ]
-        half = 0.5 * lattice.step / PARTS
+        half = 0.5 * mesh.step / PARTS
         self.kernels: list[Kernel] = []
         for k, pair in enumerate(profiles):
             sides = []
             for sign, profile in enumerate(pair):
-                around = [gaps[i][sign] for i in (k - 1, k) if 0 <= i < len(gaps)]
+                around = [extra[i][sign] for i in (k - 1, k) if 0 <= i < len(extra)]
                 extra_up = np.max([g[0] for g in around], axis=0)
                 extra_down = np.max([g[1] for g in around], axis=0)
-                up = weigh(
-                    [profile.up[:2], (extra_up, half * extra_up)], lattice.step, smooth, cells
-                )
+                up = weigh([profile.up[:2], (extra_up, half * extra_up)], mesh.step, smooth, cells)
                 down = weigh(
-                    [profile.down[:2], (extra_down, half * extra_down)], lattice.step, smooth, cells
+                    [profile.down[:2], (extra_down, half * extra_down)], mesh.step, smooth, cells
                 )
                 weights = np.concatenate([down[:0:-1], up])
                 weights[cells] += down[0]
@@ -174,7 +174,7 @@ class Kernels:
             else:
                 uneven = max(float(chords[i]) for i in beside)
                 uneven = max(uneven, chord(noise, float(shifts[0]))) if k == 0 else uneven
-            self.kernels.append(_kernel(weights, lattice, infinite, uneven))
+            self.kernels.append(_kernel(weights, mesh, infinite, uneven))
 
 
 def laws_of(noise: IID, u: float) -> list[RatioLaw]:
@@ -182,17 +182,17 @@ def laws_of(noise: IID, u: float) -> list[RatioLaw]:
     return [ratio_law(noise, sign * u, SPREAD) for sign in signs]
 
 
-def _kernel(weights: Array, lattice: Lattice, infinite: float, uneven: float) -> Kernel:
-    middle, total = lattice.count, float(np.sum(weights))
+def _kernel(weights: Array, mesh: Mesh, infinite: float, uneven: float) -> Kernel:
+    middle, total = mesh.count, float(np.sum(weights))
     used = np.flatnonzero(weights > NEGLIGIBLE * total)
     ends = (int(used[0]), int(used[-1])) if used.size else (middle, middle)
-    reach = min(max(middle - ends[0], ends[1] - middle, 1), lattice.reach)
+    reach = min(max(middle - ends[0], ends[1] - middle, 1), mesh.reach)
     inside = weights[middle - reach : middle + reach + 1]
     beyond = uneven + max(0.0, total - float(np.sum(inside)))
-    spectrum = None
+    spectrum, size = None, mesh.sizes[int(reach > mesh.near)]
     if reach > NARROW:
-        line = np.zeros(lattice.size)
+        line = np.zeros(size)
         line[: reach + 1] = inside[reach:]
         line[-reach:] = inside[:reach]
         spectrum = fft.rfft(line)
-    return Kernel(inside, reach, spectrum, infinite, beyond)
+    return Kernel(inside, reach, spectrum, size, infinite, beyond)

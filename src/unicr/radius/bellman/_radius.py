@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -12,20 +12,26 @@ from scipy import special
 
 from unicr.noise import IID
 from unicr.norms import Norm
-from unicr.radius._boundary import first_root, margin, start_margin
+from unicr.progress import tell
+from unicr.radius._boundary import first_root
 from unicr.radius._spectrum import Spectrum, equal
 from unicr.radius.bellman._kernel import laws_of
 from unicr.radius.bellman._sheet import DUST, Sheet
 from unicr.tradeoff import shifted
+from unicr.tradeoff.internal import margin, start_margin
 from unicr.values import Array
 
 LARGEST = 6.75  # Φ⁻¹(p_A) at the end of a curve
 SMALLEST = 0.02
-FINER = 1.3  # from one scale to the next; a curve takes every other
-COARSER = 2
+APART = 1.4  # from one scale of a curve to the next, p ≤ 2, where users read
+READ = (0.25, 4.2)  # Φ⁻¹(p_A) there; elsewhere every second scale will do
 TOLERANCE = 2e-4
 ABOVE = 1.002
-LOW = 300  # dimensions in which both κ are tried
+LOW = 300  # dimensions in which several κ are tried
+SPLITS = 14
+NEAR = 1e-3  # margins that are as good as the smallest: the widest of those cells is split
+WORTH = 5e-4  # what splits must gain to be followed by others
+PATIENCE = 3
 
 
 def covers(noise: IID, norm: Norm, dim: int) -> bool:
@@ -37,24 +43,34 @@ def bellman_radius(unit: IID, norm: Norm, dim: int, p_a: float, p_b: float) -> f
     """A proved radius at unit scale; 0 where nothing could be proved."""
     if p_a <= p_b:
         return 0.0
-    shift = 0.5 * float(special.ndtri(min(p_a, 1 - 1e-15)) - special.ndtri(max(p_b, 1e-15)))
-    level = math.floor(math.log(LARGEST / min(shift, LARGEST)) / math.log(FINER))
-    best = 0.0
-    for sheet in sheets(unit, norm, dim, level):
-        best = max(best, _largest(partial(_margin, sheet, p_a, p_b), sheet.r))
+    return max(_refined(sheet, p_a, p_b) for sheet in sheets(unit, norm, dim, p_a, p_b))
+
+
+def _refined(sheet: Sheet, p_a: float, p_b: float) -> float:
+    """The radius of one scale, with the cells of u₁ that hold it back split."""
+    sheet, best, patience = sheet.twin(), 0.0, PATIENCE  # asked for again, it is the same radius
+    for _ in range(SPLITS + 1):
+        found = _largest(lambda r: float(np.min(sheet.margins(r, p_a, p_b))), sheet.r)
+        patience = PATIENCE if found > best * (1 + WORTH) else patience - 1
+        best = max(best, found)
+        if patience == 0 or found in (0.0, sheet.r):
+            break
+        margins = sheet.margins(found * (1 + TOLERANCE), p_a, p_b)
+        near = np.flatnonzero(margins <= np.min(margins) + NEAR)
+        if not sheet.split(int(near[np.argmax(sheet.widths()[near])])):
+            break
     return best
 
 
-def bellman_curve(
-    unit: IID, norm: Norm, dim: int, report: Callable[[float], None] = lambda share: None
-) -> tuple[Array, Array]:
+def bellman_curve(unit: IID, norm: Norm, dim: int) -> tuple[Array, Array]:
     """(α, r) with T_δ(α) ≥ 1/2 proved for all ‖δ‖_p ≤ r: radii for p_A from 0.51 to 1 − 1e-11."""
-    count = math.ceil(math.log(LARGEST / SMALLEST) / math.log(FINER) / COARSER)
-    curves = []
-    for j in range(count + 1):
-        for sheet in sheets(unit, norm, dim, j * COARSER):
-            curves.append(sheet.steps(sheet.r / (FINER**COARSER * 1.05)))
-        report((j + 1) / (count + 1))
+    curves, shifts, below = [], scales(norm.p), 0.0
+    for j, shift in enumerate(shifts):
+        found = sheets(unit, norm, dim, special.ndtr(shift), special.ndtr(-shift))
+        low = min(0.97 * below, 0.9 * found[0].r) or 0.5 * found[0].r
+        curves += [sheet.twin().steps(low) for sheet in found]
+        below = found[0].r
+        tell(f"building the {norm} curve, once", j + 1, len(shifts))
     alpha = np.concatenate([alpha for alpha, _ in curves])
     radius = np.concatenate([radius for _, radius in curves])
     order = np.argsort(-alpha, kind="stable")
@@ -62,13 +78,22 @@ def bellman_curve(
     return alpha[alpha > 0], radius[alpha > 0]
 
 
+def scales(p: float) -> list[float]:
+    """Φ⁻¹(p_A) of the scales of a curve, rising."""
+    apart = APART if p <= 2 else max(1.15, 1.0 + 0.4 / (p - 1.0))
+    shifts = [LARGEST]
+    while shifts[-1] > SMALLEST:
+        near = READ[0] < shifts[-1] <= READ[1]
+        shifts.append(shifts[-1] / (apart if near else apart**2))
+    return shifts[::-1]
+
+
 @lru_cache(maxsize=12)
-def sheets(unit: IID, norm: Norm, dim: int, level: int) -> tuple[Sheet, ...]:
-    """The bound at Gaussian shift `LARGEST`/`FINER`^level, with the κ that suits the worst
-    direction known; in low dimension with two.
+def sheets(unit: IID, norm: Norm, dim: int, p_a: float, p_b: float) -> tuple[Sheet, ...]:
+    """The bound at the scale of (p_A, p_B), with the κ that suits the worst direction known; in
+    low dimension with several.
     """
-    shift = LARGEST * FINER**-level
-    p_a, p_b = float(special.ndtr(shift)), float(special.ndtr(-shift))
+    shift = 0.5 * float(special.ndtri(min(p_a, 1 - 1e-15)) - special.ndtri(max(p_b, 1e-15)))
     upper = _upper(unit, norm, dim, p_a, p_b)
     p, r = norm.p, upper.radius * ABOVE
     least = DUST * r**p / dim
@@ -114,10 +139,6 @@ def _upper(unit: IID, norm: Norm, dim: int, p_a: float, p_b: float) -> Upper:
         root = first_root(value, start, guess, monotone=unit.facts.unimodal, tolerance=1e-3)
         best, worst = (root, k) if root < best else (best, worst)
     return Upper(best, worst)
-
-
-def _margin(sheet: Sheet, p_a: float, p_b: float, r: float) -> float:
-    return sheet.margin(r, p_a, p_b)
 
 
 def _largest(value: Callable[[float], float], top: float) -> float:

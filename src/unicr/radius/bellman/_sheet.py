@@ -6,11 +6,13 @@ Between two of them the chord holds up to χ (`_chord.py`): with u₁ = (1 − �
 
     H_γ(T_δ) ≤ (1 − λ)Φ_i(E) + λΦ_{i+1}(E) + χ(a_{i+1} − a_i),    E = r^p − u₁^p + κ(d − 1),
 
-and below a_1 it is Φ_0 alone. The cost of a coordinate is u^p + κ: κ lets the dimension d be used.
+and for unimodal noise Φ_{i+1}(E) by itself, since T_u falls with |u|. Below a_1 it is Φ_0 alone.
+The cost of a coordinate is u^p + κ: κ lets the dimension d be used.
 """
 
 from __future__ import annotations
 
+import copy
 import math
 from dataclasses import dataclass
 
@@ -18,40 +20,45 @@ import numpy as np
 from scipy import signal, special
 
 from unicr.noise import IID
-from unicr.radius.bellman._chord import chord
+from unicr.radius.bellman._chord import gaps
 from unicr.radius.bellman._construct import Generators, construct, nodes_of
 from unicr.radius.bellman._kernel import Kernels, laws_of
-from unicr.radius.bellman._lattice import Lattice
-from unicr.radius.bellman._verify import missing, slack
+from unicr.radius.bellman._mesh import Mesh
+from unicr.radius.bellman._verify import missing
 from unicr.values import Array
 
-SMOOTH = 0.05  # the width s of G_s, in units of the Gaussian shift that p_A stands for
-BLURRED = 0.05  # the same inside Ψ_0
-PER_SMOOTH = 5.0
-RATIO = 0.08  # log of the ratio of neighbouring shifts
+SMOOTH = 0.04  # the width s of G_s, in units of the Gaussian shift that p_A stands for
+BLURRED = 0.04  # the same inside Ψ_0
+PER_SMOOTH = 6.0
+RATIO = 0.1  # log of the ratio of neighbouring shifts
+LARGE = 0.12  # of r: above it shifts are FINER
+FINER = 2.0
 DUST = 1e-3  # share of the budget that coordinates too small to matter may claim
 UNEVEN = 0.07  # how much smaller the smallest shift is where K need not grow with u
-NODES = 24
-OFFSETS = (0, 1, 2, 3, 4, 5, 6, 8, 10, 12, 14, 16, 18, 21, 25)
+NODES = 34
+FIRST = (0.16, 0.3, 0.45, 0.62, 0.8, 1.0)  # of r: largest coordinates to begin with
+NARROWEST = 0.015  # of r: a cell of u₁ that is not split
+AGAIN = 2  # times a cell of a curve is split whose chord is charged more than
+LOOSE = 0.02
 FINEST = 1.5e-3  # of r^p: how finely u₁ is cut when the criterion is read
 WINDOW = 12
 COARSE = 25
 BETWEEN = 12
-LEFT = 5.0
-RIGHT = 6.5
+LEFT = 4.8
+RIGHT = 5.0
 FARTHEST = 30.0
-OUTSIDE = 2e-5  # hockey-stick of the largest shift where the lattice ends
+OUTSIDE = 3e-4  # hockey-stick of the largest shift where the mesh ends
 
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """Φ + Ξ at the nodes and the bends between them, for one largest coordinate."""
+    """Φ at the nodes and the bends between them, for one largest coordinate; Ξ at finer budgets."""
 
-    first: float
     limit: float
     nodes: Array
     values: Array
     bends: Array
+    slack: tuple[Array, Array]
 
     def at(self, budgets: Array, columns: slice) -> Array:
         """Φ + Ξ at each budget, from above, at some points; inf beyond what was verified."""
@@ -60,6 +67,7 @@ class Part:
         tau = ((budgets - t[i]) / (t[i + 1] - t[i]))[:, None]
         low, high = self.values[i, columns], self.values[i + 1, columns]
         inside = (1 - tau) * low + tau * high - tau * (1 - tau) * self.bends[i, columns]
+        inside += np.interp(budgets, *self.slack)[:, None]
         return np.where(budgets[:, None] <= self.limit, inside, np.inf)
 
 
@@ -71,85 +79,103 @@ class Sheet:
         smooth = SMOOTH * shift
         middle = shift**2 / 2
         high = max(middle + RIGHT * shift, min(_reach(unit, r), middle + FARTHEST * shift))
-        self.lattice = lattice = Lattice(smooth / PER_SMOOTH, middle - LEFT * shift, high)
-        least = (DUST / dim) ** (1 / p) * r * (1.0 if unit.facts.unimodal else UNEVEN)
+        self.mesh = mesh = Mesh(smooth / PER_SMOOTH, middle - LEFT * shift, high)
+        least = (0.25 * DUST / dim) ** (1 / p) * r * (1.0 if unit.facts.unimodal else UNEVEN)
         ratio = RATIO / math.sqrt(max(1.0, p * (p - 1) / 2))
-        count = max(2, math.ceil(math.log(r / least) / ratio))
-        u = np.geomspace(least, r, count + 1)
+        u = _shifts(least, r, ratio)
         costs = u**p + kappa
         costs[0] = kappa  # what is smaller than u_0 counts as u_0
-        chords = np.array([chord(unit, float(w)) for w in np.diff(u)])
-        self.kernels = Kernels(unit, u, chords, lattice, smooth).kernels
-        self.generators = Generators(self.kernels, costs, lattice)
+        self.kernels = Kernels(unit, u, mesh, smooth).kernels
+        self.generators = Generators(self.kernels, costs, mesh)
         self.shifts, self.costs, self.shares = u, costs, _shares(u, costs, p)
-        self.first = [0.0, *(float(u[count - o]) for o in _offsets(ratio) if o < count)]
-        self.gaps = np.array([0.0, *(chord(unit, float(w)) for w in np.diff(self.first)[1:])])
-        offsets = -np.arange(-lattice.count, lattice.count + 1) * lattice.step
+        self.first = [0.0, *(share * r for share in FIRST)]
+        offsets = -np.arange(-mesh.count, mesh.count + 1) * mesh.step
         s = smooth
         self.gauss = special.ndtr(s / 2 + offsets / s) - np.exp(-offsets) * special.ndtr(
             -s / 2 + offsets / s
         )
-        self.parts = [self._part(unit, i, BLURRED * shift) for i in range(len(self.first))]
+        self.unit, self.blurred = unit, BLURRED * shift
+        self.parts = [self._part(i) for i in range(len(self.first))]
+        self.gaps = gaps(unit, np.asarray(self.first))[0]
 
-    def _part(self, unit: IID, i: int, blurred: float) -> Part:
-        lattice, a = self.lattice, self.first[i]
+    def _part(self, i: int) -> Part:
+        mesh, a, blurred = self.mesh, self.first[i], self.blurred
         following = self.first[min(i + 1, len(self.first) - 1)]
-        top = int(np.searchsorted(self.shifts, following * (1 - 1e-12)))
-        start, never = self._start(unit, a, blurred)
+        top = max(1, int(np.searchsorted(self.shifts, following * (1 - 1e-12))))
+        start, never = self._start(self.unit, a, blurred)
         before = self.first[max(i - 1, 0)]
         limit = self.r**self.p - before**self.p * (i > 1) + self.kappa * (self.dim - (i > 0))
         limit *= 1 + 1e-9
         costs, shares = self.costs[: top + 1], self.shares[:top]
         last = limit + float(np.max(np.diff(costs)[costs[:-1] <= limit]))
-        rate = 2 * lattice.step * float(np.max(self.generators.rates[: top + 1]))
+        rate = 2 * mesh.step * float(np.max(self.generators.rates[: top + 1]))
         share = math.sqrt(limit / (self.r**self.p + self.kappa * self.dim))
-        nodes = nodes_of(limit, last, blurred**2 / rate, max(8, math.ceil(NODES * share)))
+        count = max(8, math.ceil(NODES * share))
+        nodes = nodes_of(limit, last, blurred**2 / rate, count, float(costs[-1]))
         flow = construct(self.generators, start, nodes, top)
-        lack = missing(flow, self.kernels[: top + 1], costs, shares, lattice, limit)
-        extra = never + slack(flow, costs, shares, lack)
-        return Part(
-            a,
-            limit,
-            nodes,
-            self._smoothed(flow.masses) + extra[:, None],
-            self._smoothed(flow.bends),
-        )
+        slack = missing(flow, self.kernels[: top + 1], costs, shares, mesh, limit)
+        values = self._smoothed(flow.masses) + never
+        return Part(limit, nodes, values, self._smoothed(flow.bends), slack)
+
+    def widths(self) -> Array:
+        """Of the cells of u₁."""
+        return np.diff(self.first)
+
+    def twin(self) -> Sheet:
+        """The same sheet, to be split by itself."""
+        other = copy.copy(self)
+        other.first, other.parts = list(self.first), list(self.parts)
+        return other
+
+    def split(self, i: int) -> bool:
+        """Put another largest coordinate into cell i; False where that is not worth it."""
+        low, high = self.first[i : i + 2]
+        if high - low < NARROWEST * self.r:
+            return False
+        self.first.insert(i + 1, 0.5 * (low + high) if i > 0 else 0.6 * high)
+        self.parts.insert(i + 1, self._part(i + 1))
+        self.parts[i] = self._part(i)
+        self.gaps = gaps(self.unit, np.asarray(self.first))[0]
+        return True
 
     def _start(self, unit: IID, a: float, blurred: float) -> tuple[Array, float]:
         """Masses of Ψ_0 and a slack, above the hockey-sticks of both signs of the first shift."""
-        lattice = self.lattice
-        bell = np.exp(-0.5 * ((lattice.points - blurred**2 / 2) / blurred) ** 2)
+        mesh = self.mesh
+        bell = np.exp(-0.5 * ((mesh.points - blurred**2 / 2) / blurred) ** 2)
         bell /= np.sum(bell)
         if a == 0:
-            wanted = np.maximum(0.0, 1.0 - lattice.gamma)
+            wanted = np.maximum(0.0, 1.0 - mesh.gamma)
             start, never = bell, 0.0
         else:
-            spreads = [lattice.spread(law) for law in laws_of(unit, a)]
+            spreads = [mesh.spread(law) for law in laws_of(unit, a)]
             never = max(infinite for _, infinite in spreads)
-            wanted = np.max([lattice.values(mass) for mass, _ in spreads], axis=0)
+            wanted = np.max([mesh.values(mass) for mass, _ in spreads], axis=0)
             total = max(float(np.sum(mass)) for mass, _ in spreads)
-            mass = np.maximum(lattice.masses(wanted, total), 0.0)
-            start = np.convolve(mass, bell)[-lattice.first : -lattice.first + lattice.count]
-        short = float(np.max(wanted - lattice.values(start)))
+            mass = np.maximum(mesh.masses(wanted, total), 0.0)
+            start = np.convolve(mass, bell)[-mesh.first : -mesh.first + mesh.count]
+        short = float(np.max(wanted - mesh.values(start)))
         below = 1.0 - never - float(np.sum(start))  # at γ → 0
         return start, never + max(short, below, 0.0)
 
     def _smoothed(self, mass: Array) -> Array:
-        """G_s ⊗ Ψ at the lattice points, for rows of masses."""
-        n = self.lattice.count
+        """G_s ⊗ Ψ at the mesh points, for rows of masses."""
+        n = self.mesh.count
         full = signal.fftconvolve(mass, self.gauss[None, :], axes=1)
         return full[:, n : 2 * n] + 1e-14
 
-    def margin(self, r: float, p_a: float, p_b: float) -> float:
-        """From below, T(1 − p_A) + T(p_B) − 1 over all ‖δ‖_p ≤ r (binary: 2T(1 − p_A) − 1)."""
+    def margins(self, r: float, p_a: float, p_b: float) -> Array:
+        """From below, T(1 − p_A) + T(p_B) − 1 (binary: 2T(1 − p_A) − 1), for each cell of u₁.
+
+        Together the cells cover all ‖δ‖_p ≤ r; one that r does not reach says nothing, inf.
+        """
         binary = p_b >= 1.0 - p_a
         levels = [1.0 - p_a] if binary else [1.0 - p_a, p_b]
         weight = 2.0 if binary else 1.0
-        return min(weight * self._cell(i, r, levels) - 1.0 for i in self._cells(r))
+        cells = range(len(self.first) - 1)
+        return np.array([self._within(i, r, levels, weight) for i in cells])
 
-    def _cells(self, r: float) -> list[int]:
-        """The cells in which the largest coordinate of some ‖δ‖_p ≤ r can lie."""
-        return [i for i in range(len(self.first) - 1) if self.first[i] < r]
+    def _within(self, i: int, r: float, levels: list[float], weight: float) -> float:
+        return weight * self._cell(i, r, levels) - 1.0 if self.first[i] < r else math.inf
 
     def steps(self, low: float) -> tuple[Array, Array]:
         """(α, r) for r from `low` to the scale's own: T_δ(α) ≥ 1/2 for every ‖δ‖_p ≤ r, from below.
@@ -158,10 +184,22 @@ class Sheet:
         are asked again that allow less at the second than all of them do at the first.
         """
         coarse = np.geomspace(low, self.r, COARSE)
-        allowed = np.full((COARSE, len(self.first) - 1), np.inf)
-        for j, r in enumerate(coarse):
-            for i in self._cells(float(r)):
-                allowed[j, i] = self._cell(i, float(r), None)
+
+        def allowed_at(r: float) -> Array:
+            return np.array(
+                [
+                    self._cell(i, r, None) if self.first[i] < r else np.inf
+                    for i in range(len(self.first) - 1)
+                ]
+            )
+
+        for r in coarse[[COARSE - 1, COARSE // 2, 0]]:
+            for _ in range(AGAIN):
+                worst = int(np.argmin(allowed_at(float(r))))
+                charged = self.gaps[worst]
+                if worst == 0 or not self.split(worst) or charged <= LOOSE:
+                    break
+        allowed = np.array([allowed_at(float(r)) for r in coarse])
         alpha, radius = [float(np.min(allowed[0]))], [float(coarse[0])]
         for j in range(1, COARSE):
             binding = np.flatnonzero(allowed[j] < np.min(allowed[j - 1]))
@@ -178,7 +216,7 @@ class Sheet:
         """For u₁ in cell i: Σ T at the levels; without levels the largest α with T(α) ≥ 1/2."""
         budgets, shares = self._cut(i, r)
         ends = [self.parts[i]] if i == 0 else [self.parts[i], self.parts[i + 1]]
-        gamma = self.lattice.gamma
+        gamma = self.mesh.gamma
 
         def bound(rows: slice, columns: slice) -> Array:
             values = [part.at(budgets[rows], columns) for part in ends]
@@ -187,7 +225,8 @@ class Sheet:
             mixed = [
                 (1 - lam[rows, None]) * values[0] + lam[rows, None] * values[1] for lam in shares
             ]
-            return np.maximum(*mixed) + self.gaps[i]
+            chord = np.maximum(*mixed) + self.gaps[i]
+            return np.minimum(chord, values[1]) if self.unit.facts.unimodal else chord
 
         def lines(values: Array, columns: slice, level: float | None) -> Array:
             if level is None:
@@ -219,17 +258,20 @@ class Sheet:
         return budgets, (lam[:-1], lam[1:])
 
 
-def _offsets(ratio: float) -> list[int]:
-    """Which shifts, counted from the largest, serve as values of the largest coordinate."""
-    return sorted({round(o * RATIO / ratio) for o in OFFSETS}, reverse=True)
-
-
 def _reach(unit: IID, r: float) -> float:
     """Where the hockey-stick of the largest shift has fallen to `OUTSIDE`."""
     law = laws_of(unit, r)[0]
     above = np.cumsum(law.mass[::-1])[::-1]
     far = np.flatnonzero(above > OUTSIDE)
     return float(law.loss[far[-1]]) if len(far) else 0.0
+
+
+def _shifts(least: float, r: float, ratio: float) -> Array:
+    """Shifts from `least` to r, finer where a few of them spend the budget."""
+    border = max(LARGE * r, least)
+    small = np.geomspace(least, border, 1 + math.ceil(math.log(border / least) / ratio))
+    large = np.geomspace(border, r, 1 + math.ceil(FINER * math.log(r / border) / ratio))
+    return np.concatenate([small[:-1], large])
 
 
 def _shares(u: Array, costs: Array, p: float) -> Array:

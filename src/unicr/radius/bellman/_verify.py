@@ -4,13 +4,13 @@ A `Flow` is Φ(E, ·) = G_s ⊗ Ψ(E, ·) for budgets 0 ≤ E ≤ t_N: with τ =
 
     Ψ(E) = (1 − τ)Ψ_e + τΨ_{e+1} − τ(1 − τ)C_e,
 
-every Ψ(E) a lattice function with masses ≥ 0. `missing` returns, for every shift u_k and every cell
-of E, the rate ξ such that with the slack ξ·c(u) added
+every Ψ(E) a mesh function with masses ≥ 0. `missing` returns a rising function Ξ of E, the same
+at every ℓ, with which
 
-    A_u Φ(E) ≤ Φ(E + c(u)) + ξ c(u)        for ALL u in the cells beside u_k, all E, all ℓ.
+    A_u Φ(E) + Ξ(E) ≤ Φ(E + c(u)) + Ξ(E + c(u))        for ALL shifts u, all E, all ℓ.
 
-How: A_uΦ − Φ is bounded by a kernel on the lattice (`_kernel.py`), so the inequality is between
-lattice functions, and holds everywhere if it holds at the points and the slack pays outside them.
+How: A_uΦ − Φ is bounded by a kernel on the mesh (`_kernel.py`), so the inequality is between
+mesh functions, and holds everywhere if it holds at the points and the slack pays outside them.
 In E both sides are quadratic between the nodes t_i and t_i − c(u_k): the ends of such an interval
 are checked, and a convex difference loses curvature·length²/8. Between two shifts u_k < u < u_{k+1}
 the left side is at most the chord (its own gap is inside the kernel); the right side, a function S
@@ -27,12 +27,15 @@ import numba
 import numpy as np
 from scipy import fft
 
-from unicr.radius.bellman._kernel import Complex, Kernel
-from unicr.radius.bellman._lattice import Lattice
+from unicr.radius.bellman._kernel import Kernel
+from unicr.radius.bellman._mesh import Mesh
 from unicr.values import Array
 
 ROUNDING = 4e-15  # of a convolution by FFT of masses that add up to about 1
 TINY = 1e-15  # of the integrals in a kernel
+PIECES = 8  # of every cell of budgets, for Ξ
+LEAP = 6  # pieces; shorter steps are paid by a slope
+TILE = 256  # points that are checked together
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,68 +50,66 @@ class Flow:
 @numba.njit(cache=True)
 def _stencil(weights, reach, mass, out):  # type: ignore[no-untyped-def]
     rows, n = mass.shape
+    out[:] = 0.0
     for e in range(rows):
-        for i in range(-reach, n + reach):
-            total = 0.0
-            for j in range(max(0, i - reach), min(n, i + reach + 1)):
-                total += weights[i - j + reach] * mass[e, j]
-            out[e, i + reach] = total
+        for a in range(2 * reach + 1):
+            weight = weights[a]
+            for j in range(n):
+                out[e, a + j] += weight * mass[e, j]
 
 
-def increments(kernel: Kernel, masses: Array, spectra: Complex | None, lattice: Lattice) -> Array:
-    """Kernel * mass for every row, inside the lattice and `reach` points beyond both its ends."""
-    n, reach = lattice.count, kernel.reach
-    if kernel.spectrum is None or spectra is None:
-        out = np.empty((len(masses), n + 2 * reach))
-        _stencil(kernel.weights, reach, masses, out)
-        return out
-    line = fft.irfft(spectra * kernel.spectrum, lattice.size, axis=1)
-    return np.concatenate([line[:, -reach:], line[:, : n + reach]], axis=1)
+class Rows:
+    """Rows of masses, with the transforms that convolutions of either width need."""
+
+    def __init__(self, masses: Array, mesh: Mesh) -> None:
+        self.masses, self.mesh = masses, mesh
+        self.spectra = {size: fft.rfft(masses, size, axis=1) for size in mesh.sizes}
+
+    def increments(self, kernel: Kernel, count: int) -> tuple[Array, Array, Array]:
+        """Kernel * mass for the first `count` rows: left of the mesh, in it, right of it."""
+        n, reach = self.mesh.count, kernel.reach
+        if kernel.spectrum is None:
+            out = np.empty((count, n + 2 * reach))
+            _stencil(kernel.weights, reach, self.masses[:count], out)
+            return out[:, :reach], out[:, reach : reach + n], out[:, reach + n :]
+        spectra = self.spectra[kernel.size][:count] * kernel.spectrum
+        line = fft.irfft(spectra, kernel.size, axis=1, overwrite_x=True)
+        return line[:, -reach:], line[:, :n], line[:, n : n + reach]
 
 
-@numba.njit(cache=True)
-def _between(  # type: ignore[no-untyped-def]
-    t, steepest, curve, jumps, x, y, low, high, share, out
-):
-    """Raise `out` to what the right side loses to its chord between the costs low and high."""
+@numba.njit(cache=True, fastmath={"nnan", "nsz"})
+def _between(t, steepest, curve, jumps, low, high, share, out):  # type: ignore[no-untyped-def]
+    """What the right side loses to its chord between the costs low and high, per cell of E."""
     last, n = steepest.shape
-    a = min(np.searchsorted(t, x + low, side="right") - 1, last - 1)
-    b = min(np.searchsorted(t, y + high, side="left"), last)
     width = high - low
-    for j in range(n):
-        slope, bow = 0.0, 0.0
-        for i in range(a, b):
-            slope = max(slope, steepest[i, j])
-            bow = max(bow, curve[i, j])
-        kinks = jumps[b - 1, j] - jumps[a, j]
-        lost = width * (share * slope + 0.125 * width * bow + 0.25 * kinks)
-        out[j] = max(out[j], lost)
+    for e in range(out.shape[0]):
+        a = min(np.searchsorted(t, t[e] + low, side="right") - 1, last - 1)
+        b = min(np.searchsorted(t, t[e + 1] + high, side="left"), last)
+        slope, bow = steepest[a].copy(), curve[a].copy()
+        for i in range(a + 1, b):
+            for j in range(n):
+                slope[j] = max(slope[j], steepest[i, j])
+                bow[j] = max(bow[j], curve[i, j])
+        for j in range(n):
+            kinks = jumps[b - 1, j] - jumps[a, j]
+            lost = share * slope[j] + 0.125 * width * bow[j] + 0.25 * kinks
+            out[e, j] = width * max(lost, 0.0)
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, fastmath={"nnan", "nsz"})
 def _short(  # type: ignore[no-untyped-def]
-    t,
-    psi,
-    bend,
-    rise,
-    steepest,
-    curve,
-    jumps,
-    inc,
-    inc_bend,
-    c,
-    prior,
-    low,
-    high,
-    share,
-    limit,
-    out,
+    t, psi, bend, rise, inc, inc_bend, c, prior, lost, limit, out
 ):
-    """The largest lack of the right side over all ℓ, for each cell of E; see the module."""
+    """The largest lack of the right side over all ℓ, for each cell of E; see the module.
+
+    In a cell the left side with its increment and losses is start + τ·way − τ(1 − τ)·bow.
+    """
     nodes, n = psi.shape
     last = nodes - 1
-    ends = np.empty(nodes + 3)
-    lost = np.empty(n)
+    ends, tau, sigma = np.empty(nodes + 3), np.empty(nodes + 3), np.empty(nodes + 3)
+    place, between = np.empty(nodes + 3, np.int64), np.empty(nodes + 3, np.int64)
+    start, way, bow = np.empty(TILE), np.empty(TILE), np.empty(TILE)
+    lack, before = np.empty(TILE), np.empty(TILE)
     for e in range(last):
         out[e] = 0.0
         if t[e] + prior > limit:
@@ -125,69 +126,74 @@ def _short(  # type: ignore[no-untyped-def]
             i += 1
         m += 1
         ends[m] = stop
-        lost[:] = 0.0
-        for q in range(2):
-            _between(t, steepest, curve, jumps, t[e], t[e + 1], low[q], high[q], share[q], lost)
+        for q in range(m + 1):
+            x = ends[q]
+            i = min(np.searchsorted(t, x + c, side="right") - 1, last - 1)
+            place[q], tau[q], sigma[q] = i, (x - t[e]) / de, (x + c - t[i]) / (t[i + 1] - t[i])
+            between[q] = -1
+            if q > 0 and ends[q - 1] + prior <= limit and x > ends[q - 1]:
+                y = 0.5 * (x + ends[q - 1])
+                between[q] = min(np.searchsorted(t, y + c, side="right") - 1, last - 1)
         worst = 0.0
-        for q in range(m):
-            x, y = ends[q], ends[q + 1]
-            if x + prior > limit or y <= x:
-                continue
-            i = min(np.searchsorted(t, 0.5 * (x + y) + c, side="right") - 1, last - 1)
-            di = t[i + 1] - t[i]
-            ta, tb = (x - t[e]) / de, (y - t[e]) / de
-            sa, sb = (x + c - t[i]) / di, (y + c - t[i]) / di
-            wa, wb = ta * (1 - ta), tb * (1 - tb)
-            va, vb = sa * (1 - sa), sb * (1 - sb)
-            length = (y - x) * (y - x) / 4
-            for j in range(n):
-                right_x = psi[i, j] + sa * rise[i, j] - va * bend[i, j]
-                right_y = psi[i, j] + sb * rise[i, j] - vb * bend[i, j]
-                left_x = psi[e, j] + ta * rise[e, j] - wa * bend[e, j]
-                left_y = psi[e, j] + tb * rise[e, j] - wb * bend[e, j]
-                add_x = (1 - ta) * inc[e, j] + ta * inc[e + 1, j] - wa * inc_bend[e, j]
-                add_y = (1 - tb) * inc[e, j] + tb * inc[e + 1, j] - wb * inc_bend[e, j]
-                lack = max(add_x - (right_x - left_x), add_y - (right_y - left_y)) + lost[j]
-                bow = bend[i, j] / (di * di) - (bend[e, j] + inc_bend[e, j]) / (de * de)
-                if bow > 0:
-                    lack += bow * length
-                if lack > worst:
-                    worst = lack
+        for low in range(0, n, TILE):
+            part = slice(low, min(low + TILE, n))
+            size = part.stop - low
+            here, after = inc[e, part], inc[e + 1, part]
+            value, risen, bent = psi[e, part], rise[e, part], bend[e, part]
+            charge, more = lost[e, part], inc_bend[e, part]
+            for j in range(size):
+                start[j] = value[j] + here[j] + charge[j]
+                way[j] = risen[j] + (after[j] - here[j])
+                bow[j] = bent[j] + more[j]
+            for q in range(m + 1):
+                ta, sa = tau[q], sigma[q]
+                wa, va = ta * (1 - ta), sa * (1 - sa)
+                i = place[q]
+                value, risen, bent = psi[i, part], rise[i, part], bend[i, part]
+                for j in range(size):
+                    left = start[j] + ta * way[j] - wa * bow[j]
+                    lack[j] = left - (value[j] + sa * risen[j] - va * bent[j])
+                if between[q] >= 0:
+                    bent = bend[between[q], part]
+                    di, length = t[between[q] + 1] - t[between[q]], ends[q] - ends[q - 1]
+                    there, own = length**2 / (4 * di * di), length**2 / (4 * de * de)
+                    for j in range(size):
+                        dip = max(there * bent[j] - own * bow[j], 0.0)
+                        worst = max(worst, max(lack[j], before[j]) + dip)
+                lack, before = before, lack
         out[e] = worst
 
 
 def _with_zero(values: Array, masses: Array) -> Array:
-    """Values at the lattice points with the value at γ = 0, the sum of the masses, in front."""
+    """Values at the mesh points with the value at γ = 0, the sum of the masses, in front."""
     return np.concatenate([np.sum(masses, axis=1, keepdims=True), values], axis=1)
 
 
-def _outside(inc: Array, inc_bend: Array, columns: slice) -> Array:
-    """The largest increment beyond one end of the lattice, for each cell of E."""
-    most = np.max(inc[:, columns], axis=1)
-    return np.maximum(most[1:], most[:-1]) + 0.25 * np.max(
-        np.maximum(-inc_bend[:, columns], 0.0), axis=1
-    )
+def _outside(values: Array, bends: Array) -> Array:
+    """The largest increment beyond one end of the mesh, for each cell of E."""
+    most = np.max(values, axis=1)
+    return np.maximum(most[1:], most[:-1]) + 0.25 * np.maximum(-np.min(bends, axis=1), 0.0)
 
 
 def missing(
-    flow: Flow, kernels: list[Kernel], costs: Array, shares: Array, lattice: Lattice, limit: float
-) -> Array:
-    """ξ[k, e]: the slack per unit of cost that shift k lacks for budgets in cell e (0: nothing).
+    flow: Flow, kernels: list[Kernel], costs: Array, shares: Array, mesh: Mesh, limit: float
+) -> tuple[Array, Array]:
+    """Budgets and Ξ at them, straight between: what pays for all that Φ lacks.
 
     `costs` rise; `shares[k]` = max over λ of λ − s between shifts k and k + 1. Only what ends
     within `limit` is asked for; the last node lies beyond it by the widest cell of costs. Negative
-    masses are refused: without convexity nothing is proved. Left of the lattice functions are
+    masses are refused: without convexity nothing is proved. Left of the mesh functions are
     straight in γ down to γ = 0, which is checked as a point.
     """
     t, masses = flow.nodes, flow.masses
-    if float(np.min(masses)) < 0 or np.any(np.diff(t) <= 0):
-        raise ValueError("a flow needs masses of at least 0 and rising nodes")
+    if not (np.all(masses >= 0) and np.all(np.isfinite(masses)) and np.all(np.diff(t) > 0)):
+        raise ValueError("a flow needs finite masses of at least 0 and rising nodes")
     roots = np.sqrt(masses)
     if np.any(flow.bends > (roots[1:] + roots[:-1]) ** 2 * (1 + 1e-12) + 1e-300):
         raise ValueError("a bend of the flow is stronger than its masses")
     psi, bend = (
-        _with_zero(lattice.values(masses), masses),
-        _with_zero(lattice.values(flow.bends), flow.bends),
+        _with_zero(mesh.values(masses), masses),
+        _with_zero(mesh.values(flow.bends), flow.bends),
     )
     rise = np.diff(psi, axis=0)
     step = np.diff(t)[:, None]
@@ -196,50 +202,73 @@ def missing(
     curve = np.maximum(2.0 * bend / step**2, 0.0)
     jumps = np.zeros_like(rise)  # kinks at the inner nodes, added up
     jumps[1:] = np.cumsum(np.maximum(before[1:] - after[:-1], 0.0), axis=0)
-    spectra, bend_spectra = (fft.rfft(v, lattice.size, axis=1) for v in (masses, flow.bends))
     falls = np.max(np.maximum(-before, -after), axis=1)  # Φ must not fall as E grows
-    result = np.zeros((len(kernels), len(t) - 1))
-    n = lattice.count
+    lacks = np.zeros((len(kernels), len(t) - 1))  # what shift k lacks in cell e
+    rows, bows = Rows(masses, mesh), Rows(flow.bends, mesh)
     total = float(np.max(psi[:, 0]) + 0.25 * np.max(np.maximum(-bend[:, 0], 0.0)))
+    chords = np.zeros((2, *rise.shape))  # below and above shift k
+    inc, inc_bend = np.zeros_like(psi), np.zeros_like(bend)
     for k, kernel in enumerate(kernels):
-        inc = increments(kernel, masses, spectra, lattice)
-        inc_bend = increments(kernel, flow.bends, bend_spectra, lattice)
-        r = kernel.reach
-        left, right = (
-            _outside(inc, inc_bend, slice(0, r)),
-            _outside(inc, inc_bend, slice(r + n, None)),
-        )
-        inc, inc_bend = (np.pad(v[:, r : r + n], ((0, 0), (1, 0))) for v in (inc, inc_bend))
-        if kernel.infinite > 0:
-            inc = inc + kernel.infinite * (total - psi)
-            inc_bend = inc_bend - kernel.infinite * bend
         prior = float(costs[k - 1]) if k > 0 else 0.0
-        around = [max(k - 1, 0), min(k, len(costs) - 2)]
-        lack = np.empty(len(t) - 1)
-        _short(
-            t, psi, bend, rise, steepest, curve, jumps, np.ascontiguousarray(inc),
-            np.ascontiguousarray(inc_bend),
-            float(costs[k]), prior, costs[around], costs[[a + 1 for a in around]], shares[around],
-            limit, lack,
-        )  # fmt: skip
+        cells = int(np.count_nonzero(t[:-1] + prior <= limit))
+        if cells == 0:
+            break
+        far, inside, near = rows.increments(kernel, cells + 1)
+        far_bend, bent, near_bend = bows.increments(kernel, cells)
+        left, right = _outside(far, far_bend), _outside(near, near_bend)
+        inc[: cells + 1, 1:], inc_bend[:cells, 1:] = inside, bent
+        inc[:, 0], inc_bend[:, 0] = 0.0, 0.0  # nothing is added at γ = 0
+        if kernel.infinite > 0:
+            inc += kernel.infinite * (total - psi)
+            inc_bend -= kernel.infinite * bend
+        chords = chords[::-1]
+        if k + 1 < len(costs):
+            low, high, share = float(costs[k]), float(costs[k + 1]), float(shares[k])
+            _between(t, steepest, curve, jumps, low, high, share, chords[1, :cells])
+        lost = np.maximum(chords[0], chords[1]) if 0 < k < len(costs) - 1 else chords[int(k == 0)]
+        _short(t, psi, bend, rise, inc, inc_bend, float(costs[k]), prior, lost, limit, lacks[k])
         fuzz = ROUNDING * total * kernel.total if kernel.spectrum is not None else 0.0
-        lack = np.maximum(lack, right) + left + fuzz + TINY + kernel.beyond * total
-        result[k] = np.where(t[:-1] + prior <= limit, lack / costs[k], 0.0)
-    return np.maximum(result, np.maximum(falls, 0.0)[None, :])
+        lack = np.maximum(lacks[k, :cells], right) + left + fuzz + TINY + kernel.beyond * total
+        lacks[k, :cells] = lack
+    return slack(t, costs, shares, lacks, np.maximum(falls, 0.0))
 
 
-def slack(flow: Flow, costs: Array, shares: Array, lack: Array) -> Array:
-    """Ξ at the nodes: an increasing function of E, straight between, that pays what is missing.
+def slack(
+    nodes: Array, costs: Array, shares: Array, lack: Array, falls: Array
+) -> tuple[Array, Array]:
+    """Budgets and Ξ there, rising and straight between, with Ξ(E + c(u)) − Ξ(E) ≥ what is missing.
 
-    Ξ(E + c_k) − Ξ(E) ≥ lack[k, e]·c_k for every E in cell e: its slope is at least lack[k, e] on
-    each cell that [E, E + c_k] meets, and a little more for the costs between c_k and c_{k+1}.
+    For u between two shifts that is at most the chord of their lacks. Every cell of E is cut into
+    pieces. Where the smaller cost leads from a piece to a budget well beyond its end, Ξ there lies
+    above Ξ at that end by the larger lack; where it does not, the slope on every piece that the
+    step may meet is at least the lack per cost, and a little more, for c(u) lies below the chord
+    of the costs.
     """
-    t = flow.nodes
-    slopes = np.zeros(len(t) - 1)
-    for k, cost in enumerate(costs):
-        ends = np.searchsorted(t, t[1:] + cost, side="left")
-        for e in np.flatnonzero(lack[k] > 0):
-            stop = max(int(ends[e]), e + 1)
-            np.maximum(slopes[e:stop], lack[k, e], out=slopes[e:stop])
-    slopes *= 1.0 + float(np.max(shares * np.diff(costs) / costs[:-1]))
-    return np.concatenate([[0.0], np.cumsum(slopes * np.diff(t))])
+    cut = np.arange(PIECES) / PIECES
+    fine = np.append((nodes[:-1, None] + np.diff(nodes)[:, None] * cut).ravel(), nodes[-1])
+    per = lack / costs[:, None]
+    per, jump = np.maximum(per[:-1], per[1:]), np.maximum(lack[:-1], lack[1:])
+    per *= (1.0 + shares * np.diff(costs) / costs[:-1])[:, None]
+    per, jump = (np.repeat(v, PIECES, axis=1) for v in (per, jump))
+    landing = np.searchsorted(fine, fine[None, :-1] + costs[:-1, None], side="right") - 1
+    stop = np.searchsorted(fine, fine[None, 1:] + costs[1:, None], side="left")
+    return fine, _pay(fine, np.repeat(falls, PIECES), per, jump, landing, stop)
+
+
+@numba.njit(cache=True)
+def _pay(nodes, slopes, per, jump, landing, stop):  # type: ignore[no-untyped-def]
+    count, shifts = len(nodes) - 1, per.shape[0]
+    for k in range(shifts):
+        for e in range(count):
+            if landing[k, e] <= e + LEAP:
+                for i in range(e, min(stop[k, e], count)):
+                    slopes[i] = max(slopes[i], per[k, e])
+    result, owed = np.zeros(count + 1), np.zeros(count + 1)
+    for e in range(count):
+        rise = result[e] + slopes[e] * (nodes[e + 1] - nodes[e])
+        result[e + 1] = max(rise, owed[e + 1])
+        for k in range(shifts):
+            if landing[k, e] > e + LEAP:
+                at = landing[k, e]
+                owed[at] = max(owed[at], result[e + 1] + jump[k, e])
+    return result

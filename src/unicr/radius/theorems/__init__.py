@@ -12,9 +12,9 @@ from unicr.extras import modules_of
 from unicr.noise import IID, Noise
 from unicr.norms import Norm
 from unicr.radius._spectrum import Spectrum
-from unicr.radius.theorems._base import NOTHING, Proof, Theorem, start_guess, trust
+from unicr.radius.theorems._base import NOTHING, Proof, Theorem, trust
 
-__all__ = ["Proof", "Theorem", "exact", "prove", "start_guess", "theorems", "worst"]
+__all__ = ["Proof", "Theorem", "exact", "prove", "theorems", "worst"]
 
 
 @cache

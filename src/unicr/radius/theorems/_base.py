@@ -7,8 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
-from scipy import special
-
 from unicr.noise import IID, Anisotropic, Gaussian, Noise
 from unicr.norms import Norm
 from unicr.radius._spectrum import Spectrum
@@ -90,12 +88,6 @@ def half_gap(quantile: Callable[[float], float], p_a: float, p_b: float) -> floa
     """(Q(p_A) − Q(p_B))/2 for the quantile function Q of a symmetric law, exact in the tail."""
     upper = -quantile(1.0 - p_a)
     return upper if p_b >= 1.0 - p_a else 0.5 * (upper - quantile(p_b))
-
-
-def start_guess(p_a: float, p_b: float) -> float:
-    """Half the Gaussian gap: the size of a radius at unit scale, to start searches from."""
-    gap = float(special.ndtri(min(p_a, 1 - 1e-16)) - special.ndtri(max(p_b, 1e-300)))
-    return max(0.5 * gap, 1e-12)
 
 
 def from_l2(norm: Norm, dim: int) -> float:

@@ -8,10 +8,11 @@ import numpy as np
 
 from unicr.noise import IID, Anisotropic, Noise
 from unicr.norms import Norm
-from unicr.radius._boundary import first_root, margin, start_margin
+from unicr.radius._boundary import first_root
 from unicr.radius._spectrum import Spectrum, equal
-from unicr.radius.theorems._base import Theorem, base_of, start_guess, symmetric_unimodal
+from unicr.radius.theorems._base import Theorem, base_of, symmetric_unimodal
 from unicr.tradeoff import TradeOff, shifted
+from unicr.tradeoff.internal import margin, start_guess, start_margin
 
 GROUPS = 48  # scales that are composed one by one
 

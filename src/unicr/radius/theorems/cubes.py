@@ -10,10 +10,17 @@ import numpy as np
 from unicr.noise import Noise
 from unicr.noise.internal import CubeNoise
 from unicr.norms import Norm
-from unicr.radius._boundary import first_root, margin, start_margin
-from unicr.radius.theorems._base import Theorem, start_guess
+from unicr.radius._boundary import first_root
+from unicr.radius.theorems._base import Theorem
 from unicr.tradeoff import TradeOff
-from unicr.tradeoff.internal import cube_levels_tradeoff, falls
+from unicr.tradeoff.internal import (
+    cube_levels_tradeoff,
+    falls,
+    highest,
+    margin,
+    start_guess,
+    start_margin,
+)
 from unicr.values import Array
 
 SIZES = 600  # of one coordinate, between which the overlap is rounded down
@@ -39,7 +46,7 @@ class Cubes(Theorem):
             return margin(self.tradeoff(noise, norm, dim, r), p_a, p_b)
 
         assert isinstance(noise, CubeNoise)
-        guess = noise.scale * start_guess(p_a, p_b)
+        guess = float(noise.radius_ppf(0.5)) / dim * start_guess(p_a, p_b)
         return first_root(value, start_margin(p_a, p_b), guess, monotone=True, tolerance=1e-4)
 
     def tradeoff(self, noise: Noise, norm: Norm, dim: int, r: float) -> TradeOff:
@@ -64,27 +71,12 @@ def _least(p: float, dim: int, r: float) -> Callable[[Array, Array], Array]:
         def value(kappa: float, row: Array) -> Array:
             return np.asarray(dim * np.min(row + kappa * v[:-1], axis=-1) - kappa * total)
 
-        kappa = _largest(lambda k: float(value(k, middle)), 1.0 / total)
+        tried = [0.0, *(np.geomspace(1e-4, 1e4, 25) * (1.0 / total)).tolist()]
+        kappa, _ = highest(lambda k: float(value(k, middle)), tried, 7)
         bound = value(kappa, w)
         return np.repeat(bound, BLOCK)[: b.size]
 
     return least
-
-
-def _largest(value: Callable[[float], float], unit: float) -> float:
-    """About where a concave function of κ ≥ 0 is largest."""
-    tried = {
-        0.0: value(0.0),
-        **{k: value(k) for k in (unit * np.geomspace(1e-4, 1e4, 25)).tolist()},
-    }
-    for _ in range(7):
-        k = sorted(tried)
-        best = max(range(len(k)), key=lambda i: tried[k[i]])
-        for i in (best - 1, best):
-            if 0 <= i < len(k) - 1:
-                middle = 0.5 * (k[i] + k[i + 1])
-                tried[middle] = value(middle)
-    return max(tried, key=lambda k: tried[k])
 
 
 THEOREM = Cubes()

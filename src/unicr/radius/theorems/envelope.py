@@ -6,10 +6,10 @@ import math
 
 from unicr.noise import IID, Noise
 from unicr.norms import Norm
-from unicr.radius._boundary import first_root, margin, start_margin
-from unicr.radius.theorems._base import Theorem, start_guess
+from unicr.radius._boundary import first_root
+from unicr.radius.theorems._base import Theorem
 from unicr.tradeoff import TradeOff, compose, ratio_law
-from unicr.tradeoff.internal import envelope
+from unicr.tradeoff.internal import envelope, margin, start_guess, start_margin
 
 
 class Envelope(Theorem):

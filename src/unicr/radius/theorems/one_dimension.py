@@ -7,10 +7,11 @@ from numpy.typing import ArrayLike
 
 from unicr.noise import IID, Noise
 from unicr.norms import Norm
-from unicr.radius._boundary import first_root, margin, start_margin
+from unicr.radius._boundary import first_root
 from unicr.radius._spectrum import Spectrum, equal
-from unicr.radius.theorems._base import Theorem, start_guess
+from unicr.radius.theorems._base import Theorem
 from unicr.tradeoff import TradeOff, shifted
+from unicr.tradeoff.internal import margin, start_guess, start_margin
 from unicr.values import Array
 
 

@@ -7,11 +7,18 @@ from dataclasses import replace
 
 from unicr.noise import Noise, Spherical, SphericalNoise
 from unicr.norms import Norm
-from unicr.radius._boundary import first_root, margin, start_margin
+from unicr.radius._boundary import first_root
 from unicr.radius._spectrum import Spectrum, equal
-from unicr.radius.theorems._base import Proof, Theorem, from_l2, start_guess
+from unicr.radius.theorems._base import Proof, Theorem, from_l2
 from unicr.tradeoff import TradeOff
-from unicr.tradeoff.internal import ball_tradeoff, falls, spherical_tradeoff
+from unicr.tradeoff.internal import (
+    ball_tradeoff,
+    falls,
+    margin,
+    spherical_tradeoff,
+    start_guess,
+    start_margin,
+)
 
 ROUNDED = "(i) spherical, outward rounding, falling density checked"
 

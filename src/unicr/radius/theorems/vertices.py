@@ -9,11 +9,18 @@ import numpy as np
 from unicr.noise import Noise
 from unicr.noise.internal import CubeNoise, RadialNoise
 from unicr.norms import Norm
-from unicr.radius._boundary import first_root, margin, start_margin
+from unicr.radius._boundary import first_root
 from unicr.radius._spectrum import Spectrum, equal
-from unicr.radius.theorems._base import Theorem, start_guess
+from unicr.radius.theorems._base import Theorem
 from unicr.tradeoff import TradeOff
-from unicr.tradeoff.internal import cross_tradeoff, cube_tradeoff, falls
+from unicr.tradeoff.internal import (
+    cross_tradeoff,
+    cube_tradeoff,
+    falls,
+    margin,
+    start_guess,
+    start_margin,
+)
 
 
 class Vertices(Theorem):

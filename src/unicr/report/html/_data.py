@@ -24,7 +24,7 @@ from unicr.norms import parse_norm
 from unicr.radius import RadiusCurve, round_down
 from unicr.report.attack import attack_records
 from unicr.report.html._images import Pictures
-from unicr.report.runs import default_radii
+from unicr.report.runs import changes_meant, default_radii
 from unicr.runs import Manifest, Own, Row, Run, floor_decimal, scores_of
 from unicr.values import Array
 
@@ -112,7 +112,10 @@ def _run(
         "norms": list(manifest.norms),
         "model": manifest.model,
         "data": manifest.data,
+        "classes": [str(one) for one in manifest.classes or ()],
         "proved": not manifest.searched,
+        "kept": any(score.lattice is not None for score in scores.values()),
+        "said": [*changes_meant(list(scores.values())), *_doubts(rows)],
         "both": manifest.plan.rule.name == "three",
         "alpha": manifest.plan.alpha,
         "total": len(rows),
@@ -131,6 +134,16 @@ def _run(
     }
 
 
+def _doubts(rows: Sequence[Row]) -> list[str]:
+    """What certificates say against themselves."""
+    made = [row.certificate for row in rows if row.certificate is not None]
+    seeds = sorted({one.seed for one in made if one.seed is not None})
+    said = [f"noise of seed {seed}, which a model may know: an experiment" for seed in seeds]
+    if any(one.lattice is not None and one.charge is None and one.alpha for one in made):
+        said.append("the error of this noise's sampler has no bound")
+    return said
+
+
 def _text(value: Any) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{k}={v}" for k, v in value.items())
@@ -144,7 +157,7 @@ def _commands(path: Path) -> list[list[str]]:
     return [
         ["Recompute every radius from the stored vote counts", f"unicr verify {folder}"],
         [
-            f"Also sample {REPLAY} inputs again from their seeds",
+            f"Also draw the samples of {REPLAY} inputs again",
             f"unicr verify {folder} --replay {REPLAY}",
         ],
     ]

@@ -238,7 +238,8 @@
     const g = group();
     const alphas = [...new Set(g.runs.map((i) => D.runs[i].alpha))];
     const proved = g.runs.every((i) => D.runs[i].proved);
-    $("promise").textContent = `For each input, except with probability ${alphas.join(" or ")} over the noise samples: no change of the input below its radius changes the class that the smoothed classifier gives it. `
+    const kept = g.runs.some((i) => D.runs[i].kept) ? " and keeps to the lattice named below" : "";
+    $("promise").textContent = `For each input, except with probability ${alphas.join(" or ")} over the noise samples: no change of the input that is below its radius${kept} changes the class that the smoothed classifier gives it. `
       + (proved ? "Every radius here is proved." : "A radius marked exact is proved up to 0.2 %; one marked approximate was searched for, and the proved radius stands beside it.")
       + " What holds at 99.9 % is the accuracy left when every certificate that may be wrong by chance is taken off. In an average radius wrong and abstained inputs count as 0; radii are in the units of the inputs.";
     choice($("groups"), D.groups.length > 1 ? D.groups.map((one, i) => ({ value: i, node: short(`${one.data}, ${plural(one.total, "input")}`, 60) })) : [], state.group, setGroup);
@@ -259,6 +260,7 @@
     const notes = [...D.notes];
     if (D.groups.length > 1) notes.unshift("These runs are not all on the same inputs. Only runs on the same inputs are compared and scored together; choose above which.");
     for (const i of g.runs) {
+      notes.push(...D.runs[i].said.map((one) => `${D.runs[i].name}: ${one}.`));
       if (D.runs[i].own) notes.push(`${D.runs[i].name} chose a noise for each input. Each of its certificates is about the classifier smoothed with that noise (scope: this input's noise).`);
     }
     $("notes").hidden = !notes.length;
@@ -273,6 +275,7 @@
   const inRadii = (name) => (e) => (radiiOf(e) ? radiiOf(e)[name][e.row] : null);
   const image = (source, size, words) => (source ? el("img", { src: source, width: size, height: size, alt: words, decoding: "async" }) : dashed());
   const clean = (e) => D.pictures[at("hash")(e)];
+  const className = (run, c) => D.runs[run].classes[c] ?? String(c);
   const isWrong = (e) => at("status")(e) === "certified" && !at("correct")(e) && at("label")(e) >= 0;
   const correctness = (e) => (at("correct")(e) ? "correct" : isWrong(e) ? "wrong" : "");
   const pictured = () => entries().some((e) => clean(e));
@@ -281,7 +284,7 @@
     const found = at("votes")(e);
     if (!found) return dashed();
     const total = found.reduce((sum, [, n]) => sum + n, 0);
-    const text = found.slice(0, most).map(([c, n]) => `${c < 0 ? "others" : c}: ${whole(n)}`).join(" · ");
+    const text = found.slice(0, most).map(([c, n]) => `${c < 0 ? "others" : className(e.run, c)}: ${whole(n)}`).join(" · ");
     const bar = el("span");
     bar.style.width = `${(100 * found[0][1]) / total}%`;
     return el("span", {}, text + (found.length > most ? " …" : ""), el("span", { class: "votes", "aria-hidden": "true" }, bar));
@@ -291,8 +294,8 @@
     { key: "run", title: () => ["Run"], value: (e) => D.runs[e.run].label, show: () => state.run === "", node: (e) => named(e.run, D.runs[e.run].label) },
     { key: "input", title: () => ["Input"], show: pictured, node: (e) => image(clean(e), 48, `input ${at("idx")(e)}`) },
     { key: "noisy", title: () => ["Noisy"], show: pictured, node: (e) => image(at("noisy")(e), 48, `input ${at("idx")(e)} with noise`) },
-    { key: "label", title: () => ["Label"], num: true, value: (e) => (at("label")(e) < 0 ? null : at("label")(e)) },
-    { key: "predict", title: () => ["Prediction"], num: true, value: (e) => (at("predict")(e) < 0 ? null : at("predict")(e)) },
+    { key: "label", title: () => ["Label"], num: true, value: (e) => (at("label")(e) < 0 ? null : at("label")(e)), node: (e) => className(e.run, at("label")(e)) },
+    { key: "predict", title: () => ["Prediction"], num: true, value: (e) => (at("predict")(e) < 0 ? null : at("predict")(e)), node: (e) => className(e.run, at("predict")(e)) },
     { key: "status", title: () => ["Status"], value: at("status"), node: (e) => el("span", { class: "badge " + at("status")(e), title: at("reason")(e) }, at("status")(e)) },
     { key: "correct", title: () => ["Correct"], value: correctness, node: (e) => {
       const word = correctness(e);
@@ -341,7 +344,7 @@
     if (state.status && at("status")(e) !== state.status) return false;
     if (state.correct && correctness(e) !== state.correct) return false;
     if (!state.text) return true;
-    const words = [at("idx")(e), at("label")(e), at("predict")(e), at("status")(e), correctness(e), at("reason")(e), at("noise")(e), at("hash")(e), inRadii("by")(e)];
+    const words = [at("idx")(e), ...[at("label")(e), at("predict")(e)].map((c) => className(e.run, c)), at("status")(e), correctness(e), at("reason")(e), at("noise")(e), at("hash")(e), inRadii("by")(e)];
     return words.some((w) => w !== null && w !== undefined && String(w).toLowerCase().includes(state.text.toLowerCase()));
   }
   function order(list) {
@@ -403,7 +406,7 @@
     const search = el("input", { type: "search", id: "filter-text", value: state.text, autocomplete: "off", oninput: (event) => refilter("text", event.target.value) });
     fill($("filters"),
       g.runs.length > 1 ? select("run", "Run", [...runs, ["", "All runs"]]) : null,
-      select("label", "Label", [["", "All"], ...labels.map((l) => [String(l), l < 0 ? "none" : String(l)])]),
+      select("label", "Label", [["", "All"], ...labels.map((l) => [String(l), l < 0 ? "none" : className(g.runs[0], l)])]),
       select("status", "Status", [["", "All"], ["certified", "Certified"], ["abstained", "Abstained"], ["failed", "Failed"]]),
       select("correct", "Correct", [["", "All"], ["correct", "Correct"], ["wrong", "Wrong"]]),
       el("label", {}, "Search", search),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from unicr.radius.internal import lower_bound
+from unicr.binomial import lower_bound
 from unicr.smoothing._rule import Rule, Votes
 
 if TYPE_CHECKING:

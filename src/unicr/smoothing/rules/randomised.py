@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from scipy import optimize, special
 
+from unicr.binomial import lower_bound
 from unicr.errors import CertifyError
-from unicr.radius.internal import lower_bound
 from unicr.smoothing._rule import Rule, Votes
 
 if TYPE_CHECKING:

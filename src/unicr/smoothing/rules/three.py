@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from unicr.radius.internal import lower_bound, upper_bound
+from unicr.binomial import lower_bound, upper_bound
 from unicr.smoothing._rule import Rule, Votes
 
 if TYPE_CHECKING:

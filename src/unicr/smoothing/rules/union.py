@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from unicr.binomial import lower_bound
 from unicr.errors import CertifyError
-from unicr.radius.internal import lower_bound
 from unicr.smoothing._rule import Rule, Votes
 
 if TYPE_CHECKING:

@@ -56,7 +56,7 @@ def farthest(gradient: torch.Tensor, norm: Norm) -> torch.Tensor:
         best = torch.ones_like(size)
     else:
         best = size ** (1 / (norm.p - 1))
-        best = best / (best**norm.p).sum(1, keepdim=True) ** (1 / norm.p)
+        best = best / (best**norm.p).sum(1, keepdim=True).clamp_min(1) ** (1 / norm.p)
     return (flat.sign() * best).view_as(gradient)
 
 

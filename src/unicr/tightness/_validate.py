@@ -12,15 +12,15 @@ from typing import Literal
 
 from unicr.noise import Noise
 from unicr.norms import Norm
-from unicr.radius._radius import certified_radius
-from unicr.radius.formulas import Formula
+from unicr.radius import certified_radius
+from unicr.tightness._formula import Formula
 
 Verdict = Literal["tight", "loose", "WRONG", "inside the bracket"]
 TIGHT = 1e-3
 
 
 @dataclass(frozen=True)
-class Row:
+class Judgement:
     """One p_A: the formula's radius, the bracket, and what that says about the formula."""
 
     p_a: float
@@ -57,12 +57,12 @@ def judge(formula: float, proved: float, searched: float) -> tuple[Verdict, floa
 
 def validate(
     formula: Formula, noise: Noise, norm: Norm, dim: int, probabilities: Sequence[float]
-) -> list[Row]:
+) -> list[Judgement]:
     """The formula against the bracket at each p_A (binary case, p_B = 1 − p_A)."""
     rows = []
     for p_a in probabilities:
         bracket = certified_radius(noise, norm, dim, p_a=p_a)
         radius = formula.radius(noise, norm, dim, p_a, 1.0 - p_a)
         verdict, loss = judge(radius, bracket.proved, bracket.searched)
-        rows.append(Row(p_a, radius, bracket.proved, bracket.searched, verdict, loss))
+        rows.append(Judgement(p_a, radius, bracket.proved, bracket.searched, verdict, loss))
     return rows

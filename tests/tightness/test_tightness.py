@@ -7,8 +7,7 @@ import pytest
 
 from unicr import noise
 from unicr.norms import Norm
-from unicr.radius.formulas import formula, load_formula
-from unicr.radius.tightness import judge, validate
+from unicr.tightness import formula, judge, load_formula, validate
 
 
 @pytest.mark.parametrize(
@@ -40,6 +39,11 @@ def test_loss_is_counted_from_the_proved_radius() -> None:
         ("li", "gaussian(sigma=1)", 2, "loose"),
         ("yang_gaussian_linf", "gaussian(sigma=1)", math.inf, "tight"),
         ("yang_uniform_linf", "uniform(sigma=1)", math.inf, "tight"),
+        ("yang_levelset_l1", "linf_exp(k=1, j=0, sigma=1, dim=784)", 1, "tight"),
+        ("yang_levelset_l1", "linf_pareto(a=794, sigma=1, dim=784)", 1, "tight"),
+        ("yang_levelset_l1", "splitting(scale=0.5)", 1, "tight"),
+        ("yang_differential", "linf_exp(k=1, j=0, sigma=1, dim=784)", math.inf, "tight"),
+        ("yang_differential", "l1_exp(k=1, j=0, sigma=1, dim=784)", 1, "tight"),
         ("dvijotham_kl", "gaussian(sigma=1)", 2, "loose"),
         ("dvijotham_hockey_stick", "laplace(sigma=1)", 1, "tight"),
     ],

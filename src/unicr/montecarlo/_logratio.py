@@ -9,16 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
+import torch
 
 from unicr.errors import RadiusError
 from unicr.noise import IID, Anisotropic, Noise
 from unicr.values import Array
-
-if TYPE_CHECKING:
-    import torch
 
 KEPT = 1 << 24  # coordinates of noise that may stay in memory: 128 MB
 CHUNK = 1 << 17  # coordinates handled at once: fits a processor's cache
@@ -66,7 +63,7 @@ class LogRatios:
         The last bits of L depend on whether z or z + δ was drawn. On an atom (Laplace noise) a
         threshold would split them differently under P and under Q; rounding makes them ties.
         """
-        gain = self._joint(moves) if self._base is None else self._independent(moves)
+        gain = self._fill(moves, self.dim) if self._base is None else self._independent(moves)
         if np.isnan(gain).any():
             raise RadiusError(
                 f"the log-density of {self.noise.text} gave NaN: it must be a number, "
@@ -74,13 +71,8 @@ class LogRatios:
             )
         return np.asarray(np.round(gain * GRID) / GRID)
 
-    def _joint(self, moves: torch.Tensor) -> Array:
-        return self._fill(moves, self.dim)
-
     def _independent(self, moves: torch.Tensor) -> Array:
         """Rows grouped by how many coordinates move, so that sparse ones stay cheap."""
-        import torch
-
         if self._scales is not None:
             moves = moves / torch.as_tensor(self._scales.copy(), device=moves.device)
         counts = (moves != 0).sum(1).tolist()
@@ -96,8 +88,6 @@ class LogRatios:
         return gain
 
     def _fill(self, moves: torch.Tensor, width: int) -> Array:
-        import torch
-
         moves = moves.to(device=self._device, dtype=torch.float64)
         gain = np.empty((len(moves), self.samples))
         for start, z, before in self._blocks(width):
@@ -128,8 +118,6 @@ class LogRatios:
             self._kept[width] = blocks
 
     def _draw(self, width: int) -> Iterator[tuple[int, torch.Tensor, torch.Tensor]]:
-        import torch
-
         source = self.noise if self._base is None else self._base
         size = max(ROWS, CHUNK // width // ROWS * ROWS) if self._base is None else CHUNK // width
         size = max(size, 1)

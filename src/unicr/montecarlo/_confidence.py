@@ -9,19 +9,15 @@ fixed-sequence testing, which costs no share of η.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
+from typing import NamedTuple
 
 import numpy as np
+import torch
 
-from unicr.radius._binomial import lower_bound, upper_bound
-from unicr.radius._logratio import LogRatios
+from unicr.binomial import lower_bound, upper_bound
+from unicr.montecarlo._logratio import LogRatios
+from unicr.montecarlo._settings import Method
 from unicr.values import Array
-
-if TYPE_CHECKING:
-    import torch
-
-Method = Literal["clopper-pearson", "dkw", "hockey-stick", "none"]
-METHODS: tuple[str, ...] = get_args(Method)
 
 LADDER = (0.5, 0.7, 0.8, 0.87, 0.92, 0.95, 0.97, 0.985, 1.0, 1.015)  # times the proposed λ
 STEPS = 7  # halvings of the proposed λ, to 1 % of the estimate
@@ -86,7 +82,7 @@ def accept_dkw(fresh: Ratios, p_a: float, p_b: float, failure: float) -> bool:
     return a >= b
 
 
-class Plan(NamedTuple):
+class Proposal(NamedTuple):
     """Thresholds for Clopper–Pearson, and by how many standard deviations they should pass."""
 
     at_a: Threshold
@@ -98,7 +94,7 @@ def _shares(binary: bool, failure: float) -> float:
     return failure / (2 if binary else 4)
 
 
-def plan(select: Ratios, n: int, p_a: float, p_b: float, failure: float) -> Plan:
+def plan(select: Ratios, n: int, p_a: float, p_b: float, failure: float) -> Proposal:
     """Thresholds from old samples, with which tests on n fresh ones pass by as much as can be."""
     binary = p_b >= 1.0 - p_a
     share = _shares(binary, failure)
@@ -115,8 +111,8 @@ def plan(select: Ratios, n: int, p_a: float, p_b: float, failure: float) -> Plan
         b = _shifted_count(m - at_b.below(select.q, select.ties_q), m, n, slack)
         least = 0.5 if binary else upper_bound(b, n, share)
         if inside > 0 and lower_bound(a, n, share) >= least:
-            return Plan(at_a, at_b, slack)
-    return Plan(at_a, at_b, -1.0)
+            return Proposal(at_a, at_b, slack)
+    return Proposal(at_a, at_b, -1.0)
 
 
 def _shifted_count(count: int, m: int, n: int, slack: float) -> int:

@@ -17,7 +17,7 @@ from unicr import noise
 from unicr.errors import RadiusError, SpecError
 from unicr.noise import Noise
 from unicr.norms import Norm, l1, l2, linf
-from unicr.radius.formulas import FORMULAS, Formula, formula, load_formula
+from unicr.tightness import FORMULAS, Formula, formula, load_formula
 
 NORMAL = NormalDist()
 BINARY = [(p, 1 - p) for p in (0.5 + 1e-9, 0.5 + 1e-7, 0.5 + 1e-5, 0.501, 0.55, 0.6, 0.7)]
@@ -60,6 +60,9 @@ def every_case() -> list[tuple[str, Noise, Norm]]:
         "expmix": noise.expmix(beta=0.5, sigma=1),
         "pareto": noise.pareto(beta=1.0, scale=1),
         "uniform": noise.uniform(sigma=1),
+        "linf_exp": noise.linf_exp(k=2, j=0, sigma=1, dim=3072),
+        "linf_pareto": noise.linf_pareto(a=3172, sigma=1, dim=3072),
+        "l1_exp": noise.l1_exp(k=1.5, j=0, sigma=1, dim=3072),
     }
     found = []
     for name in FORMULAS:
@@ -449,8 +452,7 @@ def test_every_formula_has_a_case_and_a_one_line_description() -> None:
     assert {name for name, _, _ in CASES} == set(FORMULAS)
     for name, entry in FORMULAS.items():
         assert entry.name == name
-        assert entry.noise
-        assert entry.norms
+        assert entry.pairs
         assert entry.note
         assert "\n" not in entry.source
 
@@ -481,7 +483,7 @@ def test_p_b_above_what_p_a_leaves_is_the_two_class_case(name: str, law: Noise, 
 def test_certainty_gives_the_limit(name: str, law: Noise, norm: Norm) -> None:
     last = radius(name, law, norm, 1.0, 0.0)
     assert last >= radius(name, law, norm, 1 - 1e-12, 1e-12) * (1 - 1e-9)
-    bounded = {"yang_uniform_l1", "yang_uniform_linf", "yang_gennorm_l1"}
+    bounded = {"yang_uniform_l1", "yang_uniform_linf", "yang_gennorm_l1", "yang_levelset_l1"}
     finite = name in bounded or (name == "lecuyer" and norm == l2)
     assert math.isfinite(last) == finite
 
@@ -599,3 +601,46 @@ def test_user_formulas_that_fail_say_where(load: object) -> None:
         call(load("broken"))
     with pytest.raises(SpecError, match="no file"):
         load_formula("absent.py:func")
+
+
+# Yang et al. 2020 (tonyduan/rs4a), exp(−‖z‖_∞), σ = 1, d = 3072, at p_A .6, .9, .99
+CUBE = {
+    ("yang_levelset_l1", 1.0): (0.346241, 1.384964, 1.696581),
+    ("yang_differential", math.inf): (0.000126, 0.000907, 0.002205),
+}
+
+
+@pytest.mark.parametrize(("name", "p"), CUBE)
+def test_the_published_radii_of_a_cube(name: str, p: float) -> None:
+    law = noise.linf_exp(k=1, j=0, sigma=1, dim=3072)
+    for p_a, printed in zip((0.6, 0.9, 0.99), CUBE[name, p], strict=True):
+        found = radius(name, law, Norm(p), p_a, 1 - p_a, dim=3072)
+        assert found == pytest.approx(printed, abs=6e-7)
+
+
+@pytest.mark.parametrize("k", [0.5, 1.0, 2.0])
+def test_the_differential_method_of_a_cross_is_the_integral_it_is_called(k: float) -> None:
+    """Φ(p) by sorting the lengths of 400,000 quantiles, in place of incomplete gamma functions."""
+    dim, p_a = 30, 0.9
+    law = noise.l1_exp(k=k, j=0, scale=1, dim=dim)
+    count = 400_000
+    r = law.radius_ppf((np.arange(count) + 0.5) / count)
+    score = np.sort(k * r ** (k - 1))[::-1]
+    growth = np.cumsum(score) / count / 2  # over the share 2p of the largest, halved
+    p = (np.arange(count) + 1) / count / 2
+    inside = p >= 1 - p_a
+    expected = float(np.sum(1 / growth[inside])) / count / 2
+    found = radius("yang_differential", law, Norm(1), p_a, 1 - p_a, dim=dim)
+    assert found == pytest.approx(expected, rel=1e-3)
+
+
+def test_laplace_noise_is_the_cross_of_power_one() -> None:
+    law = noise.l1_exp(k=1, j=0, scale=0.7, dim=50)
+    for p_a in (0.6, 0.99):
+        found = radius("yang_differential", law, Norm(1), p_a, 1 - p_a, dim=50)
+        assert found == pytest.approx(-0.7 * math.log(2 * (1 - p_a)), rel=1e-9)
+
+
+def test_yang_et_al_have_no_radius_for_a_power_in_front_of_a_cube() -> None:
+    with pytest.raises(RadiusError, match="no radius in linf where j > 0"):
+        radius("yang_differential", noise.linf_exp(k=1, j=3, scale=1, dim=9), linf, 0.9, 0.1, dim=9)

@@ -60,7 +60,7 @@ class Axis:
 
 
 @dataclass(frozen=True)
-class Lattice:
+class Grid:
     """Every noise of `family` on the axes, around the initial noise."""
 
     family: str
@@ -68,7 +68,7 @@ class Lattice:
     axes: tuple[Axis, ...]
 
     @classmethod
-    def around(cls, init: Noise, family: str, axes: tuple[Axis, ...]) -> Lattice:
+    def around(cls, init: Noise, family: str, axes: tuple[Axis, ...]) -> Grid:
         """A grid around `init`, which must be a noise of the family, under this or another name."""
         known = [axis.name for axis in axes]
         if len(set(known)) < len(known):
@@ -117,7 +117,7 @@ class Lattice:
         return {"family": self.family, "start": dict(self.start), "axes": axes, "size": self.size}
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Lattice:
+    def from_dict(cls, values: Mapping[str, Any]) -> Grid:
         """The inverse of `to_dict`."""
         return cls(values["family"], values["start"], tuple(Axis(*one) for one in values["axes"]))
 

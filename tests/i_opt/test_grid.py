@@ -9,22 +9,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from unicr.errors import UnicrError
-from unicr.i_opt import Axis, Lattice
+from unicr.i_opt import Axis, Grid
 from unicr.noise import parse
 
 SIGMA = Axis("sigma", 0.25, 4, 2**0.25)
 BETA = Axis("beta", 1, 3, 0.25)
 
 
-def gennorm(init: str, *axes: Axis) -> Lattice:
-    return Lattice.around(parse(init), "gennorm", axes)
+def gennorm(init: str, *axes: Axis) -> Grid:
+    return Grid.around(parse(init), "gennorm", axes)
 
 
 def test_the_centre_is_the_initial_noise_under_the_familys_name() -> None:
     lattice = gennorm("gaussian(sigma=1)", SIGMA, BETA)
     assert lattice.noise(lattice.centre) == parse("gennorm(beta=2, sigma=1)")
     assert gennorm("laplace(sigma=1)", BETA).noise((1,)) == parse("gennorm(beta=1.25, sigma=1)")
-    mixture = Lattice.around(parse("gaussian(sigma=0.5)"), "lapgauss", (Axis("beta", 0, 1, 0.5),))
+    mixture = Grid.around(parse("gaussian(sigma=0.5)"), "lapgauss", (Axis("beta", 0, 1, 0.5),))
     assert mixture.noise((2,)) == parse("lapgauss(beta=1, sigma=0.5)")
 
 
@@ -60,7 +60,7 @@ def test_sigma_steps_are_factors_and_stay_in_range(
 
 def test_a_manifest_gives_the_lattice_back() -> None:
     lattice = gennorm("gennorm(beta=1.5, sigma=0.3)", Axis("sigma", 0.1, 1, 1.2), BETA)
-    again = Lattice.from_dict(lattice.to_dict())
+    again = Grid.from_dict(lattice.to_dict())
     assert again == lattice
     assert again.noise((2, -1)) == lattice.noise((2, -1))
 
@@ -77,7 +77,7 @@ def test_a_manifest_gives_the_lattice_back() -> None:
         (lambda: gennorm("cauchy(scale=1)", SIGMA), "standard deviation"),
         (lambda: gennorm("gaussian(sigma=1)", Axis("gamma", 1, 2, 0.5)), "has no gamma"),
         (lambda: gennorm("gaussian(sigma=1)", SIGMA, SIGMA), "twice"),
-        (lambda: Lattice.around(parse("gaussian(sigma=1)"), "normal", (SIGMA,)), "known are"),
+        (lambda: Grid.around(parse("gaussian(sigma=1)"), "normal", (SIGMA,)), "known are"),
         (lambda: gennorm("gaussian(sigma=9)", SIGMA).size, "outside its range"),
     ],
 )

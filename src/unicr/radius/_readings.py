@@ -25,7 +25,7 @@ NEAR = 1e-4  # −log(2(1 − p)) below which nobody reads
 FINE = 0.5 * np.exp(-np.concatenate([np.geomspace(NEAR, 1, 23_000), np.linspace(1, REACH, 59_000)]))
 
 
-class Table:
+class Readings:
     """Straight pieces on a uniform grid of x = −log(2(1 − p)), below the given steps.
 
     `alpha` = 1 − p falls, `radius` rises. Below the first step the reading is 0, beyond the last it

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import resource
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,37 +14,28 @@ import torch
 from scipy import special, stats
 
 from unicr import noise
+from unicr.binomial import lower_bound, upper_bound
 from unicr.cli import app
 from unicr.errors import NoiseError, RadiusError
-from unicr.norms import parse_norm
-from unicr.radius import MonteCarlo, certified_radius
-from unicr.radius._binomial import lower_bound, upper_bound
-from unicr.radius._confidence import (
-    Method,
-    confident_radius,
-    dkw_width,
-)
-from unicr.radius._direction import search
-from unicr.radius._logratio import LogRatios
-from unicr.radius._montecarlo import (
+from unicr.montecarlo._boundary import (
     Boundary,
-    margin,
     quantile_corners,
-    thresholds,
     weighted_corners,
 )
+from unicr.montecarlo._confidence import confident_radius, dkw_width
+from unicr.montecarlo._logratio import LogRatios
+from unicr.montecarlo._settings import Method
+from unicr.norms import parse_norm
+from unicr.radius import MonteCarlo, certified_radius
+from unicr.radius._direction import search
+from unicr.tradeoff.internal import margin
 
 METHODS: tuple[Method, ...] = ("clopper-pearson", "dkw", "hockey-stick")
 FAMILIES = ("gennorm(beta=1.5, sigma=1)", "laplace(sigma=1)", "sech(sigma=1)",
             "lapgauss(beta=0.5, sigma=1)")  # fmt: skip
 
 
-@pytest.fixture(autouse=True)
-def _one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def quick(**changes: Any) -> MonteCarlo:
@@ -72,14 +63,6 @@ def test_log_ratios_of_a_gaussian() -> None:
     z = noise.gaussian(sigma=1).sample(40_000, 1, input_index=0x4D43_0000, dtype=torch.float64)
     np.testing.assert_allclose(under_p, 0.7 * z[:, 0] - 0.245, atol=4e-9)
     np.testing.assert_allclose(under_q, 0.7 * z[:, 0] + 0.245, atol=4e-9)
-
-
-def test_thresholds_are_quantiles_under_p() -> None:
-    under_p, _ = gaussian_ratios(0.7, 40_000)
-    t_a, t_b = thresholds(under_p, 0.9, 0.05)
-    spread = 0.7 * 6 * math.sqrt(0.09 / 40_000) / stats.norm.pdf(1.65)  # false alarm below 1e-8
-    assert t_a == pytest.approx(0.7 * special.ndtri(0.9) - 0.245, abs=spread)
-    assert t_b == pytest.approx(0.7 * special.ndtri(0.95) - 0.245, abs=spread)
 
 
 def test_both_estimators_give_the_trade_off_function() -> None:
@@ -119,8 +102,8 @@ def test_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     one = noise.Joint(gaussian_density, gaussian_sampler, dim=3)
     move = torch.tensor([[0.1, 0.2, 0.3], [1.0, 0.0, 0.0]], dtype=torch.float64)
     whole = LogRatios(one, 3, 500, seed=2, stream=0).under_q(move)
-    monkeypatch.setattr("unicr.radius._logratio.CHUNK", 3 * 64)
-    monkeypatch.setattr("unicr.radius._logratio.KEPT", 0)
+    monkeypatch.setattr("unicr.montecarlo._logratio.CHUNK", 3 * 64)
+    monkeypatch.setattr("unicr.montecarlo._logratio.KEPT", 0)
     np.testing.assert_allclose(LogRatios(one, 3, 500, seed=2, stream=0).under_q(move), whole)
 
 
@@ -203,6 +186,7 @@ BUILT_IN = {
     "lapgauss": "lapgauss(beta=0.5, sigma=1)",
     "expmix": "expmix(beta=0.5, sigma=1)",
     "uniform": "uniform(sigma=1)",
+    "splitting": "splitting(sigma=1)",
     "spherical_gg": "spherical_gg(k=2, sigma=1, dim=6)",
     "spherical_exp": "spherical_exp(k=1, sigma=1, dim=6)",
     "ball": "ball(sigma=1, dim=6)",

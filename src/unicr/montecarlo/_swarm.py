@@ -10,18 +10,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+import torch
 
+from unicr.montecarlo._settings import MonteCarlo
 from unicr.noise import IID, Anisotropic, Joint, Noise
 from unicr.norms import Norm
 from unicr.values import Array
 
-if TYPE_CHECKING:
-    import torch
-
-    Cost = Callable[[torch.Tensor, Array | None], Array]
+Cost = Callable[[torch.Tensor, Array | None], Array]
 
 PATIENCE = 5  # iterations without progress after which the swarm has converged
 FAR = 1.5  # starting directions beyond this many times the best radius are not solved for
@@ -40,14 +38,10 @@ class Swarm:
     directions: torch.Tensor
     radii: Array
     converged: bool
-    iterations: int
-    best_initial: float
 
 
 def unit_rows(x: torch.Tensor, norm: Norm) -> torch.Tensor:
     """Every row divided by its ℓp norm, specks removed; a zero row stays zero."""
-    import torch
-
     top = x.abs().amax(1, keepdim=True)
     safe = torch.where(top > 0, top, torch.ones_like(top))
     y = x / safe
@@ -62,13 +56,8 @@ def swarm(
     cost: Cost,
     initial: torch.Tensor,
     norm: Norm,
+    settings: MonteCarlo,
     *,
-    particles: int,
-    iterations: int,
-    seed: int,
-    inertia: float,
-    cognitive: float,
-    social: float,
     gain: float = 2e-3,
     finalists: int = 3,
     report: Callable[[float], None] = lambda done: None,
@@ -76,33 +65,30 @@ def swarm(
     """Minimise `cost` over directions; never worse than the best row of `initial`.
 
     `cost(rows, limits)` gives the boundary radius of each row, or inf where `limits` is given and
-    the row is no better than its limit. All initial rows are tried, the best `particles` of them
+    the row is no better than its limit. All initial rows are tried, the best `settings.particles`
     fly: v ← inertia·v + cognitive·r₁·(own best − x) + social·r₂·(best of all − x), with fresh
     uniform r per coordinate. A move counts where it gains the share `gain`. `converged`: the last 5
     iterations together gained less than that. The result holds the best `finalists` directions, and
     as many of the initial ones, which were not fitted to the samples.
     """
-    import torch
-
-    generator = torch.Generator().manual_seed(seed & (2**63 - 1))
+    particles, iterations = settings.particles, settings.iterations
+    generator = torch.Generator().manual_seed(settings.seed & (2**63 - 1))
     pool = unit_rows(initial.to(torch.float64), norm)
     pool = pool[pool.abs().sum(1) > 0]
     radii = _first_costs(cost, pool)
     order = np.argsort(radii, kind="stable")
-    best_initial = float(radii[order[0]])
     own = pool[order[:particles].tolist()].clone()
     own_radius = radii[order[:particles]].copy()
     x = own.clone()
     velocity = 0.1 * (_uniform(x, generator) - 0.5) * x.abs()
-    history = [best_initial]
+    history = [float(radii[order[0]])]
     converged = False
-    done = 0
     for done in range(1, iterations + 1):
         leader = own[int(np.argmin(own_radius))]
         velocity = (
-            inertia * velocity
-            + cognitive * _uniform(x, generator) * (own - x)
-            + social * _uniform(x, generator) * (leader - x)
+            settings.inertia * velocity
+            + settings.cognitive * _uniform(x, generator) * (own - x)
+            + settings.social * _uniform(x, generator) * (leader - x)
         )
         moved = unit_rows(x + velocity, norm)
         still = moved.abs().sum(1) == 0
@@ -122,7 +108,7 @@ def swarm(
     chosen = _distinct(rows, values, finalists, [])
     unfitted = np.concatenate([np.full(len(own), math.inf), radii])
     chosen = sorted(_distinct(rows, unfitted, finalists, chosen), key=lambda i: float(values[i]))
-    return Swarm(rows[chosen], values[chosen], converged, done, best_initial)
+    return Swarm(rows[chosen], values[chosen], converged)
 
 
 def _first_costs(cost: Cost, pool: torch.Tensor) -> Array:
@@ -137,8 +123,6 @@ def _first_costs(cost: Cost, pool: torch.Tensor) -> Array:
 
 
 def _uniform(like: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    import torch
-
     return torch.rand(like.shape, generator=generator, dtype=torch.float64).to(like.device)
 
 
@@ -161,8 +145,6 @@ def starting_directions(
     noise: Noise, norm: Norm, dim: int, *, count: int, seed: int
 ) -> torch.Tensor:
     """At least `count` directions: the paper's, k-sparse, with dust, weak ones and random ones."""
-    import torch
-
     generator = torch.Generator().manual_seed((seed ^ 0x5EED) & (2**63 - 1))
     rows = [_paper(dim, k) for k in sorted({1, 2, 3, dim, *_powers(dim)})]
     if not math.isinf(norm.p) and dim > 4:
@@ -187,8 +169,6 @@ def _powers(dim: int) -> list[int]:
 
 
 def _paper(dim: int, k: int) -> torch.Tensor:
-    import torch
-
     row = torch.zeros(dim, dtype=torch.float64)
     row[:k] = 1.0
     return row
@@ -196,8 +176,6 @@ def _paper(dim: int, k: int) -> torch.Tensor:
 
 def _dusty(dim: int, big: int, share: float, norm: Norm) -> torch.Tensor:
     """`big` large coordinates, all others small, carrying `share` of Σ|δ_i|^p."""
-    import torch
-
     p = min(norm.p, 8.0)
     row = torch.full((dim,), (share / (dim - big)) ** (1 / p), dtype=torch.float64)
     row[:big] = ((1 - share) / big) ** (1 / p)
@@ -205,16 +183,12 @@ def _dusty(dim: int, big: int, share: float, norm: Norm) -> torch.Tensor:
 
 
 def _one_hots(dim: int, generator: torch.Generator) -> list[torch.Tensor]:
-    import torch
-
     where = torch.randperm(dim, generator=generator)[:32]
     return [torch.nn.functional.one_hot(i, dim).to(torch.float64) for i in where]
 
 
 def _random(dim: int, number: int, generator: torch.Generator, *, sparse: bool) -> torch.Tensor:
     """Gaussian, random signs, or random signs on a random few coordinates, in turn."""
-    import torch
-
     signs = torch.randint(0, 2, (dim,), generator=generator).to(torch.float64) * 2 - 1
     kind = number % 3
     if kind == 0:
@@ -229,18 +203,12 @@ def _random(dim: int, number: int, generator: torch.Generator, *, sparse: bool) 
 
 def _on_smallest(scales: Array, norm: Norm) -> list[torch.Tensor]:
     """Equal moves on the k smallest scales, and the worst direction of a Gaussian."""
-    import torch
-
     order = torch.from_numpy(np.argsort(scales, kind="stable"))
-    rows = []
-    for k in {1, 2, 3, *_powers(len(scales))}:
+    rows, smallest = [], int(np.sum(scales <= scales.min() * 1.001))
+    for k in (*{1, 2, 3, *_powers(len(scales))}, smallest):
         row = torch.zeros(len(scales), dtype=torch.float64)
         row[order[:k]] = 1.0
         rows.append(row)
-    smallest = int(np.sum(scales <= scales.min() * 1.001))
-    row = torch.zeros(len(scales), dtype=torch.float64)
-    row[order[:smallest]] = 1.0
-    rows.append(row)
     if norm.p > 2:
         power = -2.0 / (norm.p - 2) if math.isfinite(norm.p) else 0.0
         rows.append(torch.from_numpy((scales / scales.min()) ** power))
@@ -255,8 +223,6 @@ def weak_directions(noise: Joint, norm: Norm) -> list[torch.Tensor]:
     d ≤ 256, the inverse covariance of samples up to 1,024, nothing beyond). Its largest
     eigenvectors, and from each the climb to a maximum of δᵀFδ on the ℓp ball.
     """
-    import torch
-
     if noise.dim > COVARIANCE_DIM:
         return []
     z = noise.sample(WEAK_SAMPLES, input_index=WEAK_STREAM, dtype=torch.float64)
@@ -274,8 +240,6 @@ def weak_directions(noise: Joint, norm: Norm) -> list[torch.Tensor]:
 
 
 def _information(noise: Joint, z: torch.Tensor) -> torch.Tensor | None:
-    import torch
-
     if noise.dim > GRADIENT_DIM:
         covariance = torch.cov(z.T)
         ridge = 1e-6 * covariance.diag().mean()
@@ -296,8 +260,6 @@ def _information(noise: Joint, z: torch.Tensor) -> torch.Tensor | None:
 
 def _climb(information: torch.Tensor, start: torch.Tensor, norm: Norm) -> torch.Tensor:
     """A local maximum of the convex δᵀFδ on the unit ball: δ ← the point that maximises gᵀδ."""
-    import torch
-
     row = start
     for _ in range(50):
         g = information @ row

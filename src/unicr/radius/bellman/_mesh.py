@@ -1,7 +1,7 @@
-"""Hockey-stick functions on a lattice of ℓ = log γ: values at its points, straight in γ between.
+"""Hockey-stick functions on a mesh of ℓ = log γ: values at its points, straight in γ between.
 
 Such a function is Ψ(ℓ) = never + Σ mass_j·(1 − e^(ℓ − jh))₊: the pair of laws whose log-ratio takes
-the lattice values jh with those Q-masses, and is infinite with mass `never`.
+the mesh values jh with those Q-masses, and is infinite with mass `never`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from unicr.tradeoff import RatioLaw
 from unicr.values import Array
 
 
-class Lattice:
+class Mesh:
     """Points jh between `low` and `high`; `reach` points of room on both sides for convolutions."""
 
     def __init__(self, step: float, low: float, high: float) -> None:
@@ -25,7 +25,10 @@ class Lattice:
         self.gamma: Array = np.exp(self.points)
         self.count = len(self.points)
         self.reach = int(0.65 * self.count)
-        self.size = fft.next_fast_len(self.count + 2 * self.reach, real=True)
+        self.near = self.count // 8
+        self.sizes = tuple(  # of transforms, for kernels of short and of long reach
+            fft.next_fast_len(self.count + 2 * room, real=True) for room in (self.near, self.reach)
+        )
 
     def values(self, mass: Array) -> Array:
         """Ψ at the points, for rows of masses (never = 0)."""
@@ -41,9 +44,9 @@ class Lattice:
         return np.diff(slopes, axis=-1) * self.gamma
 
     def spread(self, law: RatioLaw) -> tuple[Array, float]:
-        """Masses of a lattice law that is easier to tell apart (Lemma 4), and its infinite mass.
+        """Masses of a mesh law that is easier to tell apart (Lemma 4), and its infinite mass.
 
-        Log-ratios below the lattice move up to its first point: P loses mass there, which can only
+        Log-ratios below the mesh move up to its first point: P loses mass there, which can only
         raise Ψ. Those above it count as infinite.
         """
         place = np.maximum(law.loss / self.step, self.first)

@@ -10,8 +10,9 @@ import pytest
 import torch
 
 from unicr import noise
+from unicr.montecarlo import MonteCarlo
+from unicr.montecarlo._swarm import Swarm, starting_directions, swarm, unit_rows, weak_directions
 from unicr.norms import Norm
-from unicr.radius._swarm import Swarm, starting_directions, swarm, unit_rows, weak_directions
 from unicr.values import Array
 
 DIM = 6
@@ -32,17 +33,8 @@ def fly(
     iterations: int = 30,
     seed: int = 0,
 ) -> Swarm:
-    return swarm(
-        cost,
-        initial,
-        Norm(2.0),
-        particles=particles,
-        iterations=iterations,
-        seed=seed,
-        inertia=0.73,
-        cognitive=1.5,
-        social=1.5,
-    )
+    settings = MonteCarlo(particles=particles, iterations=iterations, seed=seed)
+    return swarm(cost, initial, Norm(2.0), settings)
 
 
 def random_start(seed: int = 0) -> torch.Tensor:
@@ -51,7 +43,7 @@ def random_start(seed: int = 0) -> torch.Tensor:
 
 def test_it_improves_on_random_starts_and_finds_the_minimum() -> None:
     found = fly(quadratic, random_start(), particles=12, iterations=60)
-    assert found.radii[0] < found.best_initial
+    assert found.radii[0] < quadratic(unit_rows(random_start(), Norm(2.0)), None).min()
     assert found.radii[0] == pytest.approx(1 / 3, rel=0.02)
     assert quadratic(found.directions[:1], None)[0] == pytest.approx(found.radii[0])
     assert found.converged
@@ -62,8 +54,7 @@ def test_it_is_never_worse_than_its_best_start(seed: int) -> None:
     initial = random_start(seed)
     best = quadratic(unit_rows(initial, Norm(2.0)), None).min()
     found = fly(quadratic, initial, particles=2, iterations=seed % 3, seed=seed)
-    assert found.best_initial == pytest.approx(best)
-    assert found.radii[0] <= best
+    assert found.radii[0] <= best * (1 + 1e-12)
 
 
 def test_the_seed_decides() -> None:
@@ -79,7 +70,6 @@ def test_it_says_when_it_did_not_converge() -> None:
     flat = fly(lambda rows, limits: np.full(len(rows), 1.0 if limits is None else math.inf),
                random_start())  # fmt: skip
     assert flat.converged
-    assert flat.iterations == 5
 
 
 @pytest.mark.parametrize("p", [0.5, 1.0, 2.0, math.inf])

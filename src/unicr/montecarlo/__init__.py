@@ -1,0 +1,8 @@
+"""The paper's engine, which needs only log μ and samples: a searched radius for any density.
+
+`unicr.montecarlo.engine` has it; here is what can be said to it without loading torch.
+"""
+
+from unicr.montecarlo._settings import Found, MonteCarlo
+
+__all__ = ["Found", "MonteCarlo"]

@@ -1,0 +1,91 @@
+"""What the Monte Carlo engine can be told and what it finds, without the engine, which is heavy."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields
+from typing import Literal, get_args
+
+from unicr.errors import RadiusError
+from unicr.values import Array
+
+Estimator = Literal["weighted", "quantile"]
+Method = Literal["clopper-pearson", "dkw", "hockey-stick", "none"]
+ESTIMATORS, METHODS = get_args(Estimator), get_args(Method)
+LEAST = {"samples": 2, "particles": 1, "iterations": 0, "threads": 1}
+
+
+@dataclass(frozen=True)
+class Found:
+    """What the engine found: a radius along one direction, and how sure that is."""
+
+    radius: float
+    direction: Array
+    radius_with_confidence: float | None
+    converged: bool
+
+
+@dataclass(frozen=True)
+class MonteCarlo:
+    """The settings of the Monte Carlo engine.
+
+    samples: for the radius; as many fresh ones again for the confidence.
+    particles, iterations: of the swarm; it stops early once it has converged.
+    seed: everything is reproducible from it.
+    search_samples: that the swarm sees (default: 256 to 2,048, fewer in high dimension). The best
+        directions it finds are then measured on `samples` others.
+    inertia, cognitive, social: of the particles (Clerc and Kennedy's constriction by default).
+    tolerance: relative width of the bracket of λ; the swarm uses ten times that.
+    estimator: "weighted" estimates the trade-off function from samples of Q weighed by e^(−L),
+        "quantile" is the paper's pair of empirical CDFs; the first needs about a tenth of the
+        samples, and both handle atoms by randomised tests.
+    confidence_method: "clopper-pearson", "dkw" (the paper's), "hockey-stick" or "none".
+    failure: total failure probability η of `radius_with_confidence`.
+    device: where torch computes. progress: show a bar on a terminal when it takes long.
+    threads: of torch on a CPU. Blocks are small enough for one core's cache; on a busy machine more
+        threads mostly wait for each other.
+    """
+
+    samples: int = 20_000
+    particles: int = 24
+    iterations: int = 20
+    seed: int = 0
+    search_samples: int | None = None
+    inertia: float = 0.7298
+    cognitive: float = 1.4962
+    social: float = 1.4962
+    tolerance: float = 1e-4
+    estimator: Estimator = "weighted"
+    confidence_method: Method = "clopper-pearson"
+    failure: float = 1e-3
+    device: str = "cpu"
+    progress: bool = True
+    threads: int = 1
+
+    def __post_init__(self) -> None:
+        for name, least in LEAST.items():
+            _whole(name, getattr(self, name), least)
+        if self.search_samples is not None:
+            _whole("search_samples", self.search_samples, 2)
+        if isinstance(self.seed, bool) or not isinstance(self.seed, int):
+            raise RadiusError(f"seed={self.seed!r} must be a whole number")
+        for field in fields(self):
+            if field.name in ("inertia", "cognitive", "social"):
+                value = getattr(self, field.name)
+                if not (isinstance(value, int | float) and math.isfinite(value) and value >= 0):
+                    raise RadiusError(f"{field.name}={value!r} must be a finite number ≥ 0")
+        if not 0 < self.tolerance < 0.1:
+            raise RadiusError(f"tolerance={self.tolerance!r} must lie between 0 and 0.1")
+        if not 0 < self.failure < 1:
+            raise RadiusError(f"failure={self.failure!r} must lie between 0 and 1, such as 0.001")
+        if self.estimator not in ESTIMATORS:
+            raise RadiusError(f"estimator={self.estimator!r} is not one of {', '.join(ESTIMATORS)}")
+        if self.confidence_method not in METHODS:
+            raise RadiusError(
+                f"confidence_method={self.confidence_method!r} is not one of {', '.join(METHODS)}"
+            )
+
+
+def _whole(name: str, value: object, least: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise RadiusError(f"{name}={value!r} must be a whole number of at least {least}")

@@ -1,0 +1,107 @@
+"""(n) Two or three coordinates, symmetric unimodal noise, finite p: every direction, box by box."""
+
+from __future__ import annotations
+
+import math
+
+from unicr.noise import IID, Noise
+from unicr.norms import Norm
+from unicr.radius._boundary import first_root
+from unicr.radius.theorems._base import Theorem
+from unicr.tradeoff import shifted
+from unicr.tradeoff.internal import margin, start_guess, start_margin
+
+LOSSES = (0.015, 0.006, 0.0015)  # of the radius: what the boxes may cost, tried in this order
+ENOUGH = 600  # values of T after which a finer cover is given up
+PLACES = {2: 16, 3: 8}  # per coordinate, at which the boundary is sought
+
+Box = tuple[tuple[float, float], ...]
+
+
+class Few(Theorem):
+    """With v_i = |δ_i|^p/r^p sorted downwards, v_2, v_3 lie in some box of a cover.
+
+    In a box no coordinate is larger than its corner: v_i ≤ its upper end there, v_1 ≤ 1 − Σ lower
+    ends. T falls with every |δ_i| ((c)), so T at the corner bounds all of the box. Boxes whose
+    corner fails are cut in two until the corner's norm is close to r.
+    """
+
+    letter, words = "n", "two or three coordinates, box by box"
+    needs = "finite p, dimension 2 or 3; symmetric unimodal"
+    engine = "composition"
+
+    def applies(self, noise: Noise, norm: Norm, dim: int) -> bool:
+        known = isinstance(noise, IID) and noise.facts.symmetric and noise.facts.unimodal
+        return known and dim in PLACES and math.isfinite(norm.p)
+
+    def radius(self, noise: Noise, norm: Norm, dim: int, p_a: float, p_b: float) -> float:
+        assert isinstance(noise, IID)
+        if p_a <= p_b:
+            return 0.0
+        law, p, spent = noise, norm.p, 0
+
+        def value(r: float, shares: tuple[float, ...]) -> float:
+            nonlocal spent
+            spent += 1
+            moved = [(r * v ** (1 / p), 1) for v in shares if v > 0]
+            return margin(shifted(law, moved), p_a, p_b)
+
+        top = math.inf
+        for direction in _directions(dim):
+
+            def along(r: float, shares: tuple[float, ...] = direction) -> float:
+                return value(r, shares)
+
+            if math.isinf(top) or along(top) < 0:
+                guess = min(top, noise.scale * start_guess(p_a, p_b))
+                start = start_margin(p_a, p_b)
+                top = first_root(along, start, guess, monotone=True, tolerance=1e-4)
+        proved, spent = 0.0, 0
+
+        def holds(r: float, finest: float) -> bool:
+            stack: list[Box] = [tuple((0.0, 1.0 / i) for i in range(2, dim + 1))]
+            while stack:
+                box = stack.pop()
+                corner = (1.0 - sum(low for low, _ in box), *(high for _, high in box))
+                if not _holds_any(box) or value(r, corner) >= 0:
+                    continue
+                small = sum(high - low for low, high in box) <= finest
+                if small or (proved > 0 and spent > ENOUGH):
+                    return False
+                stack.extend(_halves(box))
+            return True
+
+        for loss in LOSSES:
+            r = top * (1 - loss)
+            while r > max(proved, 0.1 * top) and not holds(r, p * loss / 2):
+                r *= 1 - loss
+            proved = max(proved, r if r > 0.1 * top else 0.0)
+        return proved
+
+
+def _directions(dim: int) -> list[tuple[float, ...]]:
+    n = PLACES[dim]
+    if dim == 2:
+        return [(1 - i / (2 * n), i / (2 * n)) for i in range(n + 1)]
+    return [
+        (1 - (i + j) / (2 * n), i / (2 * n), j / (2 * n))
+        for i in range(n + 1)
+        for j in range(i + 1)
+        if 2 * i + j <= 2 * n
+    ]
+
+
+def _holds_any(box: Box) -> bool:
+    """Whether the box has a point with v_1 ≥ v_2 ≥ v_3."""
+    low = [one for one, _ in box]
+    return low[0] <= 1.0 - sum(low) and all(low[i + 1] <= box[i][1] for i in range(len(box) - 1))
+
+
+def _halves(box: Box) -> list[Box]:
+    i = max(range(len(box)), key=lambda j: box[j][1] - box[j][0])
+    low, high = box[i]
+    middle = 0.5 * (low + high)
+    return [(*box[:i], half, *box[i + 1 :]) for half in ((low, middle), (middle, high))]
+
+
+THEOREM = Few()

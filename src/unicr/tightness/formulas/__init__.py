@@ -1,0 +1,1 @@
+"""One file for each source of the literature; its `FORMULAS` are found by being there."""

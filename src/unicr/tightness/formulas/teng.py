@@ -1,0 +1,23 @@
+"""Teng, Lee, Yuan 2020: Laplace noise in ℓ1."""
+
+from __future__ import annotations
+
+from unicr.noise import Family
+from unicr.tightness._formula import published
+from unicr.tightness._shared import log_ratio, minus_log_rest
+
+
+def _teng(noise: Family, dim: int, p_a: float, p_b: float) -> float:
+    return noise.scale * max(0.5 * log_ratio(p_a, p_b), minus_log_rest(p_a, p_b))
+
+
+FORMULAS = published(
+    "Teng, Lee, Yuan, "
+    "ℓ1 Adversarial Robustness Certificates: a Randomized Smoothing Approach, 2020",
+    {
+        "teng": (
+            "exact for two classes and for p_a ≤ 1/2, a lower bound otherwise",
+            {("laplace", 1.0): _teng},
+        )
+    },
+)
