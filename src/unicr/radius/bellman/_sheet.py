@@ -127,14 +127,18 @@ class Sheet:
         other.first, other.parts = list(self.first), list(self.parts)
         return other
 
-    def split(self, i: int) -> bool:
-        """Put another largest coordinate into cell i; False where that is not worth it."""
+    def split(self, i: int, *, anew: bool = True) -> bool:
+        """Put another largest coordinate into cell i; False where that is not worth it.
+
+        The flow below it allows larger steps than are left, and holds; `anew`: not these any more.
+        """
         low, high = self.first[i : i + 2]
         if high - low < NARROWEST * self.r:
             return False
         self.first.insert(i + 1, 0.5 * (low + high) if i > 0 else 0.6 * high)
         self.parts.insert(i + 1, self._part(i + 1))
-        self.parts[i] = self._part(i)
+        if anew:
+            self.parts[i] = self._part(i)
         self.gaps = gaps(self.unit, np.asarray(self.first))[0]
         return True
 
@@ -186,18 +190,14 @@ class Sheet:
         coarse = np.geomspace(low, self.r, COARSE)
 
         def allowed_at(r: float) -> Array:
-            return np.array(
-                [
-                    self._cell(i, r, None) if self.first[i] < r else np.inf
-                    for i in range(len(self.first) - 1)
-                ]
-            )
+            met = [a < r for a in self.first[:-1]]
+            return np.array([self._cell(i, r, None) if m else np.inf for i, m in enumerate(met)])
 
         for r in coarse[[COARSE - 1, COARSE // 2, 0]]:
             for _ in range(AGAIN):
                 worst = int(np.argmin(allowed_at(float(r))))
                 charged = self.gaps[worst]
-                if worst == 0 or not self.split(worst) or charged <= LOOSE:
+                if worst == 0 or not self.split(worst, anew=False) or charged <= LOOSE:
                     break
         allowed = np.array([allowed_at(float(r)) for r in coarse])
         alpha, radius = [float(np.min(allowed[0]))], [float(coarse[0])]
