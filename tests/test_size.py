@@ -19,7 +19,7 @@ CEILING: dict[str, int] = {
     "attack": 1562,
     "c_opt": 541,
     "classifier": 2150,
-    "cli": 2808,
+    "cli": 2768,
     "data": 1086,
     "explore": 686,
     "guard": 910,

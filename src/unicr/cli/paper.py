@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from unicr.cli._options import FAILED, Out, Whole, Words
+from unicr.errors import SpecError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,7 +28,7 @@ def paper(
     *,
     quick: bool = False,
     full: bool = False,
-    out: Annotated[Path, Parameter(name=Out)] = Path("paper-results"),
+    out: Out = Path("paper-results"),
     data_dir: Path | None = None,
     fresh: bool = False,
     seed: Annotated[int, Parameter(help=SEED)] = 0,
@@ -60,7 +61,6 @@ def paper(
     set_
         Something that an item asks for, as NAME=VALUE; may be given several times.
     """
-    from unicr.errors import SpecError
     from unicr.paper import ITEMS, Request, check_options, choose
 
     if quick and full:
@@ -86,8 +86,6 @@ def paper(
 
 
 def _options(given: Sequence[str]) -> dict[str, str]:
-    from unicr.errors import SpecError
-
     options = {}
     for text in given:
         name, equals, value = text.partition("=")
