@@ -25,7 +25,7 @@ CEILING: dict[str, int] = {
     "guard": 910,
     "i_opt": 477,
     "montecarlo": 1071,
-    "noise": 6653,
+    "noise": 6643,
     "optimality": 357,
     "paper": 2274,
     "radius": 3949,
