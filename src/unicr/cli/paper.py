@@ -70,13 +70,7 @@ def paper(
     check_options(options, ITEMS)
     data = data_dir or Path(os.environ.get(VARIABLE) or "data")
     request = Request(
-        out=out,
-        data=data,
-        mode=mode,
-        seed=seed,
-        workers=workers,
-        again=fresh,
-        options=options,
+        out=out, data=data, mode=mode, seed=seed, workers=workers, again=fresh, options=options
     )
     if not names or [name.lower() for name in names] == ["list"]:
         _print_list(request)

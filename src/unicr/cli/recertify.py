@@ -79,14 +79,7 @@ def recertify(
         rows = recertify_two(found, law, lp, share)
     else:
         rows = carry(
-            found,
-            law,
-            lp,
-            dim,
-            origin=parse_norm(origin),
-            n=n,
-            alpha=alpha,
-            searched=searched,
+            found, law, lp, dim, origin=parse_norm(origin), n=n, alpha=alpha, searched=searched
         )
     lines = ["idx\tlabel\tpredict\tradius\tcorrect\ttime"]
     for row in rows:

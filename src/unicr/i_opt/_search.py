@@ -118,11 +118,7 @@ class Curves:
     """
 
     def __init__(
-        self,
-        norms: Sequence[Norm],
-        dim: int,
-        searched: bool = False,
-        points: Lattice | None = None,
+        self, norms: Sequence[Norm], dim: int, searched: bool = False, points: Lattice | None = None
     ) -> None:
         def made(noise: Noise, norm: Norm) -> Radii:
             return Radii(noise, [norm], dim, searched=searched, lattice=points)

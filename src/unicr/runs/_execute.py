@@ -239,12 +239,7 @@ def executor(work: Work, *, workers: int = 0, ray: str | None = None, gpus: floa
 
 
 def execute(
-    work: Work,
-    tasks: Iterable[Task],
-    *,
-    workers: int = 0,
-    ray: str | None = None,
-    gpus: float = 0,
+    work: Work, tasks: Iterable[Task], *, workers: int = 0, ray: str | None = None, gpus: float = 0
 ) -> Iterator[tuple[Task, Any]]:
     """(task, result) for every task, as they are ready."""
     waiting = enumerate(tasks)
