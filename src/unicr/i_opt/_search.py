@@ -17,7 +17,6 @@ from functools import cache, cached_property
 from itertools import product
 from typing import Any, Literal
 
-import numpy as np
 import torch
 
 from unicr.errors import CertifyError, UnicrError
@@ -181,15 +180,15 @@ class _Search:
         """Fix the class, and find a node that votes for it."""
         if not self._settings.keep:
             votes = yield from self._votes(self._start)
-            self._class = _top(votes)
+            self._class = self._plan.measure.chosen(votes)
             return
         clean = yield Ask(1, 0, clean=True)
-        self._class = _top(clean)
+        self._class = self._plan.measure.chosen(clean)
         axis = next((i for i, a in enumerate(self._grid.axes) if a.name == "sigma"), None)
         node = list(self._start)
         while tuple(node) in self._grid:
             votes = yield from self._votes(tuple(node))
-            if _top(votes) == self._class:
+            if self._plan.measure.chosen(votes) == self._class:
                 self._start = tuple(node)
                 return
             if axis is None:
@@ -207,7 +206,7 @@ class _Search:
         if node not in self._grid:
             return -math.inf
         votes = yield from self._votes(node)
-        if _top(votes) != self._class:
+        if self._plan.measure.chosen(votes) != self._class:
             return -math.inf
         if self._settings.union:
             counts = yield from self.fresh(node)
@@ -242,10 +241,6 @@ class _Search:
                         node, radius, improved = there, value, True
                         break
         return node
-
-
-def _top(votes: Counts) -> int:
-    return int(np.argsort(-votes, kind="stable")[0])
 
 
 def _votes_for(label: int, votes: Counts) -> int:
