@@ -53,7 +53,6 @@ __all__ = [
     "attack_run",
     "check_outcomes",
     "defences",
-    "found",
     "interval",
     "make",
     "starts_of",

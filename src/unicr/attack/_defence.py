@@ -23,7 +23,6 @@ from unicr.attack._verdict import interval
 from unicr.classifier import Classifier
 from unicr.data import Dataset
 from unicr.errors import RunError
-from unicr.norms import parse_norm
 from unicr.runs import NOTHING, Manifest, Own, Row, Run, execute
 from unicr.select import Recount
 from unicr.smoothing import Certificate
@@ -76,7 +75,7 @@ def attack_run(
         raise RunError("the model is another one than the run was made with (its hash differs)")
     if limit is not None and limit < 1:
         raise AttackError(f"max={limit}: at least one input")
-    texts, classes = _chosen(manifest.norms, norms), _num_classes(classifier, rows)
+    texts, classes = manifest.some_norms(norms), _num_classes(classifier, rows)
     selector = None if manifest.selector is None else Recount.of(manifest, own).settings
     probe = attacked(classifier, selector, [], [], manifest.shape, num_classes=classes)
     for attack in attacks:
@@ -114,15 +113,6 @@ def attack_run(
     order = {attack.name: i for i, attack in enumerate(attacks)}
     chosen = [one for key, one in every.items() if key in wanted]
     return sorted(chosen, key=lambda one: order[one.attack]), left
-
-
-def _chosen(present: Sequence[str], norms: Sequence[str] | None) -> list[str]:
-    """The norms to attack in, all of which the run must have."""
-    texts = list(present) if norms is None else [parse_norm(norm).text for norm in norms]
-    for text in texts:
-        if text not in present:
-            raise RunError(f"the run has the norms {', '.join(present)}, not {text}")
-    return list(dict.fromkeys(texts))
 
 
 def _factor(factor: float) -> float:

@@ -145,8 +145,8 @@ def check_outcomes(store: AttackStore, rows: Mapping[int, Row]) -> Iterator[str]
         if row is None or row.certificate is None or one.certified != row.predict or level is None:
             yield f"{where}: the run has no such certificate, or the attack no settings"
             continue
-        radii = [r for r in row.certificate.radii if r.norm == one.norm]
-        right = _attacked(radii[0], settings[one.attack]) * one.factor if radii else -1.0
+        claimed = row.certificate.in_norm(one.norm)
+        right = _attacked(claimed, settings[one.attack]) * one.factor if claimed else -1.0
         if not math.isclose(one.bound, right, rel_tol=1e-9):
             yield f"{where}: within {one.bound!r} stored, {right!r} from the run"
         elif not 0 <= one.length <= one.bound * (1 + 1e-6):

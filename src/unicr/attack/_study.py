@@ -92,11 +92,7 @@ class Study:
 
     def open(self) -> Callable[[Task], list[Outcome]]:
         """Load the model; what comes back attacks the inputs of one task."""
-        classifier = self.classifier
-        if classifier is None:
-            assert self.arguments is not None
-            classifier = load_classifier(**self.arguments)
-        return _Worker(self, classifier)
+        return _Worker(self, self.classifier or load_classifier(**(self.arguments or {})))
 
 
 def attacked(

@@ -92,11 +92,7 @@ class PointWork:
             if value is not None
         }
         job = Job(
-            classifier=classifier,
-            data=test,
-            noise=point.noise,
-            model_arguments=given,
-            **self.job,
+            classifier=classifier, data=test, noise=point.noise, model_arguments=given, **self.job
         )
         certify_run(job, folder / "run", resume=True).close()
 

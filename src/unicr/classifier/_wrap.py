@@ -80,11 +80,14 @@ class Normalised(Classifier):
                 f"mean and std have {widest} values but inputs of shape {tuple(batch.shape[1:])} "
                 f"have {channels} channels"
             )
-        shape = (1, -1, *[1] * (batch.ndim - 2))
-        centred = batch - self._mean.view(shape)
-        labels = self.classifier.predict(centred.div_(self._std.view(shape)))
+        labels = self.classifier.predict(self.normalised(batch))
         self.num_classes = self.classifier.num_classes
         return labels
+
+    def normalised(self, batch: torch.Tensor) -> torch.Tensor:
+        """(x − mean) / std by channel, differentiable."""
+        shape = (1, -1, *[1] * (batch.ndim - 2))
+        return (batch - self._mean.view(shape)).div_(self._std.view(shape))
 
 
 class Denoised(Classifier):

@@ -32,10 +32,7 @@ class DiffusionDenoiser(nn.Module):
     """
 
     def __init__(
-        self,
-        network: nn.Module,
-        sigma: float,
-        betas: Sequence[float] | torch.Tensor | None = None,
+        self, network: nn.Module, sigma: float, betas: Sequence[float] | torch.Tensor | None = None
     ) -> None:
         super().__init__()
         variances = linear_schedule() if betas is None else torch.as_tensor(betas).double()

@@ -1,20 +1,11 @@
 """What other parts of unicr use of this package and users should not: it may change."""
 
-from unicr.classifier._base import labels_of
-from unicr.classifier._load import usable
-from unicr.classifier._weights import load_weights, read_weights
-from unicr.classifier.adapters.builtin import RESNETS
-from unicr.classifier.adapters.module import evaluating
-from unicr.classifier.adapters.selective import FILE as SELECTOR_FILE
-from unicr.classifier.adapters.selective import read as read_selector
+from unicr.classifier._base import labels_of as labels_of
+from unicr.classifier._load import usable as usable
+from unicr.classifier._weights import load_weights as load_weights
+from unicr.classifier._weights import read_weights as read_weights
+from unicr.classifier.adapters import selective
+from unicr.classifier.adapters.builtin import RESNETS as RESNETS
+from unicr.classifier.adapters.module import evaluating as evaluating
 
-__all__ = [
-    "RESNETS",
-    "SELECTOR_FILE",
-    "evaluating",
-    "labels_of",
-    "load_weights",
-    "read_selector",
-    "read_weights",
-    "usable",
-]
+SELECTOR_FILE, read_selector = selective.FILE, selective.read

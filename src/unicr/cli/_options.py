@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter, Token
 
+from unicr.errors import SpecError
+
 if TYPE_CHECKING:
     from unicr.classifier import Classifier
     from unicr.data import Dataset
@@ -69,8 +71,11 @@ Norms = Annotated[
 ]
 OneNorm = Annotated[str, Parameter(help="p of the lp norm: 1, 2, inf, 0.5, …")]
 RunFolder = Annotated[Path, Parameter(help="The folder of the run.")]
-Out = ["--out", "-o"]
-OutFolder = Annotated[Path, Parameter(name=Out, help="The folder of the run.")]
+OUT = ["--out", "-o"]
+Out = Annotated[Path, Parameter(name=OUT)]
+MaybeOut = Annotated[Path | None, Parameter(name=OUT)]
+OutFolder = Annotated[Path, Parameter(name=OUT, help="The folder of the run.")]
+Pa = Annotated[Numbers, Parameter(name="--pa")]
 Max = Annotated[int | None, count("Take at most this many inputs.", "--max")]
 N0 = Annotated[int, count("Samples that choose the class.", "--n0")]
 N = Annotated[int, count("Fresh samples that bound its probability.")]
@@ -324,8 +329,6 @@ RUN = RunOptions()
 
 def named(texts: Words, option: str, form: str, separator: str, many: int = 0) -> Mapping[str, Any]:
     """The numbers of NAME=a,b,c or NAME=low:high texts; `many` of them where that is fixed."""
-    from unicr.errors import SpecError
-
     found: dict[str, list[float]] = {}
     for text in texts or []:
         name, _, numbers = text.partition("=")

@@ -30,6 +30,7 @@ from unicr.cli._options import (
     Words,
     named,
 )
+from unicr.errors import SpecError
 
 if TYPE_CHECKING:
     from unicr.c_opt import ShapeScore
@@ -96,8 +97,6 @@ def c_opt(
         Standard deviations; the robustness score of a shape goes over all of them.
     scale
         In place of sigma, for families without a variance.
-    out
-        The folder of the search.
     arch
         mlp, resnet8, resnet20, resnet56, resnet110, or file.py:factory.
     epochs
@@ -174,8 +173,6 @@ def c_opt(
 
 
 def _sizes(sigma: Numbers, scale: Numbers) -> tuple[tuple[float, ...], Literal["sigma", "scale"]]:
-    from unicr.errors import SpecError
-
     if (sigma is None) == (scale is None):
         raise SpecError("give one of --sigma and --scale, with one or more values")
     values = tuple(dict.fromkeys(sigma if sigma is not None else scale or ()))
@@ -191,8 +188,6 @@ def _parameters(beta: Numbers, param: Words) -> dict[str, list[float]]:
 
 
 def _ranges(texts: Words) -> dict[str, tuple[float, float]]:
-    from unicr.errors import SpecError
-
     ranges = {}
     for name, (low, high) in named(texts, "--range", "name=0.5:5", ":", 2).items():
         if not low < high:
@@ -204,8 +199,6 @@ def _ranges(texts: Words) -> dict[str, tuple[float, float]]:
 def _check_search(
     search: str, values: dict[str, list[float]], ranges: dict[str, tuple[float, float]]
 ) -> None:
-    from unicr.errors import SpecError
-
     if search == "optuna" and (values or not ranges):
         raise SpecError(
             "optuna searches within ranges: give --range name=0.5:5, not --beta/--param"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 
 from unicr.cli._options import FAILED, CertifyOptions, Noise_, OutFolder
+from unicr.errors import CertifyError, RunError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -73,7 +74,6 @@ def certify(
     retry_failed
         Like --resume, and do again every input that failed.
     """
-    from unicr.errors import CertifyError
     from unicr.noise import parse
     from unicr.select import Selector, file_of
 
@@ -100,7 +100,6 @@ def rule_of(
     text: str | None, bound: str, target: float | None, tol: float | None, adaptive: bool
 ) -> Rule:
     """The sampling rule that the options ask for."""
-    from unicr.errors import CertifyError
     from unicr.smoothing import Rule
     from unicr.smoothing.rules import Fixed, Pilot, Target, ThreeTests
 
@@ -183,7 +182,6 @@ def run_and_report(
 
 def done_before(out: Path) -> int:
     """How many inputs an interrupted run has."""
-    from unicr.errors import RunError
     from unicr.runs import Run
 
     try:

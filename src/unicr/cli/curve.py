@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated
-
-from cyclopts import Parameter
-
 from unicr.cli._options import Dim, OneNorm, Out
 from unicr.cli.certify import BUILDING
 
@@ -16,7 +11,7 @@ def curve(
     noise: list[str],
     norm: OneNorm,
     dim: Dim = None,
-    out: Annotated[Path, Parameter(name=Out)],
+    out: Out,
 ) -> None:
     """Draw the radius against p_A for one or more noises.
 

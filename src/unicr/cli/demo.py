@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
-
-from cyclopts import Parameter
 
 from unicr.cli._options import Out, Whole
 
 
 def demo(
     *,
-    out: Annotated[Path, Parameter(name=Out)] = Path("unicr-demo"),
+    out: Out = Path("unicr-demo"),
     inputs: Whole = 30,
     n: Whole = 5000,
     quick: bool = False,

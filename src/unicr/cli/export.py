@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated
-
-from cyclopts import Parameter
-
 from unicr.cli._options import Out, RunFolder
 
 
@@ -14,7 +9,7 @@ def export(
     run: RunFolder,
     /,
     *,
-    out: Annotated[Path, Parameter(name=Out)],
+    out: Out,
     norm: str | None = None,
 ) -> None:
     """Write the certificates of a run as a table; radii are rounded down.

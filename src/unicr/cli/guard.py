@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from unicr.cli._options import FAILED, RUN, Max, MaybeWhole, RunFolder, RunOptions
+from unicr.errors import CertifyError, DataError, UnicrError, listed
 
 if TYPE_CHECKING:
     from unicr.data import Dataset
@@ -50,7 +51,6 @@ def guard(
     run_data
         Your own copy of the run's data.
     """
-    from unicr.errors import CertifyError
     from unicr.guard import Guard, Memory, made_for, plant, policy
     from unicr.norms import parse_norm
     from unicr.runs import Run
@@ -81,7 +81,6 @@ def read_queries(spec: str, shape: list[int]) -> Dataset:
     import numpy as np
 
     from unicr.data import load_dataset
-    from unicr.errors import DataError
 
     path = Path(spec).expanduser()
     if path.suffix == ".npy" and path.is_file():
@@ -96,7 +95,6 @@ def read_queries(spec: str, shape: list[int]) -> Dataset:
 
 def report(planted: Planted, memory: Memory, *, searched: bool) -> None:
     """What the run gave the memory, on stderr."""
-    from unicr.errors import listed
     from unicr.radius import round_down
 
     kind = "searched radii, not proved ones" if searched else "proved radii"
@@ -119,8 +117,6 @@ def report(planted: Planted, memory: Memory, *, searched: bool) -> None:
 
 def answer_all(guard: Guard, queries: Dataset, most: int | None) -> int:
     """One JSON line for each query, and the summary."""
-    from unicr.errors import UnicrError
-
     counts = {"memory": 0, "fresh": 0}
     abstained = shrunk = failed = 0
     for idx in range(len(queries) if most is None else min(most, len(queries))):

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated
+from cyclopts import App
 
-from cyclopts import App, Parameter
-
-from unicr.cli._options import Out
+from unicr.cli._options import MaybeOut
 
 _HELP = "List the built-in noises, or show the facts of one.\n\nExample: unicr noise list"
 app = App(name="noise", help=_HELP)
@@ -41,7 +38,7 @@ def show(
     spec: str,
     /,
     *,
-    out: Annotated[Path | None, Parameter(name=Out)] = None,
+    out: MaybeOut = None,
 ) -> None:
     """Show the facts and moments of one noise.
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 import math
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-from cyclopts import Parameter
-
-from unicr.cli._options import Format, MaybeWhole, Numbers, Out, Words
+from unicr.cli._options import Format, MaybeOut, MaybeWhole, Numbers, Pa, Words
 from unicr.errors import UnicrError
 
 if TYPE_CHECKING:
@@ -28,10 +26,10 @@ def optimality(
     beta: Numbers = None,
     noise: Words = None,
     sigma: float | None = None,
-    pa: Annotated[Numbers, Parameter(name="--pa")] = None,
+    pa: Pa = None,
     run: Path | None = None,
     format_: Format = "table",
-    out: Annotated[Path | None, Parameter(name=Out)] = None,
+    out: MaybeOut = None,
 ) -> None:
     """Rank noises of equal sigma by their radius, and say what is proved.
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from unicr.cli._options import FAILED, Out, Whole, Words
+from unicr.errors import SpecError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,7 +28,7 @@ def paper(
     *,
     quick: bool = False,
     full: bool = False,
-    out: Annotated[Path, Parameter(name=Out)] = Path("paper-results"),
+    out: Out = Path("paper-results"),
     data_dir: Path | None = None,
     fresh: bool = False,
     seed: Annotated[int, Parameter(help=SEED)] = 0,
@@ -60,7 +61,6 @@ def paper(
     set_
         Something that an item asks for, as NAME=VALUE; may be given several times.
     """
-    from unicr.errors import SpecError
     from unicr.paper import ITEMS, Request, check_options, choose
 
     if quick and full:
@@ -70,13 +70,7 @@ def paper(
     check_options(options, ITEMS)
     data = data_dir or Path(os.environ.get(VARIABLE) or "data")
     request = Request(
-        out=out,
-        data=data,
-        mode=mode,
-        seed=seed,
-        workers=workers,
-        again=fresh,
-        options=options,
+        out=out, data=data, mode=mode, seed=seed, workers=workers, again=fresh, options=options
     )
     if not names or [name.lower() for name in names] == ["list"]:
         _print_list(request)
@@ -86,8 +80,6 @@ def paper(
 
 
 def _options(given: Sequence[str]) -> dict[str, str]:
-    from unicr.errors import SpecError
-
     options = {}
     for text in given:
         name, equals, value = text.partition("=")

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from unicr.cli._options import MaybeWhole, Out, Searched, count
+from unicr.cli._options import MaybeOut, MaybeWhole, Searched, count
 from unicr.errors import UnicrError
 
 
@@ -24,7 +24,7 @@ def recertify(
     share: float | None = None,
     second: Path | None = None,
     searched: Searched = False,
-    out: Annotated[Path | None, Parameter(name=Out)] = None,
+    out: MaybeOut = None,
 ) -> None:
     """Carry a published log of radii to any other norm.
 
@@ -79,14 +79,7 @@ def recertify(
         rows = recertify_two(found, law, lp, share)
     else:
         rows = carry(
-            found,
-            law,
-            lp,
-            dim,
-            origin=parse_norm(origin),
-            n=n,
-            alpha=alpha,
-            searched=searched,
+            found, law, lp, dim, origin=parse_norm(origin), n=n, alpha=alpha, searched=searched
         )
     lines = ["idx\tlabel\tpredict\tradius\tcorrect\ttime"]
     for row in rows:

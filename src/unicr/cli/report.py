@@ -15,7 +15,7 @@ def report(
     runs: list[Path],
     /,
     *,
-    out: Annotated[Path, Parameter(name=Out)],
+    out: Out,
     data: str | None = None,
     images: Annotated[bool, Parameter(negative="--no-images")] = True,
     max_images: Whole = 500,

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
-from cyclopts import Parameter
-
-from unicr.cli._options import Format, Numbers, Out
+from unicr.cli._options import Format, MaybeOut, Numbers
 
 
 def score(
@@ -17,7 +14,7 @@ def score(
     radii: Numbers = None,
     norm: str | None = None,
     format_: Format = "table",
-    out: Annotated[Path | None, Parameter(name=Out)] = None,
+    out: MaybeOut = None,
 ) -> None:
     """Print accuracies at radii, average radii and robustness scores of runs.
 

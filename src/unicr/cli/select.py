@@ -9,6 +9,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from unicr.cli._options import MODEL, TRAINING, DataOptions, Max, ModelOptions, Whole
+from unicr.errors import CertifyError
 
 Texts = Annotated[list[str], Parameter(consume_multiple=True, negative="")]
 
@@ -76,7 +77,6 @@ def select(
     """
     from unicr.classifier import load_classifier
     from unicr.data import load_dataset
-    from unicr.errors import CertifyError
     from unicr.noise import gaussian, parse
     from unicr.norms import parse_norm
     from unicr.report.tables import Bar

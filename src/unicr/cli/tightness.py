@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated
-
-from cyclopts import Parameter
-
-from unicr.cli._options import Dim, Noise_, Numbers, OneNorm, Out
+from unicr.cli._options import Dim, MaybeOut, Noise_, OneNorm, Pa
 
 DEFAULT = (0.55, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 0.999)
 
@@ -18,8 +13,8 @@ def tightness(
     norm: OneNorm,
     dim: Dim = None,
     formula: str,
-    pa: Annotated[Numbers, Parameter(name="--pa")] = None,
-    out: Annotated[Path | None, Parameter(name=Out)] = None,
+    pa: Pa = None,
+    out: MaybeOut = None,
 ) -> int:
     """Hold a published formula's radius against the bracket.
 

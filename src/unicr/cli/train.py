@@ -5,9 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-from cyclopts import Parameter
+from typing import TYPE_CHECKING, Any
 
 from unicr.cli._options import (
     TRAINING,
@@ -31,7 +29,7 @@ def train(
     *,
     data: str,
     noise: str,
-    out: Annotated[Path, Parameter(name=Out, help="The folder of the training.")],
+    out: Out,
     arch: str = "mlp",
     method: str = "augment",
     norm: str | None = None,
@@ -66,6 +64,8 @@ def train(
         The training data, in any form that `unicr certify --data` takes, with labels.
     noise
         Added to every input anew in every epoch, e.g. 'gaussian(sigma=0.5)'; none trains without.
+    out
+        The folder of the training.
     arch
         mlp, lenet, resnet8, resnet20, resnet56, resnet110, or file.py:factory for one of your own.
     method

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from unicr.cli._options import RUN, RunFolder, RunOptions, Whole, Words
+from unicr.errors import UNREADABLE, RunError, UnicrError, one_line, printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,7 +48,6 @@ def verify(
     key
         A public SSH key (.pub): the run must be signed with it (`unicr seal RUN --key`).
     """
-    from unicr.errors import RunError, printable
     from unicr.report.tables import Bar
     from unicr.runs import Run, caught
     from unicr.runs import replay as sample_again
@@ -122,7 +122,6 @@ def open_both(run: Run, own: Own, *, model: bool) -> tuple[Classifier | None, Da
 def others(run: Run, own: Own, classifier: Classifier | None, replay: int) -> Iterator[str]:
     """What does not hold in the attacks and in the memory beside a run."""
     from unicr.attack import AttackStore, check_outcomes
-    from unicr.errors import UNREADABLE, UnicrError, one_line
     from unicr.guard import Regions, check_memory, replay_memory
 
     rows = {row.idx: row for row in run.readable()}
@@ -150,7 +149,6 @@ def others(run: Run, own: Own, classifier: Classifier | None, replay: int) -> It
 
 def sealed(folder: Path, wanted: list[str] | None, key: Path | None) -> Iterator[str]:
     """Print the seals; what is not as it was told or signed."""
-    from unicr.errors import RunError
     from unicr.runs import Run, seals, signed_by
 
     now = seals(folder)

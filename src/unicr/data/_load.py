@@ -17,11 +17,7 @@ SPLITS = ("test", "train")
 
 
 def load_dataset(
-    spec: Any,
-    *,
-    labels: Any = None,
-    split: str = "test",
-    label_column: str | None = None,
+    spec: Any, *, labels: Any = None, split: str = "test", label_column: str | None = None
 ) -> Dataset:
     """The dataset that `spec` names: a path, `builtin:mnist`, arrays, or a torch Dataset.
 

@@ -1,5 +1,3 @@
 """What other parts of unicr use of this package and users should not: it may change."""
 
-from unicr.data._dataset import from_arrays
-
-__all__ = ["from_arrays"]
+from unicr.data._dataset import from_arrays as from_arrays

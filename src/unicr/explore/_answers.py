@@ -102,12 +102,8 @@ def radius(query: Query) -> Answer:
         "p_a": p_a,
         "noise": written["noise"],
         "file": written.get("file"),
-        "command": " ".join(
-            [
-                f"unicr radius --noise {shlex.quote(written['noise'])}",
-                f"--norm {norm.text} --dim {dim} --pa {number(p_a)}",
-            ]
-        ),
+        "command": f"unicr radius --noise {shlex.quote(written['noise'])} "
+        f"--norm {norm.text} --dim {dim} --pa {number(p_a)}",
     }
 
 

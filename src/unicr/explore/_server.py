@@ -93,7 +93,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._refuse(HTTPStatus.NOT_FOUND, "there is no such page")
 
     def _only_get(self) -> None:
-        self._refuse(HTTPStatus.METHOD_NOT_ALLOWED, "only GET is answered", {"Allow": "GET"})
+        self._refuse(HTTPStatus.METHOD_NOT_ALLOWED, "only GET is answered")
 
     do_POST = do_PUT = do_DELETE = do_PATCH = do_HEAD = do_OPTIONS = _only_get
 
@@ -128,23 +128,17 @@ class _Handler(BaseHTTPRequestHandler):
             if readable and not self.connection.recv(1, socket.MSG_PEEK):
                 raise _Gone
 
-    def _refuse(
-        self, status: HTTPStatus, message: str, headers: dict[str, str] | None = None
-    ) -> None:
-        self._send_json(status, {"error": message}, headers)
+    def _refuse(self, status: HTTPStatus, message: str) -> None:
+        self._send_json(status, {"error": message})
 
-    def _send_json(
-        self, status: HTTPStatus, value: Any, headers: dict[str, str] | None = None
-    ) -> None:
-        body = json.dumps(value, allow_nan=False).encode()
-        self._send(status, "application/json", body, headers)
+    def _send_json(self, status: HTTPStatus, value: Any) -> None:
+        self._send(status, "application/json", json.dumps(value, allow_nan=False).encode())
 
-    def _send(
-        self, status: HTTPStatus, kind: str, body: bytes, headers: dict[str, str] | None = None
-    ) -> None:
+    def _send(self, status: HTTPStatus, kind: str, body: bytes) -> None:
+        more = {"Allow": "GET"} if status is HTTPStatus.METHOD_NOT_ALLOWED else {}
         try:
             self.send_response(status)
-            for name, value in {**HEADERS, **(headers or {})}.items():
+            for name, value in {**HEADERS, **more}.items():
                 self.send_header(name, value)
             self.send_header("Content-Type", kind)
             self.send_header("Content-Length", str(len(body)))

@@ -128,7 +128,7 @@ def _planted(
     """A region that came from the run says what the run says."""
     if r["stream"] >= FIRST_STREAM or row is None or row.certificate is None:
         return None
-    claimed = next((one for one in row.certificate.radii if one.norm == metric.norm.text), None)
+    claimed = row.certificate.in_norm(metric.norm.text)
     if claimed is None:
         return "the run has no radius in its norm"
     proved = row.predict >= 0 and r["reach"] <= metric.reach(claimed.proved)

@@ -69,12 +69,10 @@ class Guard:
         """The answer for one input; what is new is on the disk before it is given."""
         if self.lattice is not None and bool(torch.isfinite(torch.as_tensor(x)).all()):
             x = self.lattice.floats(self.lattice.integers(torch.as_tensor(x).cpu().numpy()))
-        known = self.memory.look_up(x)
-        if known is not None:
+        if (known := self.memory.look_up(x)) is not None:
             return known
         with self._one_at_a_time:
-            known = self.memory.look_up(x)
-            if known is not None:
+            if (known := self.memory.look_up(x)) is not None:
                 return known
             stream = self.memory.reserve(self.alpha)
             point = self.memory.point(x)

@@ -257,13 +257,15 @@ class Memory(Regions):
         )
 
     def _claimed(self, certificate: Certificate) -> NormRadius:
-        for one in certificate.radii:
-            if one.norm == self.norm.text:
-                if not (one.radius >= 0 and one.proved >= 0):
-                    raise CertifyError(f"the certificate has the radius {one.radius!r}")
-                return one
-        norms = [one.norm for one in certificate.radii]
-        raise CertifyError(f"the certificate has no radius in {self.norm}; it has norms {norms}")
+        one = certificate.in_norm(self.norm.text)
+        if one is None:
+            norms = [one.norm for one in certificate.radii]
+            raise CertifyError(
+                f"the certificate has no radius in {self.norm}; it has norms {norms}"
+            )
+        if not (one.radius >= 0 and one.proved >= 0):
+            raise CertifyError(f"the certificate has the radius {one.radius!r}")
+        return one
 
     def _from(self, regions: Snapshot, point: NDArray[np.float32]) -> Answer | None:
         holding = regions.holding(self._metric, point.astype(np.float64))

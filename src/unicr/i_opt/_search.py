@@ -17,7 +17,6 @@ from functools import cache, cached_property
 from itertools import product
 from typing import Any, Literal
 
-import numpy as np
 import torch
 
 from unicr.errors import CertifyError, UnicrError
@@ -118,11 +117,7 @@ class Curves:
     """
 
     def __init__(
-        self,
-        norms: Sequence[Norm],
-        dim: int,
-        searched: bool = False,
-        points: Lattice | None = None,
+        self, norms: Sequence[Norm], dim: int, searched: bool = False, points: Lattice | None = None
     ) -> None:
         def made(noise: Noise, norm: Norm) -> Radii:
             return Radii(noise, [norm], dim, searched=searched, lattice=points)
@@ -185,15 +180,15 @@ class _Search:
         """Fix the class, and find a node that votes for it."""
         if not self._settings.keep:
             votes = yield from self._votes(self._start)
-            self._class = _top(votes)
+            self._class = self._plan.measure.chosen(votes)
             return
         clean = yield Ask(1, 0, clean=True)
-        self._class = _top(clean)
+        self._class = self._plan.measure.chosen(clean)
         axis = next((i for i, a in enumerate(self._grid.axes) if a.name == "sigma"), None)
         node = list(self._start)
         while tuple(node) in self._grid:
             votes = yield from self._votes(tuple(node))
-            if _top(votes) == self._class:
+            if self._plan.measure.chosen(votes) == self._class:
                 self._start = tuple(node)
                 return
             if axis is None:
@@ -211,7 +206,7 @@ class _Search:
         if node not in self._grid:
             return -math.inf
         votes = yield from self._votes(node)
-        if _top(votes) != self._class:
+        if self._plan.measure.chosen(votes) != self._class:
             return -math.inf
         if self._settings.union:
             counts = yield from self.fresh(node)
@@ -246,10 +241,6 @@ class _Search:
                         node, radius, improved = there, value, True
                         break
         return node
-
-
-def _top(votes: Counts) -> int:
-    return int(np.argsort(-votes, kind="stable")[0])
 
 
 def _votes_for(label: int, votes: Counts) -> int:

@@ -71,10 +71,7 @@ def quantile_corners(under_p: Array, under_q: Array) -> Corners:
     size = np.cumsum(from_p) / len(under_p)
     power = np.cumsum(~from_p) / len(under_q)
     last = np.append(np.diff(values[order]) != 0, True)
-    return Corners(
-        np.concatenate([[0.0], size[last]]),
-        np.concatenate([[0.0], power[last]]),
-    )
+    return Corners(np.concatenate([[0.0], size[last]]), np.concatenate([[0.0], power[last]]))
 
 
 class Boundary:

@@ -32,14 +32,7 @@ class LogRatios:
     """
 
     def __init__(
-        self,
-        noise: Noise,
-        dim: int,
-        samples: int,
-        *,
-        seed: int,
-        stream: int,
-        device: str = "cpu",
+        self, noise: Noise, dim: int, samples: int, *, seed: int, stream: int, device: str = "cpu"
     ) -> None:
         self.noise, self.dim, self.samples = noise, dim, samples
         self._seed, self._stream, self._device = seed, STREAM + stream, device

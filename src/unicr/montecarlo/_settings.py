@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Literal, get_args
 
 from unicr.errors import RadiusError
@@ -69,11 +69,10 @@ class MonteCarlo:
             _whole("search_samples", self.search_samples, 2)
         if isinstance(self.seed, bool) or not isinstance(self.seed, int):
             raise RadiusError(f"seed={self.seed!r} must be a whole number")
-        for field in fields(self):
-            if field.name in ("inertia", "cognitive", "social"):
-                value = getattr(self, field.name)
-                if not (isinstance(value, int | float) and math.isfinite(value) and value >= 0):
-                    raise RadiusError(f"{field.name}={value!r} must be a finite number ≥ 0")
+        for name in ("inertia", "cognitive", "social"):
+            value = getattr(self, name)
+            if not (isinstance(value, int | float) and math.isfinite(value) and value >= 0):
+                raise RadiusError(f"{name}={value!r} must be a finite number ≥ 0")
         if not 0 < self.tolerance < 0.1:
             raise RadiusError(f"tolerance={self.tolerance!r} must lie between 0 and 0.1")
         if not 0 < self.failure < 1:

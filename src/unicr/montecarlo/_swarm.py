@@ -152,7 +152,7 @@ def starting_directions(
     if isinstance(noise, Anisotropic):
         rows = [*rows, *_on_smallest(noise.scales, norm)]
     elif not isinstance(noise, IID):
-        rows += _one_hots(dim, generator)
+        rows += [_one_hot(i, dim) for i in torch.randperm(dim, generator=generator)[:32]]
         if isinstance(noise, Joint):
             rows += weak_directions(noise, norm)
     while len(rows) < count - 1 or not len(rows) > 3:
@@ -182,9 +182,8 @@ def _dusty(dim: int, big: int, share: float, norm: Norm) -> torch.Tensor:
     return row
 
 
-def _one_hots(dim: int, generator: torch.Generator) -> list[torch.Tensor]:
-    where = torch.randperm(dim, generator=generator)[:32]
-    return [torch.nn.functional.one_hot(i, dim).to(torch.float64) for i in where]
+def _one_hot(i: torch.Tensor, dim: int) -> torch.Tensor:
+    return torch.nn.functional.one_hot(i, dim).to(torch.float64)
 
 
 def _random(dim: int, number: int, generator: torch.Generator, *, sparse: bool) -> torch.Tensor:
@@ -229,14 +228,11 @@ def weak_directions(noise: Joint, norm: Norm) -> list[torch.Tensor]:
     information = _information(noise, z)
     if information is None:
         return []
-    values, vectors = torch.linalg.eigh(information)
-    del values
+    _, vectors = torch.linalg.eigh(information)
     top = [vectors[:, -1 - j] for j in range(min(4, noise.dim))]
     starts = [*top, torch.ones(noise.dim, dtype=torch.float64)]
-    strongest = int(torch.argmax(information.diag()))
-    one_hot = torch.zeros(noise.dim, dtype=torch.float64)
-    one_hot[strongest] = 1.0
-    return [*top, one_hot, *(_climb(information, start, norm) for start in starts)]
+    strongest = _one_hot(information.diag().argmax(), noise.dim)
+    return [*top, strongest, *(_climb(information, start, norm) for start in starts)]
 
 
 def _information(noise: Joint, z: torch.Tensor) -> torch.Tensor | None:
@@ -264,8 +260,7 @@ def _climb(information: torch.Tensor, start: torch.Tensor, norm: Norm) -> torch.
     for _ in range(50):
         g = information @ row
         if norm.p <= 1:
-            row = torch.zeros_like(g)
-            row[int(g.abs().argmax())] = 1.0
+            row = _one_hot(g.abs().argmax(), len(g))
         elif math.isinf(norm.p):
             row = torch.where(g >= 0, 1.0, -1.0).to(torch.float64)
         else:

@@ -7,12 +7,12 @@ makes them: word i of block 8g + l is number 128g + 8i + l.
 
 from __future__ import annotations
 
-import functools
 import hashlib
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from unicr.noise._streams import compiled
 
 Words = NDArray[np.uint32]
 
@@ -39,9 +39,9 @@ def blocks(
     With 20 rounds and words 13 to 15 as nonce this is the block function of RFC 8439.
     """
     counters = np.ascontiguousarray(counters, np.uint64)
-    if rounds == ROUNDS and (compiled := _compiled()) is not None:
+    if rounds == ROUNDS and (fill := compiled("_lattice_kernels", "blocks")) is not None:
         out = np.empty((counters.size, 16), np.uint32)
-        compiled(out, np.frombuffer(key, "<u4"), counters, first, second)
+        fill(out, np.frombuffer(key, "<u4"), counters, first, second)
         return out
     start = np.empty((16, counters.size), np.uint32)
     start[:4] = CONSTANTS[:, None]
@@ -56,15 +56,6 @@ def blocks(
                 j = [i] + [4 * row + (i + row * shift) % 4 for row in (1, 2, 3)]
                 _quarter(x, *j)
     return np.ascontiguousarray((x + start).T)
-
-
-@functools.cache
-def _compiled() -> Any:
-    try:
-        from unicr.noise import _lattice_kernels
-    except ImportError:
-        return None
-    return _lattice_kernels.blocks
 
 
 def _quarter(x: Words, a: int, b: int, c: int, d: int) -> None:

@@ -165,9 +165,8 @@ def _read_density(body: Data, depth: int) -> Noise:
     names = [field.name for field in fields(Facts)]
     require(isinstance(facts, Mapping) and set(facts) == set(names), "facts are complete")
     require(facts["source"] in ("declared", "checked"), "facts come from somewhere")
-    require(
-        all(isinstance(facts[key], bool) for key in names if key != "source"), "facts hold or not"
-    )
+    said = [facts[key] for key in names if key != "source"]
+    require([isinstance(one, bool) for one in said], "facts hold or not")
     table = table_from_data(body["table"])
     for key, seen in shape_of(table).items():
         require(seen or not facts[key], f"a density claimed to be {key} is {key}")
@@ -186,7 +185,7 @@ def _check_name(noise: Tabulated, name: str) -> None:
         law, u = parse(name), np.linspace(0.0, 1.0, 65)[1:-1]
         assert isinstance(law, IID)
         known = law.cdf(noise._density.ppf(u))
-        require(bool(np.all(np.abs(known - u) <= 1e-6)), f"the density {name} is that of scipy")
+        require(np.abs(known - u) <= 1e-6, f"the density {name} is that of scipy")
 
 
 _KINDS: dict[str, Callable[[Data, int], Noise]] = {

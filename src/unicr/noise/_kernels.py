@@ -14,15 +14,13 @@ from typing import Any, TypeVar, cast
 import numpy as np
 from numba import njit
 
+from unicr.noise._inverse import FIRST_EXPONENT, MANTISSA
+from unicr.noise._streams import ALMOST_ONE, MIX1, MIX2, ONE
+
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 _U = np.uint64
-_MIX1 = _U(0xBF58476D1CE4E5B9)
-_MIX2 = _U(0x94D049BB133111EB)
-_ONE = _U(0x3FF0000000000000)
-_MANTISSA = _U((1 << 52) - 1)
-_ALMOST_ONE = 1.0 - 2.0**-53
-_FIRST_EXPONENT = 1023 - 53
+_MIX1, _MIX2, _ONE, _MANTISSA = _U(MIX1), _U(MIX2), _U(ONE), _U(MANTISSA)
 _BLOCK = 512
 
 
@@ -40,14 +38,14 @@ def _locate(rows: Any, positions: Any, n: Any, z: Any, gamma: Any, m: Any) -> An
     """Turn n draws into rows of the table and positions in [-1/2, 1/2) inside their cells."""
     shift = _U(50 - m)
     to_cell = _U(m)
-    first_row = _U(_FIRST_EXPONENT << (m + 2))
+    first_row = _U(FIRST_EXPONENT << (m + 2))
     for k in range(n):
         r = z
         z += gamma
         r = (r ^ (r >> _U(30))) * _MIX1
         r = (r ^ (r >> _U(27))) * _MIX2
         r = r ^ (r >> _U(31))
-        d = np.uint64((r >> _U(12)) | _ONE).view(np.float64) - _ALMOST_ONE
+        d = np.uint64((r >> _U(12)) | _ONE).view(np.float64) - ALMOST_ONE
         bits = np.float64(d).view(np.uint64)
         rows[k] = (((bits >> shift) & ~_U(3)) | (r & _U(3))) - first_row
         positions[k] = np.uint64(((bits << to_cell) & _MANTISSA) | _ONE).view(np.float64) - 1.5
@@ -77,7 +75,7 @@ def _repair(
     sub_inv: Any,
     sub_coef: Any,
 ) -> None:
-    first_row = _U(_FIRST_EXPONENT << (m + 2))
+    first_row = _U(FIRST_EXPONENT << (m + 2))
     count = 0
     for k in range(block.size):
         hits[count] = k

@@ -19,6 +19,7 @@ from unicr.noise._base import IID, Noise
 from unicr.noise._integers import IntegerLaw, Integers, integer_law
 from unicr.noise._lattice import Lattice
 from unicr.noise._sampling import PIECE, in_pieces
+from unicr.noise._streams import compiled
 
 if TYPE_CHECKING:
     import torch
@@ -109,7 +110,7 @@ class _Fill:
         self, law: IntegerLaw, lattice: Lattice, row: Integers, key: bytes, threads: int | None
     ) -> None:
         self.law, self.lattice, self.row, self.key, self.threads = law, lattice, row, key, threads
-        self.kernel = _kernel()
+        self.kernel = compiled("_lattice_kernels", "fill_integers")
         tile = np.tile(row.astype(np.int32), -(-_TILE // max(row.size, 1)))
         secret, origin = np.frombuffer(key, "<u4").astype(np.uint32), law.origin & 0xFFFFFFFF
         self.head = secret, tile
@@ -142,12 +143,3 @@ class _Fill:
         if left:
             at, k = np.concatenate(left).T
             put(at, law.starts[k] + law.inside(self.key, (at + first).astype(np.uint64), k))
-
-
-@functools.cache
-def _kernel() -> Any:
-    try:
-        from unicr.noise import _lattice_kernels
-    except ImportError:
-        return None
-    return _lattice_kernels.fill_integers

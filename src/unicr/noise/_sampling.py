@@ -6,7 +6,6 @@ the quantile function, `_streams` makes the bits.
 
 from __future__ import annotations
 
-import functools
 import math
 import os
 import sys
@@ -20,7 +19,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from unicr.errors import NoiseError
 from unicr.noise._inverse import FIRST_EXPONENT, MANTISSA, InverseTable
-from unicr.noise._streams import ALMOST_ONE, MASK64, MIX1, MIX2, ONE, draw_bits, stream_keys
+from unicr.noise._streams import (
+    ALMOST_ONE,
+    MASK64,
+    MIX1,
+    MIX2,
+    ONE,
+    compiled,
+    draw_bits,
+    stream_keys,
+)
 from unicr.values import Array
 
 if TYPE_CHECKING:
@@ -60,7 +68,6 @@ def fill(
     first = start_sample * dim
 
     def run(low: int, high: int) -> None:
-        assert kernel is not None
         z0 = (start + (first + low) * gamma) & MASK64
         kernel(
             flat[low:high], np.uint64(z0), np.uint64(gamma), table.cells, table.m, float(scale),
@@ -73,7 +80,7 @@ def fill(
             x = table.evaluate(draw_bits(start, gamma, first + a, b - a))
             flat[a:b] = tile[np.arange(a, b) % tile.size] + scale * x
 
-    kernel = _kernel()
+    kernel = compiled("_kernels", "fill_run")
     work = run_numpy if kernel is None else run
     in_pieces(work, flat.size, threads)
 
@@ -225,16 +232,6 @@ def _tile(base: Any, dim: int) -> Array:
 def _default_threads() -> int:
     torch = sys.modules.get("torch")
     return int(torch.get_num_threads()) if torch is not None else os.cpu_count() or 1
-
-
-@functools.cache
-def _kernel() -> Callable[..., None] | None:
-    try:
-        from unicr.noise import _kernels
-    except ImportError:
-        return None
-    kernel: Callable[..., None] = _kernels.fill_run
-    return kernel
 
 
 _pool_lock = threading.Lock()

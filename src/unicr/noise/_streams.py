@@ -6,8 +6,11 @@ device. Every stream has an odd increment of its own (Steele, Lea and Flood, 201
 
 from __future__ import annotations
 
+import functools
 import hashlib
+import importlib
 import operator
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +22,15 @@ MIX1 = 0xBF58476D1CE4E5B9
 MIX2 = 0x94D049BB133111EB
 ONE = 0x3FF0000000000000
 ALMOST_ONE = 1.0 - 2.0**-53
+
+
+@functools.cache
+def compiled(module: str, name: str) -> Any:
+    """A compiled inner loop of this package; None where numba cannot be imported."""
+    try:
+        return getattr(importlib.import_module(f"unicr.noise.{module}"), name)
+    except ImportError:
+        return None
 
 
 def stream_keys(seed: int, input_index: int, substream: int = 0) -> tuple[int, int]:

@@ -1,29 +1,16 @@
 """What other parts of unicr use of this package and users should not: it may change."""
 
-from unicr.noise._base import positive
-from unicr.noise._chacha import derive
-from unicr.noise._family import Named, Parameter
-from unicr.noise._keyed import LatticeNoise
-from unicr.noise._lattice import lattice_for
-from unicr.noise._quadrature._logdensity import HINT
-from unicr.noise._spec import check_parses
-from unicr.noise._spherical import CrossNoise, CubeNoise, RadialNoise
-from unicr.noise._within import Within, within
-from unicr.noise.families import plainest
-
-__all__ = [
-    "HINT",
-    "CrossNoise",
-    "CubeNoise",
-    "LatticeNoise",
-    "Named",
-    "Parameter",
-    "RadialNoise",
-    "Within",
-    "check_parses",
-    "derive",
-    "lattice_for",
-    "plainest",
-    "positive",
-    "within",
-]
+from unicr.noise._base import positive as positive
+from unicr.noise._chacha import derive as derive
+from unicr.noise._family import Named as Named
+from unicr.noise._family import Parameter as Parameter
+from unicr.noise._keyed import LatticeNoise as LatticeNoise
+from unicr.noise._lattice import lattice_for as lattice_for
+from unicr.noise._quadrature._logdensity import HINT as HINT
+from unicr.noise._spec import check_parses as check_parses
+from unicr.noise._spherical import CrossNoise as CrossNoise
+from unicr.noise._spherical import CubeNoise as CubeNoise
+from unicr.noise._spherical import RadialNoise as RadialNoise
+from unicr.noise._within import Within as Within
+from unicr.noise._within import within as within
+from unicr.noise.families import plainest as plainest

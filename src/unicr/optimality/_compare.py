@@ -205,16 +205,14 @@ def _check_equal_sigma(noises: Sequence[Noise]) -> None:
 
 @dataclass(frozen=True)
 class _Field:
-    """The noises that are compared in one norm and dimension."""
+    """The noises that are compared in one norm and dimension, by their curves."""
 
-    noises: tuple[Noise, ...]
     curves: tuple[RadiusCurve, ...]
 
     @classmethod
     def of(cls, noises: Sequence[Noise], norm: Norm | float | str, dim: int | None) -> _Field:
         _check_equal_sigma(noises)
-        curves = tuple(RadiusCurve(noise, norm, dim) for noise in noises)
-        return cls(tuple(noises), curves)
+        return cls(tuple(RadiusCurve(noise, norm, dim) for noise in noises))
 
     def brackets(self, p: Array, curves: bool | None, report: Heard | None) -> tuple[Array, Array]:
         """(proved, searched), a row for each noise and a column for each p_A."""
@@ -222,7 +220,7 @@ class _Field:
         known: dict[Noise, tuple[Array, Array]] = {}
         for i, curve in enumerate(self.curves):
             if report is not None:
-                report(f"{self.noises[i].text}, {curve.norm}", i / len(self.curves))
+                report(f"{curve.noise.text}, {curve.norm}", i / len(self.curves))
             if curve.noise not in known:
                 known[curve.noise] = _read(curve, p) if read else _solve(curve, p)
         rows = [known[curve.noise] for curve in self.curves]
@@ -235,14 +233,14 @@ class _Field:
         possible = upper >= np.max(proved)
         standings = tuple(
             Standing(
-                noise=noise.text,
+                noise=curve.noise.text,
                 proved=float(proved[i]),
                 searched=float(searched[i]),
                 rank_proved=1 + int(np.sum(proved > proved[i])),
                 rank_searched=1 + int(np.sum(searched > searched[i])),
                 possible=bool(possible[i]),
             )
-            for i, noise in enumerate(self.noises)
+            for i, curve in enumerate(self.curves)
         )
         verdict = _verdict(proved[possible], searched[possible], float(np.max(upper)))
         norm, dim = self.curves[0].norm, self.curves[0].dim

@@ -21,8 +21,8 @@ from unicr.metrics import Scores, accuracy_curve, robustness_score
 from unicr.noise import Gaussian, Noise
 from unicr.norms import l1, l2, linf
 from unicr.paper._item import Axes, Context, Figure, Output, Table, panels
-from unicr.report.runs import RunBar
-from unicr.runs import Job, Row, Run, certify_run, scores_of
+from unicr.report.runs import RunBar, run_shown
+from unicr.runs import Job, Row, Run, scores_of
 from unicr.smoothing import Plan, norms_of
 from unicr.values import round_down
 
@@ -124,12 +124,7 @@ def certified(
 ) -> list[Row]:
     """The inputs certified with one noise, in all norms from the same votes, in `work / name`."""
     context.log(f"certifying with {noise.text}")
-    folder = context.work / name
-    with (
-        RunBar(_job(context, setup, noise, norms)) as shown,
-        certify_run(shown.job, folder, resume=True, on_result=shown.add) as store,
-    ):
-        return list(store.rows())
+    return run_shown(_job(context, setup, noise, norms), context.work / name)
 
 
 def compare(context: Context, setup: Setup) -> dict[str, Pair]:

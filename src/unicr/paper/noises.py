@@ -26,12 +26,7 @@ NOISES = {
 LOW, HIGH = 0.6, 0.99
 
 
-@item(
-    "noises",
-    "p_A–R curves of all the noises",
-    "Figures 6–8, Table 7",
-    *CURVES,
-)
+@item("noises", "p_A–R curves of all the noises", "Figures 6–8, Table 7", *CURVES)
 def run(context: Context) -> Output:
     known, figure = curves(context, {"all noises": NOISES})
     lines = {n.text: [known[text, n.text] for text in NOISES.values()] for n in NORMS}

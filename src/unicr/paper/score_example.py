@@ -59,8 +59,7 @@ def run(context: Context) -> Output:
                 ("radius", *names, "envelope"), list(zip(radii, *curves, best, strict=True))
             ),
             "scores": Table(
-                ("sigma", "certified_accuracy", "average_radius"),
-                [*alone, ("all", "", score)],
+                ("sigma", "certified_accuracy", "average_radius"), [*alone, ("all", "", score)]
             ),
         },
         figures={"score": panels([area], draw, x=x, y=y, **limits)},

@@ -23,9 +23,9 @@ from unicr.norms import l1, l2, linf
 from unicr.radius import RadiusCurve, round_down
 from unicr.report.curves import draw_curves, probabilities
 from unicr.report.plots import figures
-from unicr.report.runs import COUNTED, RunBar, draw_steps, score_table
+from unicr.report.runs import COUNTED, draw_steps, run_shown, score_table
 from unicr.report.tables import lay
-from unicr.runs import Job, Row, certify_run, scores_of
+from unicr.runs import Job, Row, scores_of
 from unicr.smoothing import Certificate, Plan
 
 if TYPE_CHECKING:
@@ -77,11 +77,7 @@ def _certified(data: Dataset, name: str, folder: Path, inputs: int, n: int) -> l
         data_spec=DATA,
     )
     try:
-        with (
-            RunBar(job) as progress,
-            certify_run(progress.job, folder, resume=True, on_result=progress.add) as run,
-        ):
-            return list(run.rows())
+        return run_shown(job, folder)
     except RunError as error:
         raise RunError(f"{error}; `unicr demo --fresh` starts again") from None
 

@@ -14,7 +14,7 @@ from rich.console import Console
 from unicr.metrics import Scores, accuracy_curve, envelope, robustness_score
 from unicr.report.plots import figures
 from unicr.report.tables import Bar, Form, as_csv, as_json, lay, title
-from unicr.runs import Job, Row, scores_of
+from unicr.runs import Job, Row, certify_run, scores_of
 from unicr.values import round_down
 
 if TYPE_CHECKING:
@@ -68,6 +68,15 @@ class RunBar(Bar):
             words = f"certified accuracy so far {self._correct / self._seen:.1%}"
         done = self._before + self._seen + min(self._under_way, 0.99)
         self.update(f"{words}{failed}", now=done)
+
+
+def run_shown(job: Job, folder: Path) -> list[Row]:
+    """The rows of a job run into `folder`, or gone on with there, under a bar."""
+    with (
+        RunBar(job) as shown,
+        certify_run(shown.job, folder, resume=True, on_result=shown.add) as run,
+    ):
+        return list(run.rows())
 
 
 def summary(rows: Sequence[Row], norms: Sequence[str], *, searched: bool = False) -> str:

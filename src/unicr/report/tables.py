@@ -25,11 +25,10 @@ def lay(columns: Sequence[str], rows: Iterable[Sequence[str]], form: Form = "tab
     if form == "markdown":
         head, *body = (f"| {' | '.join(cells)} |" for cells in lines)
         return "\n".join([head, "|" + "---|" * len(columns), *body])
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    right = [
-        all(cell[:1] in _NUMERIC for cell in column[1:]) for column in zip(*lines, strict=True)
+    sides = [
+        (max(map(len, column)), all(cell[:1] in _NUMERIC for cell in column[1:]))
+        for column in zip(*lines, strict=True)
     ]
-    sides = list(zip(widths, right, strict=True))
     texts = (
         "  ".join(
             cell.rjust(width) if number else cell.ljust(width)

@@ -77,13 +77,18 @@ class Executor(ABC):
 
     width: int = 1
 
-    @abstractmethod
+    def __init__(self) -> None:
+        self._queue: deque[Attempt] = deque()
+
     def submit(self, key: Key, task: Any) -> None:
-        """Take a task; returns at once."""
+        """Take a task; returns at once. It is handed out when a result is waited for."""
+        self._queue.append(Attempt(key, task))
 
     def withdraw(self, keys: set[Key]) -> set[Key]:
         """Take back tasks that are no longer wanted; gives those that will have no result."""
-        return set()
+        gone = {one.key for one in self._queue} & keys
+        self._queue = deque(one for one in self._queue if one.key not in gone)
+        return gone
 
     @abstractmethod
     def finished(self) -> list[tuple[Key, Any]]:
@@ -108,23 +113,15 @@ class Here(Executor):
     """In this process, one task after the other, when its result is asked for."""
 
     def __init__(self, work: Work) -> None:
+        super().__init__()
         self._do = work.open()
-        self._waiting: deque[tuple[Key, Any]] = deque()
-
-    def submit(self, key: Key, task: Any) -> None:
-        self._waiting.append((key, task))
-
-    def withdraw(self, keys: set[Key]) -> set[Key]:
-        gone = {key for key, _ in self._waiting} & keys
-        self._waiting = deque(one for one in self._waiting if one[0] not in gone)
-        return gone
 
     def finished(self) -> list[tuple[Key, Any]]:
-        key, task = self._waiting.popleft()
-        return [(key, self._do(task))]
+        one = self._queue.popleft()
+        return [(one.key, self._do(one.payload))]
 
     def close(self) -> None:
-        self._waiting.clear()
+        self._queue.clear()
 
 
 class Processes(Executor):
@@ -135,9 +132,9 @@ class Processes(Executor):
     """
 
     def __init__(self, work: Work, workers: int) -> None:
+        super().__init__()
         self._work, self._workers = _packed(work), workers
         self._pool = self._new_pool()
-        self._queue: deque[Attempt] = deque()
         self._running: dict[Future[Any], Attempt] = {}
         self.width = 2 * workers
 
@@ -146,12 +143,8 @@ class Processes(Executor):
         started = (self._work, threads)
         return ProcessPoolExecutor(self._workers, get_context("spawn"), _open_here, started)
 
-    def submit(self, key: Key, task: Any) -> None:
-        self._queue.append(Attempt(key, task))
-
     def withdraw(self, keys: set[Key]) -> set[Key]:
-        gone = {one.key for one in self._queue} & keys
-        self._queue = deque(one for one in self._queue if one.key not in gone)
+        gone = super().withdraw(keys)
         wanted = [future for future, one in self._running.items() if one.key in keys]
         return gone | {self._running.pop(future).key for future in wanted if future.cancel()}
 
@@ -246,12 +239,7 @@ def executor(work: Work, *, workers: int = 0, ray: str | None = None, gpus: floa
 
 
 def execute(
-    work: Work,
-    tasks: Iterable[Task],
-    *,
-    workers: int = 0,
-    ray: str | None = None,
-    gpus: float = 0,
+    work: Work, tasks: Iterable[Task], *, workers: int = 0, ray: str | None = None, gpus: float = 0
 ) -> Iterator[tuple[Task, Any]]:
     """(task, result) for every task, as they are ready."""
     waiting = enumerate(tasks)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -143,13 +143,17 @@ class Manifest:
 
     def one_norm(self, wanted: str | None) -> str:
         """A norm that the run has radii in: the one asked for, or the only one."""
-        there = ", ".join(self.norms)
         if wanted is None and len(self.norms) > 1:
-            raise RunError(f"the run has the norms {there}: say which with --norm")
-        text = self.norms[0] if wanted is None else parse_norm(wanted).text
-        if text not in self.norms:
-            raise RunError(f"the run has the norms {there}, not {text}")
-        return text
+            raise RunError(f"the run has the norms {', '.join(self.norms)}: say which with --norm")
+        return self.some_norms(None if wanted is None else [wanted])[0]
+
+    def some_norms(self, wanted: Sequence[str] | None) -> list[str]:
+        """Norms that the run has radii in: those asked for, or all."""
+        texts = self.norms if wanted is None else [parse_norm(one).text for one in wanted]
+        for text in texts:
+            if text not in self.norms:
+                raise RunError(f"the run has the norms {', '.join(self.norms)}, not {text}")
+        return list(dict.fromkeys(texts))
 
     def indices(self, size: int | None = None) -> list[int] | None:
         """The inputs that the run is about; None where the size of the data is not known."""

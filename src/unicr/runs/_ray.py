@@ -13,7 +13,6 @@ import os
 import re
 import socket
 import time
-from collections import deque
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -62,10 +61,10 @@ class OnRay(Executor):
     def __init__(
         self, work: Work, *, address: str, actors: int | None = None, gpus: float = 0
     ) -> None:
+        super().__init__()
         _check_gpus(gpus)
         self._ray = ray = require("ray")
         self._own = _connect(ray, address)
-        self._queue: deque[Attempt] = deque()
         self._levels: list[dict[_Actor, None]] = [{} for _ in range(DEPTH + 1)]
         self._coming: dict[Any, Any] = {}
         self._owner: dict[Any, _Actor] = {}
@@ -87,15 +86,6 @@ class OnRay(Executor):
     def _hire(self) -> None:
         handle = self._remote.remote(self._work)
         self._coming[handle.ready.remote()] = handle
-
-    def submit(self, key: Key, task: Any) -> None:
-        """Only queued: tasks are handed out together, when a result is waited for."""
-        self._queue.append(Attempt(key, task))
-
-    def withdraw(self, keys: set[Key]) -> set[Key]:
-        gone = {task.key for task in self._queue} & keys
-        self._queue = deque(task for task in self._queue if task.key not in gone)
-        return gone
 
     def share(self, x: torch.Tensor) -> Any:
         """A small input travels with its tasks, a large one is put into the object store once."""

@@ -19,10 +19,8 @@ from unicr.runs._manifest import LOADING, Manifest
 
 CODE = ".py"
 READING = {"labels": str, "split": str, "label_column": str}
+# how the run says that data is labelled, never believed of your own data: give these
 OPTIONS = {"labels": "--labels", "label_column": "--label-column"}
-WORDS = frozenset(
-    OPTIONS
-)  # how the run says that data is labelled: never believed of your own data
 PLAIN = ("builtin:", "hf:")  # what holds a model and no program; so do files with these ends
 FILES = (".onnx", "selector.json")  # (a selector refuses members that are programs itself)
 
@@ -93,7 +91,7 @@ class Own:
             self._refuse_code("data", manifest.data, ", or give your own copy with --data")
         given = {k: v for k, v in self.reading.items() if v is not None}
         kept = _given(manifest.reading, READING)
-        if self.data is not None and (words := sorted(WORDS & set(kept) - set(given))):
+        if self.data is not None and (words := sorted(OPTIONS.keys() & kept.keys() - given.keys())):
             raise RunError(
                 f"the run says itself how your data is labelled ({', '.join(words)}): give "
                 f"{' and '.join(OPTIONS[word] for word in words)} of your own"

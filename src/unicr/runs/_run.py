@@ -86,8 +86,8 @@ class Row:
 
     def proved(self, norm: str) -> float:
         """How much of that radius is proved."""
-        radii = () if self.certificate is None else self.certificate.radii
-        return next((min(one.radius, one.proved) for one in radii if one.norm == norm), 0.0)
+        one = None if self.certificate is None else self.certificate.in_norm(norm)
+        return 0.0 if one is None else min(one.radius, one.proved)
 
 
 class Run(Database, Tabular):

@@ -21,7 +21,8 @@ def scores_of(rows: Sequence[Row | LogRow], norm: str, name: str, alpha: float |
     abstained = [row.predict == -1 for row in rows]
     correct = [row.correct for row in rows]
     kept = [_kept(row) for row in rows]
-    off = [0.0 if one is None else sum(r.off for r in one.radii if r.norm == norm) for one in kept]
+    claims = [None if one is None else one.in_norm(norm) for one in kept]
+    off = [0.0 if one is None else one.off for one in claims]
     return Scores(
         name=name,
         norm=norm,

@@ -92,10 +92,7 @@ class VoteWork:
     digest: str | None = None
 
     def open(self) -> Callable[[Chunk], tuple[Counts | Failed, float]]:
-        classifier = self.classifier
-        if classifier is None:
-            assert self.arguments is not None
-            classifier = load_classifier(**self.arguments)
+        classifier = self.classifier or load_classifier(**(self.arguments or {}))
         if self.digest is not None and classifier.digest != self.digest:
             raise RunError(
                 f"{classifier.name} is another model here than where the run was started (hash "

@@ -74,18 +74,19 @@ def worth(
     found = torch.zeros(len(examples))
     for group, first in enumerate(range(0, len(examples), GROUP)):
         rows = torch.arange(first, min(first + GROUP, len(examples)))
-        drawn = noise.sample(
-            len(rows) * lesson.votes,
-            examples.shape,
-            seed=stream("worth", lesson.seed),
-            input_index=group,
-            device=model.device,
-        ).view(len(rows), lesson.votes, *examples.shape)
-        noisy = noise.seen(examples.batch(rows).to(model.device)[:, None] + drawn).flatten(0, 1)
+        inputs, seed = examples.batch(rows).to(model.device), stream("worth", lesson.seed)
+        noisy = _noisy(noise, inputs, lesson.votes, seed=seed, input_index=group)
         labels = examples.labels[rows].repeat_interleave(lesson.votes).to(model.device)
         share = _share(model, noisy, labels, lesson.votes).clamp(0.5, BEST)
         found[rows] = curve[torch.searchsorted(grid, share.cpu(), right=True) - 1].float()
     return found
+
+
+def _noisy(noise: Noise, inputs: torch.Tensor, copies: int, **where: Any) -> torch.Tensor:
+    """So many noisy copies of each input, one after the other; `where` says which samples."""
+    n, *shape = inputs.shape
+    drawn = noise.sample(n * copies, tuple(shape), device=inputs.device, **where)
+    return noise.seen(inputs[:, None] + drawn.view(n, copies, *shape)).flatten(0, 1)
 
 
 def _share(model: Classifier, noisy: torch.Tensor, labels: torch.Tensor, n: int) -> torch.Tensor:
@@ -144,7 +145,7 @@ def taught(
     under large noise knows much of what tells easy ones from hard ones.
     """
     device = usable(lesson.device)
-    size = len(examples)
+    size, seed = len(examples), stream("selecting", lesson.seed)
     with seeded(stream("selector", lesson.seed)):
         module = build(lesson.arch, examples.shape, worths.shape[1])
         if isinstance(first, ModuleClassifier):
@@ -159,16 +160,9 @@ def taught(
             for step in range(steps):
                 rows = order[step * lesson.batch : (step + 1) * lesson.batch]
                 inputs = examples.batch(rows).to(device)
-                drawn = noise.sample(
-                    len(rows) * lesson.copies,
-                    examples.shape,
-                    seed=stream("selecting", lesson.seed),
-                    input_index=epoch,
-                    start=step * lesson.batch * lesson.copies,
-                    device=device,
-                ).view(len(rows), lesson.copies, *examples.shape)
-                scores = module(noise.seen(inputs[:, None] + drawn).flatten(0, 1))
-                scores = scores.view(len(rows), lesson.copies, -1)
+                where = {"input_index": epoch, "start": step * lesson.batch * lesson.copies}
+                noisy = _noisy(noise, inputs, lesson.copies, seed=seed, **where)
+                scores = module(noisy).view(len(rows), lesson.copies, -1)
                 loss = lost(scores, worths[rows].to(device), noise.sigma).mean()
                 rate = one_cycle(epoch * steps + step, lesson.epochs * steps, lesson.lr)
                 for group in optimizer.param_groups:

@@ -138,8 +138,11 @@ class Certificate:
                 raise CertifyError(f"say which norm: {', '.join(r.norm for r in self.radii)}")
             return self.radii[0].radius
         wanted = parse_norm(norm).text
-        for one in self.radii:
-            if one.norm == wanted:
-                return one.radius
-        there = ", ".join(r.norm for r in self.radii)
-        raise CertifyError(f"no radius in the norm {wanted}; there are {there}")
+        if (found := self.in_norm(wanted)) is None:
+            there = ", ".join(r.norm for r in self.radii)
+            raise CertifyError(f"no radius in the norm {wanted}; there are {there}")
+        return found.radius
+
+    def in_norm(self, text: str) -> NormRadius | None:
+        """The radius in one norm with its bracket, None where there is none."""
+        return next((one for one in self.radii if one.norm == text), None)

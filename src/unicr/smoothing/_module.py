@@ -188,7 +188,7 @@ def logits_of(classifier: Classifier) -> Logits | None:
         return _Module(classifier)
     if isinstance(classifier, Normalised):
         inner = logits_of(classifier.classifier)
-        return None if inner is None else _After(_Normalise(classifier), inner)
+        return None if inner is None else _After(classifier.normalised, inner)
     if isinstance(classifier, Denoised) and isinstance(classifier.denoiser, nn.Module):
         inner = logits_of(classifier.classifier)
         return None if inner is None else _After(_Still(classifier.denoiser), inner)
@@ -203,17 +203,6 @@ class _After:
 
     def __call__(self, batch: torch.Tensor) -> torch.Tensor:
         return self._second(self._first(batch))
-
-
-class _Normalise:
-    """(x − mean) / std by channel, as `Normalised` does it."""
-
-    def __init__(self, classifier: Normalised) -> None:
-        self._mean, self._std = classifier._mean, classifier._std
-
-    def __call__(self, batch: torch.Tensor) -> torch.Tensor:
-        shape = (1, -1, *[1] * (batch.ndim - 2))
-        return (batch - self._mean.view(shape)) / self._std.view(shape)
 
 
 class _Still:

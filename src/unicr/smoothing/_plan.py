@@ -38,13 +38,8 @@ class Plan:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for the manifest of a run."""
-        return {
-            "n0": self.n0,
-            "n": self.n,
-            "alpha": self.alpha,
-            "rule": self.rule.to_dict(),
-            "measure": self.measure.to_dict(),
-        }
+        sizes = {"n0": self.n0, "n": self.n, "alpha": self.alpha}
+        return {**sizes, "rule": self.rule.to_dict(), "measure": self.measure.to_dict()}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Plan:

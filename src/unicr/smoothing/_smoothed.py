@@ -214,12 +214,7 @@ class SmoothedClassifier:
                 x = torch.from_numpy(floats).to(x.device)
             return ask.measure.count(self.classifier, x[None], self.num_classes)
         return self.votes(
-            x,
-            ask.n,
-            start=ask.start,
-            input_index=input_index,
-            noise=ask.noise,
-            measure=ask.measure,
+            x, ask.n, start=ask.start, input_index=input_index, noise=ask.noise, measure=ask.measure
         )
 
     @functools.cached_property

@@ -78,11 +78,7 @@ def _published(name: str, source: str, note: str, cases: Cases) -> Formula:
 
 
 def own(ref: str) -> Formula:
-    """The formula `path/to/file.py:func`. Runs that file: only load what you trust.
-
-    `func` takes (p_a), (p_a, p_b) or (noise, norm, dim, p_a, p_b), counted without the parameters
-    that have defaults, and returns the radius.
-    """
+    """The formula `path/to/file.py:func`, as `load_formula` says."""
     function = load_object(ref)
     needed = _parameters(ref, function)
 

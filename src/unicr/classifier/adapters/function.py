@@ -72,10 +72,7 @@ def takes_numpy(function: Callable[[Any], Any]) -> bool:
 def load(asked: ModelAsked) -> Classifier:
     """A classifier of a function in memory or in a Python file."""
     return CallableClassifier(
-        asked.thing,
-        name=asked.spec,
-        device=asked.device or "cpu",
-        num_classes=asked.num_classes,
+        asked.thing, name=asked.spec, device=asked.device or "cpu", num_classes=asked.num_classes
     )
 
 

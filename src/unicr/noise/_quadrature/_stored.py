@@ -70,9 +70,9 @@ def _read(data: Mapping[str, Any]) -> TabulatedDensity:
     corners = read_floats(data["corners"], MAX_PANELS)
     require(math.isfinite(log_mass) and math.isfinite(origin), "log_mass and origin are finite")
     require(low < high, "the support is a pair low < high")
-    require(bool(np.all(np.isfinite(breakpoints) & (low <= breakpoints) & (breakpoints <= high))
-                 and np.all(np.diff(breakpoints) > 0) and breakpoints.size > 0),
-            "the breakpoints rise within the support")  # fmt: skip
+    inside = np.isfinite(breakpoints) & (low <= breakpoints) & (breakpoints <= high)
+    rise = breakpoints.size > 0 and np.all(np.diff(breakpoints) > 0)
+    require(rise and np.all(inside), "the breakpoints rise within the support")
     require(corners.shape == breakpoints.shape, "there is one corner for each breakpoint")
     table = TabulatedDensity.__new__(TabulatedDensity)
     table.log_mass, table.mean, table.second_moment = log_mass, mean, second_moment
@@ -83,7 +83,7 @@ def _read(data: Mapping[str, Any]) -> TabulatedDensity:
     table._corners = corners
     sides = np.stack([table.beside(-1.0), table.beside(1.0)])
     between = (corners >= sides.min(axis=0) - 1.0) & (corners <= sides.max(axis=0) + 1.0)
-    require(bool(np.all(between | ~np.isfinite(corners))), "a corner is near the density beside it")
+    require(between | ~np.isfinite(corners), "a corner is near the density beside it")
     return table
 
 
@@ -91,17 +91,14 @@ def _panels(rows: Array) -> Panels:
     base, direction, kind, start, length, kappa, mass = rows[:, : len(COLUMNS)].T
     log_values = rows[:, len(COLUMNS) :]
     power, log = kind == INNER_POWER, kind == LOG
-    require(bool(np.all(np.isin(kind, (LINEAR, LOG, INNER_POWER)))), "a panel is of a known kind")
-    require(bool(np.all(np.abs(direction) == 1.0)), "a panel points left or right")
-    numbers = np.stack([base, start, length, mass])
-    require(bool(np.all(np.isfinite(numbers))), "a panel's place and mass are finite")
-    require(bool(np.all((length > 0.0) & (mass >= 0.0))), "a panel has a length and a mass")
-    require(
-        bool(np.all(np.where(log, start + length <= 709.5, start == 0.0))), "a panel has an end"
-    )
-    require(bool(np.all((kappa > 0.0) & (kappa < 1e6) | ~power)), "a power is integrable")
-    ok = np.isfinite(log_values) | np.isneginf(log_values) | power[:, None]
-    require(bool(np.all(ok)), "a log-density is a number")
+    require(np.isin(kind, (LINEAR, LOG, INNER_POWER)), "a panel is of a known kind")
+    require(np.abs(direction) == 1.0, "a panel points left or right")
+    require(np.isfinite([base, start, length, mass]), "a panel's place and mass are finite")
+    require((length > 0.0) & (mass >= 0.0), "a panel has a length and a mass")
+    require(np.where(log, start + length <= 709.5, start == 0.0), "a panel has an end")
+    require((kappa > 0.0) & (kappa < 1e6) | ~power, "a power is integrable")
+    number = np.isfinite(log_values) | np.isneginf(log_values)
+    require(number | power[:, None], "a log-density is a number")
     panels = Panels.new(base, direction, kind.astype(np.int64), start, length)
     panels.log_values, panels.kappa, panels.mass = log_values.copy(), kappa.copy(), mass.copy()
     return panels
@@ -116,8 +113,8 @@ def _check_law(table: TabulatedDensity, rows: Array) -> None:
     require(not bool(np.any(wrong & smooth)), "a panel's mass is the integral of its density")
     left, right = table._left, table._right
     slack = 64.0 * np.spacing(np.maximum(np.abs(left), np.abs(p.base)))
-    require(bool(np.all(left <= right + slack)), "a panel's ends are in order")
-    require(bool(np.all(right[:-1] <= left[1:] + slack[1:])), "panels do not overlap")
+    require(left <= right + slack, "a panel's ends are in order")
+    require(right[:-1] <= left[1:] + slack[1:], "panels do not overlap")
     low, high = table.support
     reach = 64.0 * np.spacing(max(abs(left[0]), abs(right[-1])))
     require(low <= left[0] + reach and right[-1] <= high + reach, "panels lie in the support")
@@ -131,7 +128,7 @@ def _check_law(table: TabulatedDensity, rows: Array) -> None:
         require(beyond == 0.0 or math.isclose(start, distance, rel_tol=1e-9), "a tail starts there")
     index = np.repeat(np.arange(p.size), FINE.size)
     risen = inside.near(index, np.tile(FINE, p.size)).reshape(p.size, -1)
-    require(bool(np.all(np.diff(risen, axis=1) >= -1e-12 * p.mass[:, None] - 1e-18)), "cdf rises")
+    require(np.diff(risen, axis=1) >= -1e-12 * p.mass[:, None] - 1e-18, "cdf rises")
     for power, given in ((1, table.mean), (2, table.second_moment)):
         _check_moment(table, power, given)
 
@@ -185,9 +182,9 @@ def shape_of(table: TabulatedDensity) -> dict[str, bool]:
         }
 
 
-def require(holds: bool, what: str) -> None:
-    """An error naming what must hold of stored data."""
-    if not holds:
+def require(holds: Any, what: str) -> None:
+    """An error naming what must hold of stored data: of each value, where there are several."""
+    if not np.all(holds):
         raise NoiseError(f"the stored noise is not valid: {what}, and here it does not hold")
 
 

@@ -322,11 +322,9 @@ def _rows(rows: Sequence[Row], manifest: Manifest, noisy: list[str | None]) -> d
 def _above(value: float) -> str:
     """An upper bound as text, never below the value."""
     text = f"{value:.4g}"
-    return text if float(text) >= value else f"{float(text) + 10.0 ** (_exponent(value) - 3):.4g}"
-
-
-def _exponent(value: float) -> int:
-    return math.floor(math.log10(value))
+    if float(text) < value:
+        text = f"{float(text) + 10.0 ** (math.floor(math.log10(value)) - 3):.4g}"
+    return text
 
 
 def _votes(counts: Sequence[int]) -> list[list[int]]:
@@ -340,8 +338,7 @@ def _votes(counts: Sequence[int]) -> list[list[int]]:
 def _radii(rows: Sequence[Row], norm: str) -> dict[str, list[Any]]:
     columns: dict[str, list[Any]] = {k: [] for k in ("value", "radius", "proved", "searched", "by")}
     for row in rows:
-        found = row.certificate.radii if row.certificate is not None else ()
-        one = next((r for r in found if r.norm == norm), None)
+        one = None if row.certificate is None else row.certificate.in_norm(norm)
         columns["value"].append(None if one is None else low(one.radius))
         for key in ("radius", "proved", "searched"):
             value = None if one is None else round_down(getattr(one, key), DIGITS)

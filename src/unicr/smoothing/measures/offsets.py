@@ -105,10 +105,6 @@ class OffsetVotes(ClassVotes):
 
         return fill
 
-    def chosen(self, selection: Counts) -> int:
-        """The class with the most votes; the first of equals, whose radius is 0."""
-        return int(np.argmax(selection))
-
     def votes(self, selection: Counts, counts: Counts) -> Votes:
         """The two largest counts: nothing was drawn, so nothing need be chosen beforehand."""
         order = [int(i) for i in np.argsort(-counts, kind="stable")]
