@@ -17,7 +17,7 @@ def export(
     out: Annotated[Path, Parameter(name=Out)],
     norm: str | None = None,
 ) -> None:
-    """Write the certificates of a run as a table; radii are rounded down.
+    """Write the certificates of a run as a table, radii rounded down.
 
     Example: unicr export my-run --norm 2 -o my-run.tsv
 

@@ -33,7 +33,7 @@ def optimality(
     format_: Format = "table",
     out: Annotated[Path | None, Parameter(name=Out)] = None,
 ) -> None:
-    """Rank noises of equal sigma by their radius, and say what is proved.
+    """Rank noises of equal sigma by radius, and say what is proved.
 
     Example:
 

@@ -19,7 +19,7 @@ def score(
     format_: Format = "table",
     out: Annotated[Path | None, Parameter(name=Out)] = None,
 ) -> None:
-    """Print accuracies at radii, average radii and robustness scores of runs.
+    """Print accuracies at radii, average radii and robustness scores.
 
     Runs are folders or published logs. Example: unicr score my-run -o accuracy.png
 

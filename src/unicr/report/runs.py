@@ -186,6 +186,6 @@ def draw_steps(axes: Axes, runs: Sequence[Scores], *, best: bool = True) -> None
     if best and len(runs) > 1:
         area = envelope(runs, radii)
         axes.fill_between(radii, area, step="pre", color="0.5", alpha=0.15, label="best of them")
-    axes.set(xlabel=f"l{runs[0].norm} radius", ylabel="certified accuracy", ylim=(0, 1))
+    axes.set(xlabel=f"l{runs[0].norm} radius", ylabel="certified accuracy", ylim=(0, 1.02))
     axes.set_xlim(left=0)
     axes.legend()

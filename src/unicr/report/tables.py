@@ -92,7 +92,7 @@ class Bar:
 
     def say(self, text: str) -> None:
         """A line that stays."""
-        self._console.print(text, highlight=False, markup=False)
+        self._console.print(text, highlight=False, markup=False, soft_wrap=True)
 
     def update(self, text: str, now: float | None = None) -> None:
         """Another step done (or `now` of them), and what to say."""
