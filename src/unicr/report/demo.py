@@ -115,7 +115,8 @@ def _draw(data: Dataset, rows: Found, groups: Mapping[str, list[Scores]], path: 
     """Accuracy and the p_A–R bracket in each norm, and the same few digits under each noise."""
     ordered = sorted(next(iter(rows.values())), key=lambda row: row.radius("2"))
     least = {row.label: row.idx for row in reversed(ordered)}  # the least certain of each class
-    digits = list(least.values())[-SHOWN:][::-1]
+    digits = [row.idx for row in ordered if row.idx in least.values()]
+    digits = digits[:: max(1, len(digits) // SHOWN)][:SHOWN]
     with figures(path, 3, 3, width=13, height=10.5) as axes:
         for column, norm in enumerate(NORMS):
             group = groups[norm.text]
