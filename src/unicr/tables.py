@@ -89,6 +89,15 @@ def to_html(rows: Sequence[Record], most: int = SHOWN) -> str:
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{rest}"
 
 
+def facts_to_html(facts: Record) -> str:
+    """An HTML table of one thing: each fact beside its name, escaped; None is left out."""
+    pairs = [(name, cell(name, value)) for name, value in facts.items() if value is not None]
+    body = "".join(
+        f"<tr><th>{html.escape(name)}</th><td>{html.escape(text)}</td></tr>" for name, text in pairs
+    )
+    return f"<table><tbody>{body}</tbody></table>"
+
+
 def cell(name: str, value: Any) -> str:
     """One value as a reader wants it: numbers with six digits; what is a lower bound is never
     rounded up.

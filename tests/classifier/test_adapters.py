@@ -385,6 +385,7 @@ def test_hugging_face_image_classifier(tmp_path: Path, capsys: pytest.CaptureFix
     normalised = load_classifier(f"hf:{tmp_path}")
     assert normalised.predict(inputs * std + mean).tolist() == expected.argmax(1).tolist()
     assert normalised.digest != classifier.digest
+    assert "Loading" not in capsys.readouterr().err  # no bar in a pipe
     ModelOptions().load(f"hf:{tmp_path}")
     assert "mean 0.5, 0.4, 0.3, std 0.2, 0.3, 0.4" in capsys.readouterr().err
 

@@ -232,3 +232,45 @@ def test_options_are_named_as_they_were_typed(
 ) -> None:
     out = ("--out", tmp_path / "x") if words[0] == "train" else ()
     run(*words, *out).check_refused(named)
+
+
+CONV = """
+import torch
+
+model = torch.nn.Sequential(torch.nn.Conv2d(3, 2, 5), torch.nn.AdaptiveAvgPool2d(1)).eval()
+"""
+
+
+def test_images_with_their_channels_elsewhere(tmp_path: Path) -> None:
+    (tmp_path / "conv.py").write_text(CONV)
+    model, rng = f"{tmp_path / 'conv.py'}:model", np.random.default_rng(0)
+    np.savez(tmp_path / "last.npz", x=rng.random((4, 8, 9, 3)))
+    certify(tmp_path / "last.npz", model=model).check_refused("x.transpose(0, 3, 1, 2)")
+    np.savez(tmp_path / "grey.npz", x=rng.random((4, 8, 9)))
+    certify(tmp_path / "grey.npz", model=model).check_refused("x[:, None]")
+    np.savez(tmp_path / "four.npz", x=rng.random((4, 4, 8, 8)))
+    assert "transpose" not in certify(tmp_path / "four.npz", model=model).err
+
+
+def test_labels_that_are_missing_or_words_are_told(tmp_path: Path) -> None:
+    x = np.random.default_rng(0).random((4, 1, 28, 28))
+    np.savez(tmp_path / "bare.npz", x=x)
+    ended = certify(tmp_path / "bare.npz")
+    assert ended.code == 0
+    assert "no label" in ended.err
+    assert "--labels" in ended.err
+    words = tmp_path / "words" / "words.npz"
+    words.parent.mkdir()
+    np.savez(words, x=x, y=np.array(["cat", "dog", "ant", "cat"]))
+    assert "0 'ant', 1 'cat', 2 'dog'" in certify(words).err
+
+
+def test_options_and_endings_in_a_users_words(tmp_path: Path) -> None:
+    law = ("--noise", "gaussian(sigma=1)", "--norm", 2, "--dim", 4)
+    run("radius", *law, "--pa", 90).check_refused("--pa 90")
+    run("curve", *law, "-o", tmp_path / "x").check_refused(": .csv, .html, .png")
+    run("noise", "show", law[1], "-o", tmp_path / "x").check_refused(": .png, .svg, .pdf")
+    (tmp_path / "semicolons.csv").write_text("a;b\n1,5;2\n")
+    certify(tmp_path / "semicolons.csv").check_refused("commas")
+    run("certify", "--model", "builtin:mnist-mlp-0.5", "--data", images(tmp_path), *law[:4],
+        "--out", tmp_path / "images.npz").check_refused("is a file")  # fmt: skip

@@ -30,7 +30,7 @@ def of(words: tuple[str, ...]) -> Any:
 def test_the_overview_names_every_command_once() -> None:
     assert sorted(COMMANDS) == sorted(name for name in app if not name.startswith("-"))
     assert all(f"\n  {name} " in overview() for name in COMMANDS)
-    assert max(map(len, overview().splitlines())) <= 88
+    assert max(map(len, overview().splitlines())) <= 80
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -51,6 +53,12 @@ def test_the_end_is_estimated_from_what_was_done_here(
     clock[0] += 40
     bar.update("going on", now=40)
     assert "going on (40.0 of 50, about 40 s left)" in capsys.readouterr().err
+
+
+def test_lines_in_a_pipe_are_whole(capsys: pytest.CaptureFixture[str]) -> None:
+    text = "a line that is longer than the terminal that nobody has [0]: " + "x " * 40
+    tables.Bar("work", 1, Console(stderr=True, force_terminal=False, width=60)).say(text)
+    assert capsys.readouterr().err == text + "\n"
 
 
 def test_a_meter_speaks_in_a_pipe(
@@ -115,6 +123,45 @@ def test_an_interrupted_command_says_how_to_go_on(command: str) -> None:
     assert _go_on([command, "--out", "a b"]).endswith(f"unicr {command} --out 'a b' --resume")
 
 
-@pytest.mark.parametrize("command", ["attack", "paper", "demo"])
+@pytest.mark.parametrize("command", ["attack", "data", "demo", "paper"])
 def test_what_goes_on_by_itself_is_only_called_again(command: str) -> None:
     assert _go_on([command, "x", "--fresh"]).endswith(f"unicr {command} x")
+
+
+def test_a_table_that_is_too_wide_for_a_terminal_is_turned(monkeypatch: pytest.MonkeyPatch) -> None:
+    head, row = ["run", *(f"accuracy at {i}" for i in range(6))], ["mine", *"012345"]
+    wide = tables.lay(head, [row])
+    assert len(wide.splitlines()) == 2  # in a pipe
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "60")
+    turned = tables.lay(head, [row]).splitlines()
+    assert turned[:2] == ["run            mine", "accuracy at 0     0"]
+    assert len(turned) == 7
+    monkeypatch.setenv("COLUMNS", "200")
+    assert tables.lay(head, [row]) == wide
+    monkeypatch.setenv("COLUMNS", "12")
+    assert tables.lay(head, [row]) == wide  # no better the other way
+
+
+IMPATIENT = """
+import sys
+
+class Finder:
+    @staticmethod
+    def find_spec(name, *_):
+        if name == "cyclopts":
+            raise KeyboardInterrupt
+
+sys.meta_path.insert(0, Finder)
+sys.argv = ["unicr", "certify", "--out", "run"]
+from unicr.cli import main
+main()
+"""
+
+
+def test_whoever_interrupts_at_once_sees_no_traceback() -> None:
+    """Loading the libraries takes its time as well."""
+    ended = subprocess.run([sys.executable, "-c", IMPATIENT], capture_output=True, text=True)
+    assert ended.returncode == 130
+    assert ended.stderr.startswith("unicr: interrupted; what is done stays, go on with: unicr cert")
+    assert ended.stderr.count("\n") == 1

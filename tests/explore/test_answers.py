@@ -152,8 +152,21 @@ def test_curves_lie_below_the_closed_form_and_close_to_it(
     np.testing.assert_allclose(found["proved"], exact, rtol=0.03, atol=0.01)
 
 
-def test_a_proved_line_is_never_interpolated() -> None:
+def test_a_whole_curve_has_no_stairs() -> None:
+    """Where one theorem gives all of it, the last answer is the curve that certificates read."""
+    law = parse("gennorm(beta=1.5, sigma=1)")
+    words = {"family": "gennorm", "beta": "1.5", "sigma": "1", "norm": "inf", "dim": "3072"}
+    found = answer("curve", {**words, "known": str(STEPS + 1)})
+    assert found["complete"]
+    assert np.diff(found["proved"])[np.array(found["p_a"][1:]) > 0.51].min() > 0
+    for k in (31, 62, 93):
+        exact = certified_radius(law, "inf", 3072, p_a=found["p_a"][k])
+        assert 0.995 * exact.proved < found["proved"][k] <= exact.proved
+
+
+def test_a_proved_line_is_never_interpolated(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where no closed form is free, it stays level from one proved point to the next."""
+    monkeypatch.setattr("unicr.explore._answers.PATIENCE", 0.0)
     query = {"family": "laplace", "scale": "1", "norm": "inf", "dim": "10", "known": "2"}
     found = answer("curve", query)
     points = [(one["p_a"], one["proved"]) for one in found["points"]]

@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
 from unicr import noise
 from unicr.errors import NoiseError, SpecError, UnicrError
 from unicr.noise._spec import check_parses
+from unicr.report.noise import describe
 
 OWN = """
 import numpy as np
@@ -317,3 +319,30 @@ def test_a_function_of_a_file_makes_a_noise_from_numbers(tmp_path: Path) -> None
     again = noise.from_data(noise.to_data(made))
     assert again.text == made.text
     assert again.sigma == pytest.approx(made.sigma)
+
+
+def test_a_users_sigma_is_shown_as_sigma() -> None:
+    """Whoever asked for a sigma reads it, not the factor that it took; the text stays exact."""
+    law = noise.from_density(lambda x: -(abs(x) ** 3), name="cubic")
+    assert repr(law.with_sigma(0.3)) == "cubic.with_sigma(0.3)"
+    assert repr(law * 0.3) == "cubic * 0.3"
+    heavy = noise.parse("scipy.t(5).with_sigma(0.5)")
+    assert heavy.sigma == pytest.approx(0.5, rel=1e-12)
+    assert repr(heavy) == "scipy.t(5).with_sigma(0.5)"
+    assert noise.parse(heavy.text) == heavy == noise.parse(repr(heavy))
+    assert repr(noise.from_scipy(stats.cauchy()) * 2).endswith(" * 2")  # has none
+
+
+def test_what_a_notebook_shows_of_a_noise(tmp_path: Path) -> None:
+    page = noise.gennorm(beta=1.5, sigma=0.5)._repr_html_()
+    assert "<th>sigma</th><td>0.5</td>" in page
+    assert "<th>log_concave</th><td>True</td>" in page
+    (tmp_path / "a&b.py").write_text(
+        "from unicr import noise\n"
+        "def law(sigma):\n"
+        "    return noise.from_density(lambda x: -x**4, name='quartic', sigma=sigma)\n"
+    )
+    own = noise.parse(f"{tmp_path}/a&b.py:law(sigma=0.25)")
+    assert "a&amp;b.py:law(sigma=0.25)</td>" in own._repr_html_()
+    assert "dim=784" in noise.ball(sigma=1, dim=784)._repr_html_()
+    assert describe(own)["called"] == "quartic.with_sigma(0.25)"

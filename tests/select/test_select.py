@@ -207,6 +207,8 @@ def test_three_choices_and_an_interval() -> None:
     predictor = SelectiveClassifier(select, noise.gaussian(sigma=1), classify, laws)
     found = predictor.certify(torch.tensor([0.02, 0.0]), 2, n=3000)
     assert found.among == (0, 1)
+    assert repr(predictor).startswith("SelectiveClassifier(")
+    assert predictor._repr_html_().count("<tr>") == 1 + 1 + 3  # head, selector, choices
     assert found.predict == 1
     assert 0.8 < found.radius() < 1
     assert predictor.predict(torch.tensor([0.02, 0.0])) == 1

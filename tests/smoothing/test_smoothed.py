@@ -350,3 +350,18 @@ def test_a_certificate_says_in_one_line_what_it_promises() -> None:
     assert "‖δ‖_2 < 0.5 or ‖δ‖_inf < 0.2 (searched; proved only 0.1)" in one.promise
     assert "except with probability 0.001" in one.promise
     assert "abstains" in dataclasses.replace(one, predict=-1).promise
+
+
+def test_what_a_notebook_shows_of_a_smoothed_classifier() -> None:
+    """Before and after its first input, which settles what was left open."""
+    law = noise.from_density(lambda x: -(abs(x) ** 3), name="cubic", sigma=0.5)
+    g = SmoothedClassifier(half_space(ONE_HOT), law, nonce=NONCE)
+    assert repr(g).endswith(", cubic.with_sigma(0.5))")
+    assert "<th>lattice</th><td>auto</td>" in g._repr_html_()
+    assert "<th>batch</th>" not in g._repr_html_()
+    g.votes(torch.ones(4) / 255, 10, start=0)
+    page = g._repr_html_()
+    assert "<th>noise</th><td>cubic.with_sigma(0.5)</td>" in page
+    assert "<th>lattice</th><td>1/255</td>" in page
+    assert "<th>batch</th><td>1000</td>" in page
+    assert NONCE in page

@@ -163,8 +163,16 @@ def check_shape(classifier: Classifier, sample: torch.Tensor) -> None:
         classifier.votes(batch)
     except ModelError as error:
         raise ModelError(
-            f"{classifier.name} does not work on inputs of shape {tuple(sample.shape)}: {error}"
+            f"{classifier.name} does not work on inputs of shape {tuple(sample.shape)}"
+            f"{_channels(tuple(sample.shape))}: {error}"
         ) from None
+
+
+def _channels(shape: tuple[int, ...]) -> str:
+    """A word to whoever keeps images in another way than torch does."""
+    if len(shape) == 3 and shape[2] in (1, 3, 4) and shape[0] not in (1, 3, 4):
+        return " (channels last? torch has them first: x.transpose(0, 3, 1, 2))"
+    return " (images without an axis for channels? x[:, None])" if len(shape) == 2 else ""
 
 
 def check_fit(classifier: Classifier, data: Dataset) -> None:

@@ -22,18 +22,18 @@ GROUPS = {
         "data": "Download well-known datasets.",
     },
     "Certify a model": {
-        "certify": "Certify every input of a dataset into a folder that survives interruption.",
-        "score": "Print accuracies at radii, average radii and robustness scores of runs.",
+        "certify": "Certify every input of a dataset; an interruption loses nothing.",
+        "score": "Print accuracies at radii, average radii and robustness scores.",
         "report": "Write one offline HTML page about runs.",
-        "export": "Write the certificates of a run as a table; radii are rounded down.",
+        "export": "Write the certificates of a run as a table, radii rounded down.",
         "recertify": "Carry a published log of radii to any other norm.",
     },
     "Choose the noise": {
         "noise": "List the built-in noises, or show the facts of one.",
-        "optimality": "Rank noises of equal sigma by their radius, and say what is proved.",
+        "optimality": "Rank noises of equal sigma by radius, and say what is proved.",
         "i-opt": "Find the best noise for every input, then certify it (I-OPT).",
-        "select": "Make a selector that gives each input its noise, for certify --selector.",
-        "c-opt": "Find the best noise for a classifier by training with each (C-OPT).",
+        "select": "Make a selector that gives each input its noise, for certify.",
+        "c-opt": "Find the best noise for a classifier by training (C-OPT).",
         "train": "Train a classifier on noisy inputs.",
     },
     "One radius": {
@@ -45,12 +45,12 @@ GROUPS = {
         "verify": "Recompute every claim of a run from its votes.",
         "seal": "Print the seals of a run folder, and sign them with an SSH key.",
         "attack": "Attack every certified input of a run, at its radius and beyond.",
-        "guard": "Answer queries without contradicting a certified region given out before.",
+        "guard": "Answer queries and never contradict a region certified before.",
     },
     "The paper": {"paper": "Make the tables and figures of the UniCR paper again."},
 }
 RESUMED = ("certify", "i-opt", "c-opt", "train")
-GOES_ON = ("attack", "paper", "demo")  # by themselves
+GOES_ON = ("attack", "data", "demo", "paper")  # by themselves
 RENAMED = {"--output": "--out", "--again": "--fresh", "--level": "--alpha", "--failure": "--alpha"}
 
 
@@ -60,9 +60,9 @@ _begun: dict[str, tuple[int, float]] = {}  # where a curve under way was first h
 def overview() -> str:
     """What `unicr --help` prints."""
     lines = [
-        "unicr: certified robustness for any classifier, input, lp norm and continuous noise.",
+        "unicr: certified robustness for any classifier, lp norm and continuous noise.",
         "",
-        "Usage: unicr COMMAND [OPTIONS]      unicr COMMAND --help tells more, with an example",
+        "Usage: unicr COMMAND [OPTIONS]    unicr COMMAND --help says more, with examples",
     ]
     for group, commands in GROUPS.items():
         lines += ["", group, *(f"  {name:<11} {text}" for name, text in commands.items())]
@@ -87,6 +87,13 @@ def main() -> None:
     if words[:1] in ([], ["--help"], ["-h"], ["--version"]):
         print(unicr.__version__ if words[:1] == ["--version"] else overview())
         sys.exit(0)
+    try:
+        _run(words)
+    except KeyboardInterrupt:
+        _stop(f"interrupted{_go_on(words)}", 130)
+
+
+def _run(words: list[str]) -> NoReturn:
     from cyclopts import CycloptsError
 
     from unicr.cli._app import app
@@ -97,8 +104,6 @@ def main() -> None:
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(141)
-    except KeyboardInterrupt:
-        _stop(f"interrupted{_go_on(words)}", 130)
     except UnicrError as error:
         _stop(_as_typed(str(error), words))
     except CycloptsError as error:
@@ -111,7 +116,7 @@ def main() -> None:
         if isinstance(error.__context__, BrokenPipeError):
             sys.exit(141)
         if isinstance(error.__context__, KeyboardInterrupt):  # cyclopts makes an exit of it
-            _stop(f"interrupted{_go_on(words)}", 130)
+            raise KeyboardInterrupt from None
         _stop(f"code of a file that was loaded wanted to end the program ({error.code!r})")
     sys.exit(result if isinstance(result, int) else 0)
 
@@ -140,8 +145,8 @@ def _go_on(words: list[str]) -> str:
 def _as_typed(text: str, words: list[str]) -> str:
     """A message that begins with name=value, in the user's words: --name value."""
     name, _, rest = text.partition("=")
-    option = f"--{name.replace('_', '-')}"
-    return f"{option} {rest}" if option in words else text
+    options = (f"--{name.replace('_', '-')}", f"--{name.replace('_', '')}")
+    return next((f"{one} {rest}" for one in options if one in words), text)
 
 
 def _current(word: str) -> str:

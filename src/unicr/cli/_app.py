@@ -15,7 +15,7 @@ from unicr.cli import GROUPS
 app = App(
     name="unicr",
     version=unicr.__version__,
-    help="Certified robustness for any classifier, input, lp norm and continuous noise.",
+    help="Certified robustness for any classifier, lp norm and continuous noise.",
     help_format="plaintext",
     result_action="return_value",
     default_parameter=Parameter(negative=(), consume_multiple=True),

@@ -73,7 +73,7 @@ def c_opt(
     range_: Annotated[Words, Parameter(name="--range")] = None,
     resume: Resume = False,
 ) -> int:
-    """Find the best noise for a classifier by training with each (C-OPT).
+    """Find the best noise for a classifier by training (C-OPT).
 
     Every noise of a family trains a network and certifies it. Exit code 3 if some trainings
     failed. Example:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 ADAPTIVE = 0.01
 EARLY = "When to stop early"
-BUILDING = "building the p_A-R curves of this noise, once: they stay on disk ..."
+BUILDING = "preparing p_A-R curves (built once for a noise, then read from disk) ..."
 
 
 def certify(
@@ -40,7 +40,7 @@ def certify(
     resume: bool = False,
     retry_failed: bool = False,
 ) -> int:
-    """Certify every input of a dataset into a folder that survives interruption.
+    """Certify every input of a dataset; an interruption loses nothing.
 
     Exit code 3 if some inputs failed. Example:
 
@@ -139,25 +139,21 @@ def run_and_report(
     selector: Selector | None = None,
 ) -> int:
     """Announce, run with a progress bar on a terminal, and sum up."""
-    from rich.console import Console
-
     from unicr.radius import round_down
     from unicr.report.runs import RunBar, summary
     from unicr.report.tables import patience
     from unicr.runs import certify_run, preflight
     from unicr.select import select_run
 
-    console = Console(stderr=True)
     with patience(BUILDING):
         reach = ", ".join(f"l{norm} {round_down(r, 4)}" for norm, r in job.largest.items())
     kind = "searched radius" if job.searched else "proved radius"
     sizes = f"n={job.plan.n}, alpha={job.plan.alpha:g}"
     under = "" if selector is None else f" under {selector.noise.text}, the selector's noise"
-    console.print(f"largest {kind} that {sizes} can give{under}: {reach}")
+    print(f"largest {kind} that {sizes} can give{under}: {reach}", file=sys.stderr)
     for line in preflight(job):
-        warned = line.startswith("warning")
-        console.print(line, style="yellow" if warned else None, highlight=False)
-    with RunBar(job, console, before=done_before(out)) as progress:
+        print(line, file=sys.stderr)
+    with RunBar(job, before=done_before(out)) as progress:
         certify = certify_run if selector is None else partial(select_run, selector=selector)
         run = certify(
             progress.job, out, resume=resume, retry_failed=retry_failed, on_result=progress.add

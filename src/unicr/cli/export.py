@@ -12,7 +12,7 @@ def export(
     out: Out,
     norm: str | None = None,
 ) -> None:
-    """Write the certificates of a run as a table; radii are rounded down.
+    """Write the certificates of a run as a table, radii rounded down.
 
     Example: unicr export my-run --norm 2 -o my-run.tsv
 

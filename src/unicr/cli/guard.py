@@ -30,7 +30,7 @@ def guard(
     run_data: str | None = None,
     options: RunOptions = RUN,
 ) -> int:
-    """Answer queries without contradicting a certified region given out before.
+    """Answer queries and never contradict a region certified before.
 
     The certificates of the run are the first regions of the memory. Every answer is a JSON line on
     stdout; the summary goes to stderr. Exit code 3 if some queries got no answer. Example:

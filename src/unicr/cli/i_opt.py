@@ -54,8 +54,6 @@ def i_opt(
     keep_prediction
         The certified class must be the classifier's own answer without noise.
     """
-    from rich.console import Console
-
     from unicr.i_opt import Grid, IOpt, i_opt_run
     from unicr.noise import parse
     from unicr.report.runs import RunBar, summary
@@ -65,12 +63,9 @@ def i_opt(
     grid = Grid.around(start, family, axes_of(range_, start.sigma, family))
     settings = IOpt(grid, method=method, union=union, keep=keep_prediction)
     job = options.job(start)
-    console = Console(stderr=True)
-    console.print(
-        f"{grid.size} noises to choose from; p_A-R curves are made on first use and kept",
-        highlight=False,
-    )
-    with RunBar(job, console) as progress:
+    words = "noises to choose from; p_A-R curves are made on first use and kept"
+    print(f"{grid.size} {words}", file=sys.stderr)
+    with RunBar(job) as progress:
         places = i_opt_run(progress.job, settings, out, resume=resume, on_result=progress.add)
     failed = False
     for one, folder in places.items():

@@ -28,8 +28,8 @@ def list_() -> None:
     ]
     print(f"\nRanges: {'; '.join(ranges)}.")
     print(
-        "\nAlso: NOISE.truncated(5), NOISE * 2, scipy.NAME(...) for any continuous scipy.stats\n"
-        "distribution, and path/to/file.py:name for a noise or a log-density of your own."
+        "\nAlso: NOISE.truncated(5), NOISE.with_sigma(0.5), NOISE * 2, scipy.NAME(...) for any\n"
+        "law of scipy.stats, and path/to/file.py:name for a noise or a log-density of your own."
     )
 
 

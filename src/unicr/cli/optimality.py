@@ -31,7 +31,7 @@ def optimality(
     format_: Format = "table",
     out: MaybeOut = None,
 ) -> None:
-    """Rank noises of equal sigma by their radius, and say what is proved.
+    """Rank noises of equal sigma by radius, and say what is proved.
 
     Example:
 

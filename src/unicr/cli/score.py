@@ -16,7 +16,7 @@ def score(
     format_: Format = "table",
     out: MaybeOut = None,
 ) -> None:
-    """Print accuracies at radii, average radii and robustness scores of runs.
+    """Print accuracies at radii, average radii and robustness scores.
 
     Runs are folders or published logs. Example: unicr score my-run -o accuracy.png
 

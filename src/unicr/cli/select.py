@@ -34,7 +34,7 @@ def select(
     seed: int = 0,
     max_: Max = None,
 ) -> None:
-    """Make a selector that gives each input its noise, for certify --selector.
+    """Make a selector that gives each input its noise, for certify.
 
     Train it on inputs that neither the models were trained on nor you certify later, or bring your
     own with --by. Example:

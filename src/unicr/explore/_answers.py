@@ -111,8 +111,9 @@ def curve(query: Query) -> Answer:
     """More points of the curve than the `known` ones, coarse to fine, and a line below the curve.
 
     Every point is a bracket of its own. What is proved at one is proved up to the next: between
-    them that line stays level, unless a closed form is free. The searched line is interpolated,
-    below the chord and its neighbours' prolongations in Φ⁻¹(p_A).
+    them that line stays level, unless a closed form is free; in the end, where one theorem gives
+    all of it, the curve that certificates read takes its place. The searched line is
+    interpolated, below the chord and its neighbours' prolongations in Φ⁻¹(p_A).
     """
     noise, _ = _noise(query)
     norm, dim = _norm(query), _dim(query)
@@ -133,9 +134,9 @@ def curve(query: Query) -> Answer:
     drawn = drawn[drawn <= LAST_P]
     searched = _line(p, np.array([found[i].searched for i in steps]), drawn) * noise.scale
     law = plainest(noise)
-    theorem = exact(law, norm, dim)
-    one = isinstance(law, IID | RadialNoise) and theorem and theorem.closed(law.unit, norm, dim)
-    if one:
+    theorem, whole = exact(law, norm, dim), len(found) > STEPS
+    unit = law.unit if isinstance(law, IID | RadialNoise) else None
+    if unit and theorem and (whole or theorem.closed(unit, norm, dim)):
         proved = RadiusCurve(noise, norm, dim)(drawn)
     else:
         level = np.maximum.accumulate([found[i].proved for i in steps])
@@ -147,7 +148,7 @@ def curve(query: Query) -> Answer:
         "searched": searched.tolist(),
         "known": len(found),
         "all": STEPS + 1,
-        "complete": len(found) == STEPS + 1,
+        "complete": whole,
     }
 
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, cast, final
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from unicr.errors import NoiseError
+from unicr.tables import facts_to_html
 from unicr.values import Array, number
 
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from unicr.noise._check import SamplerError
     from unicr.noise._inverse import InverseTable
     from unicr.noise._truncated import Truncated
-
 
 SMALLEST, LARGEST = 1e-30, 1e30  # of a size: beyond, float32 samples under- or overflow
 
@@ -163,7 +163,12 @@ class Noise(ABC):
         return hash(self._key)
 
     def __repr__(self) -> str:
-        return self.text
+        from unicr.noise._spec import shown
+
+        return shown(self)
+
+    def _repr_html_(self) -> str:
+        return facts_to_html({"noise": repr(self), "sigma": self.sigma} | asdict(self.facts))
 
     def __mul__(self, factor: float) -> Self:
         return self.scaled(factor)

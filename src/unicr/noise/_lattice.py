@@ -38,8 +38,10 @@ class Lattice:
             raise NoiseError(f"lattice={self.step}: a step from 2^-120 to 2^100 is needed")
 
     @classmethod
-    def parse(cls, text: str) -> Lattice:
-        """The inverse of `text`."""
+    def parse(cls, text: Lattice | str) -> Lattice:
+        """The inverse of `text`; a lattice is itself."""
+        if isinstance(text, Lattice):
+            return text
         found = _TEXT.fullmatch(text.strip())
         if found is None:
             raise NoiseError(f"lattice={text!r}: write its step, such as 1/255, 1/65280 or 2^-20")

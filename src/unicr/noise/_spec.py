@@ -1,8 +1,8 @@
 """The text form of a noise: `gennorm(beta=1.5, sigma=1)`, read without ever evaluating code.
 
-A name from the registry with keyword numbers, optionally `.truncated(5)` and `* 2`; or
-`scipy.NAME(...)`; or `path/to/file.py:name` for a noise (or a log-density) of the user's own,
-`path/to/file.py:name(sigma=0.25)` for a function that makes one.
+A name from the registry with keyword numbers; or `scipy.NAME(...)`; or `path/to/file.py:name` for a
+noise (or a log-density) of the user's own, `path/to/file.py:name(sigma=0.25)` for a function that
+makes one. Any of these may end in `.truncated(5)`, `.with_sigma(0.5)` or `* 2`.
 """
 
 from __future__ import annotations
@@ -107,11 +107,12 @@ def _noise(node: ast.expr, text: str, file: _File | None) -> Noise:
                 raise SpecError(f"only a 1-D noise can be truncated, not {base.text}")
             positional, named = _arguments(node, text)
             return base.truncated(*positional, **named)
-        if node.func.attr == "within":
+        if node.func.attr in ("within", "with_sigma"):
             from unicr.noise._within import within
 
             base, (positional, named) = _noise(node.func.value, text, file), _arguments(node, text)
-            return within(base, *positional, **named)
+            made = within if node.func.attr == "within" else Noise.with_sigma
+            return made(base, *positional, **named)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
         positional, named = _arguments(node, text)
         if positional:
@@ -172,6 +173,14 @@ def _number(node: ast.expr, text: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise SpecError(f"in {text!r}, {ast.unparse(node)!r} is not a number")
     return sign * value
+
+
+def shown(noise: Noise) -> str:
+    """The text; where it ends in a factor that a user gave as a sigma, with that sigma."""
+    name, times, _ = noise.text.rpartition(" * ")
+    sigma = float(f"{noise.sigma:.6g}") if times else math.inf
+    meant = sigma < math.inf and math.isclose(sigma, noise.sigma, rel_tol=1e-12)
+    return f"{name}.with_sigma({number(sigma)})" if meant else noise.text
 
 
 def _parses(noise: Noise) -> bool:

@@ -64,7 +64,7 @@ class RadiusCurve:
         return table.read(p) * self._scale
 
     def __repr__(self) -> str:
-        return f"RadiusCurve({self.noise.text}, {self.norm}, dimension {self.dim})"
+        return f"RadiusCurve({self.noise!r}, {self.norm}, dimension {self.dim})"
 
     def _repr_html_(self) -> str:
         about = f"<p>{html.escape(repr(self))}</p>"

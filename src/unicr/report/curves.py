@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from unicr.errors import UnicrError
+from unicr.errors import UnicrError, listed
 from unicr.extras import require
 from unicr.radius import RadiusCurve
 from unicr.report.plots import FORMATS, figure
@@ -30,7 +30,7 @@ def write_curves(curves: Sequence[RadiusCurve], path: Path) -> None:
     ending = path.suffix.lower()
     writers = {".csv": _write_csv, ".html": _write_html, **dict.fromkeys(FORMATS, _draw)}
     if ending not in writers:
-        raise UnicrError(f"cannot write {path.name}: the ending must be one of {tuple(writers)}")
+        raise UnicrError(f"cannot write {path.name}: endings are: {listed(writers)}")
     if not path.absolute().parent.is_dir():
         raise UnicrError(f"cannot write {path}: the folder {path.parent} does not exist")
     writers[ending](curves, path)
@@ -50,7 +50,7 @@ def draw_curves(
     p = probabilities()
     for i, curve in enumerate(curves):
         colour = f"C{i}" if colours is None else colours[i]
-        label = curve.noise.text if labels is None else labels[i]
+        label = repr(curve.noise) if labels is None else labels[i]
         searched, proved = curve(p, searched=True), curve(p)
         axes.plot(p, proved, color=colour, label=label)
         axes.fill_between(p, proved, searched, color=colour, alpha=0.2, linewidth=0)
@@ -83,8 +83,8 @@ def _write_html(curves: Sequence[RadiusCurve], path: Path) -> None:
     p = probabilities()
     chart = graph.Figure()
     for curve in curves:
-        chart.add_scatter(x=p, y=curve(p), name=curve.noise.text)
-        above = {"y": curve(p, searched=True), "name": f"{curve.noise.text} searched"}
+        chart.add_scatter(x=p, y=curve(p), name=repr(curve.noise))
+        above = {"y": curve(p, searched=True), "name": f"{curve.noise!r} searched"}
         chart.add_scatter(x=p, line={"dash": "dot"}, **above)
     chart.update_layout(title=_title(curves), xaxis_title="p_A", yaxis_title="certified radius")
     path.write_text(chart.to_html(include_plotlyjs=True), encoding="utf-8")

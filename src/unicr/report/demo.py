@@ -77,7 +77,7 @@ def _certified(data: Dataset, name: str, folder: Path, inputs: int, n: int) -> l
         data_spec=DATA,
     )
     try:
-        return run_shown(job, folder)
+        return run_shown(job, folder, f"certifying {inputs} digits under {NOISES[name]}")
     except RunError as error:
         raise RunError(f"{error}; `unicr demo --fresh` starts again") from None
 
@@ -109,7 +109,11 @@ def _right(rows: Sequence[Row]) -> list[Certificate]:
 
 
 def _draw(data: Dataset, rows: Found, groups: Mapping[str, list[Scores]], path: Path) -> None:
-    """Accuracy and the p_A–R bracket in each norm, and a few digits under each noise."""
+    """Accuracy and the p_A–R bracket in each norm, and the same few digits under each noise."""
+    ordered = sorted(next(iter(rows.values())), key=lambda row: row.radius("2"))
+    least = {row.label: row.idx for row in reversed(ordered)}  # the least certain of each class
+    digits = [row.idx for row in ordered if row.idx in least.values()]
+    digits = digits[:: max(1, len(digits) // SHOWN)][:SHOWN]
     with figures(path, 3, 3, width=13, height=10.5) as axes:
         for column, norm in enumerate(NORMS):
             group = groups[norm.text]
@@ -121,15 +125,14 @@ def _draw(data: Dataset, rows: Found, groups: Mapping[str, list[Scores]], path: 
             words = "exact" if share > EXACT else f"at least {round_down(share, 3)} of the searched"
             axes[3 + column].set_title(f"proved radii: {words}")
             name = list(NOISES)[column]
-            _digits(axes[6 + column], data, name, rows[name])
+            own = {row.idx: row for row in rows[name]}
+            _digits(axes[6 + column], data, name, [own[idx] for idx in digits])
 
 
 def _digits(axes: Axes, data: Dataset, name: str, rows: Sequence[Row]) -> None:
-    """From the least to the most certain digit, one noisy copy of each and what is certified."""
-    ordered = sorted(rows, key=lambda row: row.radius("2"))
-    places = np.unique(np.linspace(0, len(ordered) - 1, min(SHOWN, len(ordered))).astype(int))
+    """Each digit, one noisy copy of it and what is certified."""
     axes.set_axis_off()
-    for i, row in enumerate(ordered[place] for place in places):
+    for i, row in enumerate(rows):
         x, _ = data[row.idx]
         noisy = parse(NOISES[name]).sample(1, seed=0, input_index=row.idx, base=x)[0]
         for level, picture in ((1, x), (0, noisy)):
@@ -139,4 +142,4 @@ def _digits(axes: Axes, data: Dataset, name: str, rows: Sequence[Row]) -> None:
         radii = "\n".join(f"l{norm.text} {round_down(row.radius(norm.text), 3)}" for norm in NORMS)
         words = "abstains" if row.predict < 0 else f"{row.predict}\n{radii}"
         axes.text(i + 0.47, -0.08, words, ha="center", va="top", fontsize=7)
-    axes.set(xlim=(0, len(places)), ylim=(-0.75, 2), title=f"digits with noise {NOISES[name]}")
+    axes.set(xlim=(0, len(rows)), ylim=(-0.75, 2), title=f"digits with noise {NOISES[name]}")

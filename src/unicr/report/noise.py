@@ -22,7 +22,8 @@ def describe(noise: Noise) -> dict[str, str]:
         return "yes" if value else "no"
 
     rows = {
-        "noise": noise.text,
+        "noise": repr(noise),
+        **({} if noise._file is None else {"called": repr(noise._file[1])}),
         "kind": "i.i.d. coordinates, any dimension"
         if noise.dim is None
         else f"joint density in dimension {noise.dim}",
@@ -39,7 +40,8 @@ def describe(noise: Noise) -> dict[str, str]:
         rows["mean"] = f"{noise.mean:.6g}" if math.isfinite(noise.mean) else "none"
         rows["support"] = "[{:.6g}, {:.6g}]".format(*noise.support)
         levels = (0.001, 0.01, 0.1, 0.5, 0.9, 0.99, 0.999)
-        rows["quantiles"] = "  ".join(f"{u:g}: {float(noise.ppf(u)):.5g}" for u in levels)
+        at = [0.0 if abs(x) < 1e-12 * noise.scale else x for x in noise.ppf(levels).tolist()]
+        rows["quantiles"] = "  ".join(f"{u:g}: {x:.5g}" for u, x in zip(levels, at, strict=True))
     if isinstance(noise, RadialNoise):
         rows["scale"] = f"{noise.scale:.9g}"
         rows["radius"] = "  ".join(
@@ -74,5 +76,5 @@ def draw_density(noise: Noise, path: Path) -> None:
         axes.fill_between(x, y, alpha=0.15, color="C0")
         axes.set_xlabel("noise")
         axes.set_ylabel(f"density of {of}")
-        axes.set_title(noise.text)
+        axes.set_title(repr(noise))
         axes.set_ylim(bottom=0)

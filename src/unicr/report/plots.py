@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from unicr.errors import UnicrError
+from unicr.errors import UnicrError, listed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,7 +27,7 @@ def figures(
 ) -> Iterator[Sequence[Axes]]:
     """rows × columns axes in reading order, saved to `path` (and `also`) after the block."""
     if path.suffix.lower() not in FORMATS:
-        raise UnicrError(f"cannot draw to {path.name}: the ending must be one of {FORMATS}")
+        raise UnicrError(f"cannot draw to {path.name}: endings are: {listed(FORMATS)}")
     if not path.absolute().parent.is_dir():
         raise UnicrError(f"cannot write {path}: the folder {path.parent} does not exist")
     import matplotlib

@@ -70,13 +70,13 @@ class RunBar(Bar):
         self.update(f"{words}{failed}", now=done)
 
 
-def run_shown(job: Job, folder: Path) -> list[Row]:
-    """The rows of a job run into `folder`, or gone on with there, under a bar."""
-    with (
-        RunBar(job) as shown,
-        certify_run(shown.job, folder, resume=True, on_result=shown.add) as run,
-    ):
-        return list(run.rows())
+def run_shown(job: Job, folder: Path, first: str = "") -> list[Row]:
+    """The rows of a job run into `folder`, or gone on with there, under a bar; `first` is said."""
+    with RunBar(job) as shown:
+        if first:
+            shown.say(first)
+        with certify_run(shown.job, folder, resume=True, on_result=shown.add) as run:
+            return list(run.rows())
 
 
 def summary(rows: Sequence[Row], norms: Sequence[str], *, searched: bool = False) -> str:
@@ -195,6 +195,6 @@ def draw_steps(axes: Axes, runs: Sequence[Scores], *, best: bool = True) -> None
     if best and len(runs) > 1:
         area = envelope(runs, radii)
         axes.fill_between(radii, area, step="pre", color="0.5", alpha=0.15, label="best of them")
-    axes.set(xlabel=f"l{runs[0].norm} radius", ylabel="certified accuracy", ylim=(0, 1))
+    axes.set(xlabel=f"l{runs[0].norm} radius", ylabel="certified accuracy", ylim=(0, 1.02))
     axes.set_xlim(left=0)
     axes.legend()

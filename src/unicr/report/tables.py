@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import shutil
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -20,11 +22,21 @@ Form = Literal["table", "markdown", "csv", "json"]
 
 
 def lay(columns: Sequence[str], rows: Iterable[Sequence[str]], form: Form = "table") -> str:
-    """A table for people: Markdown, or aligned columns, of which nothing is cut off."""
+    """A table for people: Markdown, or aligned columns, of which nothing is cut off.
+
+    One that is too wide for a terminal is turned, if it fits that way.
+    """
     lines = [list(columns), *map(list, rows)]
     if form == "markdown":
         head, *body = (f"| {' | '.join(cells)} |" for cells in lines)
         return "\n".join([head, "|" + "---|" * len(columns), *body])
+    room = shutil.get_terminal_size().columns if sys.stdout.isatty() else math.inf
+    across, down = _aligned(lines), _aligned([*zip(*lines, strict=True)])
+    width = {text: max(map(len, text.splitlines())) for text in (across, down)}
+    return down if width[down] <= room < width[across] else across
+
+
+def _aligned(lines: Sequence[Sequence[str]]) -> str:
     sides = [
         (max(map(len, column)), all(cell[:1] in _NUMERIC for cell in column[1:]))
         for column in zip(*lines, strict=True)
@@ -91,7 +103,7 @@ class Bar:
 
     def say(self, text: str) -> None:
         """A line that stays."""
-        self._console.print(text, highlight=False, markup=False)
+        self._console.print(text, highlight=False, markup=False, soft_wrap=True)
 
     def update(self, text: str, now: float | None = None) -> None:
         """Another step done (or `now` of them), and what to say."""

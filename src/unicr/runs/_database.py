@@ -48,6 +48,8 @@ class Database:
                 else:
                     self._check_tables()
                 self._open = opening.pop_all()
+        except FileExistsError as error:
+            raise RunError(f"{error.filename} is a file: a run is a folder") from None
         except OSError as error:
             raise RunError(f"cannot open {path}: {error}") from None
 

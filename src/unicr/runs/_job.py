@@ -35,7 +35,6 @@ from unicr.smoothing import (
     Plan,
     Radii,
     SmoothedClassifier,
-    as_lattice,
     checked_nonce,
     chosen_lattice,
     fitting,
@@ -148,7 +147,7 @@ class Job(Terms):
     def points(self) -> Lattice | None:
         """The lattice of the run."""
         if self.lattice not in (AUTO, FINE):
-            return None if self.lattice is None else as_lattice(self.lattice)
+            return None if self.lattice is None else Lattice.parse(self.lattice)
         some: list[torch.Tensor] = []
         for index in self.indices:
             with suppress(UnicrError, OSError, MemoryError):  # told when its turn comes

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from unicr.binomial import lower_bound
-from unicr.errors import RunError
+from unicr.errors import RunError, listed
 from unicr.noise import IID, Gaussian, Noise
 from unicr.norms import Norm, l2
 from unicr.radius import RadiusCurve
@@ -60,7 +60,7 @@ def read_log(path: Path) -> list[LogRow]:
             table = csv.DictReader(file, delimiter="\t")
             missing = [c for c in COLUMNS if c not in (table.fieldnames or ())]
             if missing:
-                raise RunError(f"{path} has no column {missing[0]!r}: it needs {COLUMNS}")
+                raise RunError(f"{path} has no column {missing[0]!r}: it needs {listed(COLUMNS)}")
             lines = list(table)
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise RunError(f"cannot read {path}: {error}") from None

@@ -13,7 +13,7 @@ from typing import Any
 from unicr.errors import RunError, UnicrError
 from unicr.noise import Lattice
 from unicr.norms import Norm, parse_norm
-from unicr.smoothing import Plan, as_lattice, checked_nonce
+from unicr.smoothing import Plan, checked_nonce
 
 MOST_INPUTS = 100_000_000
 EVERY_INPUT = "every input"  # scope of a run with one noise: one g, certified at many points
@@ -109,7 +109,7 @@ class Manifest:
     @property
     def points(self) -> Lattice | None:
         """The lattice as a value."""
-        return None if self.lattice is None else as_lattice(self.lattice)
+        return None if self.lattice is None else Lattice.parse(self.lattice)
 
     @property
     def drawn(self) -> int:
@@ -240,7 +240,7 @@ def key_words(nonce: str | None, seed: int | None, model: str, noise: str) -> tu
 READERS: dict[str, Callable[[Any], Any]] = {  # by the name of a field, or by its type
     "seed": lambda value: None if value is None else _whole(-(1 << 200))(value),
     "nonce": lambda value: None if value is None else checked_nonce(_exactly(str)(value)),
-    "lattice": lambda value: None if value is None else as_lattice(_exactly(str)(value)).text,
+    "lattice": lambda value: None if value is None else Lattice.parse(_exactly(str)(value)).text,
     "skip": _whole(1),
     "batch": _whole(1, 1 << 24),
     "str": _text,

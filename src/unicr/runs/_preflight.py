@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from unicr.data import Dataset
-from unicr.errors import UnicrError
+from unicr.errors import UnicrError, listed
 from unicr.noise import Noise
 from unicr.runs._job import Job
 
@@ -31,7 +31,15 @@ def preflight(job: Job) -> Iterator[str]:
     except Exception:  # a stranger's model may raise anything; the run says what, input by input
         return
     if right is None:
+        yield (
+            "warning: no label with the inputs: they all count as wrong; give --labels or "
+            "--label-column"
+        )
         return
+    names = job.data.classes or ()
+    if job.classifier.classes is None and any(isinstance(one, str) for one in names):
+        said = listed(f"{i} {one!r}" for i, one in enumerate(names))
+        yield f"the model names no classes, so labels are numbered as the data has them: {said}"
     clean, noisy = (float(np.mean(one)) for one in right)
     inputs = len(right[0])
     yield (

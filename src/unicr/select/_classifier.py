@@ -27,6 +27,7 @@ from unicr.smoothing import (
     norms_of,
 )
 from unicr.smoothing.measures import MemberVotes, SelectiveCertificate
+from unicr.tables import to_html
 
 Query = Norm | float | str | Iterable[Norm | float | str]
 
@@ -63,6 +64,13 @@ class SelectiveClassifier:
         self._smoothed = SmoothedClassifier(
             self.model, self.settings.finest, batch=batch, seed=seed, nonce=nonce, lattice=lattice
         )
+
+    def __repr__(self) -> str:
+        return f"SelectiveClassifier({self.model.name!r}, {len(self.settings.choices)} noises)"
+
+    def _repr_html_(self) -> str:
+        rows = zip(self.settings.laws, self.model.members, strict=True)  # the first: the selector
+        return to_html([{"model": one.name, "noise": repr(law)} for law, one in rows])
 
     @classmethod
     def load(cls, path: str | Path, *, trust: bool = False, **settings: Any) -> SelectiveClassifier:

@@ -6,6 +6,7 @@ last bit), so it is settled before the first vote, for good, and a run writes it
 
 from __future__ import annotations
 
+import copy
 import functools
 import math
 import os
@@ -13,6 +14,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any, cast
 
 import torch
 
@@ -146,3 +148,12 @@ def one_thread_each() -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(threads)
+
+
+def cut(classifier: Classifier, full: torch.Tensor) -> Classifier:
+    """Gives the first rows of a full batch their labels: no part of it is passed by itself."""
+    twin: Any = copy.copy(classifier)
+    if isinstance(classifier, Selective):
+        twin.members = tuple(cut(one, full) for one in classifier.members)
+    twin.predict = lambda batch: classifier.predict(full)[: len(batch)]
+    return cast(Classifier, twin)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import functools
 import math
 import re
@@ -10,25 +9,26 @@ import secrets
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import torch
 from scipy import special
 
-from unicr.classifier import Classifier, Selective, load_classifier
+from unicr.classifier import Classifier, load_classifier
 from unicr.data import Dataset
 from unicr.errors import CertifyError
 from unicr.noise import IID, Lattice, Noise
 from unicr.noise.internal import LatticeNoise, RadialNoise, derive, lattice_for
 from unicr.norms import Norm, l2, parse_norm
-from unicr.smoothing._batch import check_alone, one_thread_each, pass_size, pool, settled
+from unicr.smoothing._batch import check_alone, cut, one_thread_each, pass_size, pool, settled
 from unicr.smoothing._certificate import ABSTAIN, Certificate
 from unicr.smoothing._certify import CLASSES, Ask, certification, converse
 from unicr.smoothing._many import Certificates, inputs_of
 from unicr.smoothing._measure import Counts, Measure, add
 from unicr.smoothing._plan import Plan
 from unicr.smoothing._radii import Radii
+from unicr.tables import facts_to_html
 
 AUTO, FINE = "auto", "fine"  # a lattice of the data's own
 
@@ -46,15 +46,6 @@ class _Team:
         if self._memory is None or self._memory.shape != shape or self._memory.device != x.device:
             self._memory = torch.empty(shape, dtype=torch.float32, device=x.device)
         return self._memory
-
-
-def _cut(classifier: Classifier, full: torch.Tensor) -> Classifier:
-    """Gives the first rows of a full batch their labels: no part of it is passed by itself."""
-    twin: Any = copy.copy(classifier)
-    if isinstance(classifier, Selective):
-        twin.members = tuple(_cut(one, full) for one in classifier.members)
-    twin.predict = lambda batch: classifier.predict(full)[: len(batch)]
-    return cast(Classifier, twin)
 
 
 class SmoothedClassifier:
@@ -93,7 +84,7 @@ class SmoothedClassifier:
         drawn = secrets.token_hex(32) if nonce is None and seed is None else nonce
         self.nonce = None if drawn is None else checked_nonce(drawn)
         told = lattice is not None and lattice not in (AUTO, FINE)
-        self._lattice = as_lattice(lattice) if told and lattice is not None else lattice
+        self._lattice = Lattice.parse(lattice) if told and lattice is not None else lattice
         parts = ("seed", seed) if self.nonce is None else (self.classifier.digest, settings)
         self._key = derive(*parts, self.nonce or "")
         self.input_shape = None if input_shape is None else tuple(input_shape)
@@ -101,7 +92,13 @@ class SmoothedClassifier:
         self._alone = False
 
     def __repr__(self) -> str:
-        return f"SmoothedClassifier({self.classifier.name!r}, {self.noise.text})"
+        return f"SmoothedClassifier({self.classifier.name!r}, {self.noise!r})"
+
+    def _repr_html_(self) -> str:
+        lattice = self._lattice.text if isinstance(self._lattice, Lattice) else self._lattice
+        facts = {"model": self.classifier.name, "noise": repr(self.noise), "lattice": lattice}
+        names = ("num_classes", "input_shape", "batch", "seed", "nonce")
+        return facts_to_html(facts | {name: getattr(self, name) for name in names})
 
     def _inputs(self, x: Any) -> Iterator[torch.Tensor] | None:
         """The inputs of a stack or a dataset; None where x is one input."""
@@ -163,7 +160,7 @@ class SmoothedClassifier:
                 full = team.buffer(size, x)
                 draw(full, first)
                 whole = wanted == size
-                model = team.classifier if whole else _cut(team.classifier, full)
+                model = team.classifier if whole else cut(team.classifier, full)
                 counts = add(counts, measure.count(model, full[:wanted], self.num_classes))
             return counts
 
@@ -250,12 +247,12 @@ class SmoothedClassifier:
             )
         several = self._inputs(x)
         if several is None:
-            return self._predict(x, n, alpha, input_index)
-        found = [self._predict(one, n, alpha, input_index + i) for i, one in enumerate(several)]
+            return clear_winner(self.votes(x, n, start=0, input_index=input_index), alpha)
+        found = [
+            clear_winner(self.votes(one, n, start=0, input_index=i), alpha)
+            for i, one in enumerate(several, input_index)
+        ]
         return np.array(found, dtype=np.int64)
-
-    def _predict(self, x: torch.Tensor, n: int, alpha: float, input_index: int) -> int:
-        return clear_winner(self.votes(x, n, start=0, input_index=input_index), alpha)
 
     def certify(
         self,
@@ -312,11 +309,6 @@ def size_of(noise: Noise) -> float:
     if math.isfinite(noise.sigma):
         return noise.sigma
     return noise.scale if isinstance(noise, IID) else 1.0
-
-
-def as_lattice(lattice: Lattice | str) -> Lattice:
-    """A lattice, or what its text says."""
-    return lattice if isinstance(lattice, Lattice) else Lattice.parse(lattice)
 
 
 def checked_nonce(nonce: str) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,8 @@ def load(asked: ModelAsked) -> Classifier:
     loader, argument = KINDS[_kind(folder)]
     digest = folder_digest(folder)
     transformers = require("transformers", "hf")
+    if not sys.stderr.isatty():
+        transformers.utils.logging.disable_progress_bar()
     model = getattr(transformers, loader).from_pretrained(
         str(folder),
         local_files_only=True,

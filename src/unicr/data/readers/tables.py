@@ -35,7 +35,8 @@ def read_csv(asked: DataAsked) -> Dataset:
     for number, row in enumerate(rows[1:], start=2):
         if len(row) != len(header):
             raise DataError(
-                f"{path}, row {number}: {len(row)} cells where the header has {len(header)}"
+                f"{path}, row {number}: {len(row)} cells where the header has {len(header)}; "
+                "cells are separated by commas"
             )
     if len(set(header)) != len(header):
         raise DataError(f"{path} has two columns of the same name")
