@@ -179,6 +179,46 @@ def test_the_engine_finds_a_radius_that_is_one_hundredth_too_large() -> None:
         assert contradiction(law, p, 1.01 * radius, 0.9, levels) is not None
 
 
+@pytest.mark.parametrize("z", [0.003, 0.01, 0.03])
+@pytest.mark.parametrize("dim", [1001, 3072, 3073])
+def test_log_ratios_on_a_lattice_are_not_smoothed_away(dim: int, z: float) -> None:
+    """Laplace noise and small shifts: L is ±u, but for a mass of u, so a sum is binomial."""
+    p_a = float(special.ndtr(z))
+    radius = certified_radius(noise.laplace(scale=1), INF, dim=dim, p_a=p_a).proved
+    law = family("laplace(scale=1)")
+    value = trade_off(law, [(radius * (1 - 1e-9), dim)], 1.0 - p_a, loss=1e-6)
+    assert value >= 0.5 - TOLERANCE
+
+
+def stairs(u: float, count: int, alpha: float, fall: float, steps: int) -> float:
+    """T(α) of `count` coordinates, density e^(−fall·⌊|x|⌋) on |x| < steps, shift u < 1: exact."""
+    level = np.abs(np.arange(-steps, steps) + 0.5) - 0.5
+    mass = np.exp(-fall * level) / np.sum(np.exp(-fall * level))
+    line = np.zeros(1 << 14)
+    line[0] = 1.0 - u  # a point stays on its step, or the ratio is that of two neighbours
+    np.add.at(line, np.diff(level).astype(int), u * mass[:-1])
+    sums = np.fft.fftshift(np.fft.irfft(np.fft.rfft(line) ** count, line.size))
+    t = fall * (np.arange(line.size) - line.size // 2)
+    beyond = -math.expm1(count * math.log1p(-u * mass[-1]))
+    near = np.flatnonzero(np.abs(t) < 20)
+    sticks = [sums[i:] @ -np.expm1(t[i] - t[i:]) for i in near]
+    return float(np.max(1.0 - beyond - np.asarray(sticks) - np.exp(t[near]) * alpha))
+
+
+@pytest.mark.parametrize(("count", "p_a"), [(701, 0.6513576), (3072, 0.6513384)])
+def test_a_density_of_steps_has_no_larger_radius_than_its_atoms_allow(
+    count: int, p_a: float
+) -> None:
+    def logpdf(x: Array) -> Array:
+        return np.where(np.abs(x) < 300, -0.03 * np.floor(np.abs(x)), -INF)
+
+    one = noise.from_density(logpdf, points=tuple(range(-300, 301)), support=(-300, 300))
+    radius = certified_radius(one, INF, dim=count, p_a=p_a).proved
+    assert 0 < radius < 1
+    assert stairs(radius, count, 1.0 - p_a, 0.03, 300) >= 0.5 - TOLERANCE
+    assert stairs(1.002 * radius, count, 1.0 - p_a, 0.03, 300) < 0.5
+
+
 # ------------------------------------------------------------------- densities of users
 
 
