@@ -375,6 +375,11 @@ def test_random_densities_of_users(seed: int) -> None:
     assert not attack(seed, [1, 1, 3]).startswith("refused")
 
 
+def test_a_shift_beyond_a_bounded_support_is_no_error() -> None:
+    """Log-concave noise without symmetry in ℓ∞: theorem (f) steps out that far."""
+    assert attack(117, [1, 2, 10, 784, 3072]) == "held"
+
+
 @pytest.mark.slow
 def test_two_hundred_densities_of_users() -> None:
     results = [attack(seed, [1, 2, 10, 784, 3072]) for seed in range(100, 320)]
