@@ -190,6 +190,19 @@ def test_log_ratios_on_a_lattice_are_not_smoothed_away(dim: int, z: float) -> No
     assert value >= 0.5 - TOLERANCE
 
 
+@pytest.mark.parametrize("above", [1e-9, 1e-8, 1e-7, 1e-5])
+@pytest.mark.parametrize(
+    ("spec", "information"), [("cauchy(scale=1)", 0.5), ("pareto(beta=3, scale=1)", 9.6)]
+)
+def test_just_above_one_half_the_total_variation_is_all_there_is(
+    spec: str, information: float, above: float
+) -> None:
+    """T(α) = 1 − α − TV there, and TV = u·√(dI/2π) by the central limit theorem."""
+    for dim in (601, 3072):
+        radius = certified_radius(noise.parse(spec), INF, dim=dim, p_a=0.5 + above).proved
+        assert radius <= 1.0005 * above * math.sqrt(2 * math.pi / (dim * information))
+
+
 def stairs(u: float, count: int, alpha: float, fall: float, steps: int) -> float:
     """T(α) of `count` coordinates, density e^(−fall·⌊|x|⌋) on |x| < steps, shift u < 1: exact."""
     level = np.abs(np.arange(-steps, steps) + 0.5) - 0.5
@@ -360,6 +373,11 @@ def attack(seed: int, dims: Sequence[int]) -> str:
 @pytest.mark.parametrize("seed", range(8))
 def test_random_densities_of_users(seed: int) -> None:
     assert not attack(seed, [1, 1, 3]).startswith("refused")
+
+
+def test_a_shift_beyond_a_bounded_support_is_no_error() -> None:
+    """Log-concave noise without symmetry in ℓ∞: theorem (f) steps out that far."""
+    assert attack(117, [1, 2, 10, 784, 3072]) == "held"
 
 
 @pytest.mark.slow

@@ -19,11 +19,12 @@ def first_root(
     monotone: bool,
     tolerance: float = TOLERANCE,
     endless: bool = False,
+    stop: float = math.inf,
 ) -> float:
     """The certified end of the first interval [0, r] on which value ≥ 0.
 
     `start` = value(0) > 0. Monotone: chords from a bracket that always shrinks. Otherwise first
-    steps outwards by an eighth until the first failure, which may miss a dip narrower than that.
+    steps outwards by an eighth until the first failure (or `stop`); it may miss narrower dips.
     Where nothing fails up to REACH times the guess the answer is inf if a theorem allows that
     (`endless`); otherwise the numbers cannot be trusted, and it is an error.
     """
@@ -33,9 +34,8 @@ def first_root(
         while (v := value(r)) >= 0:
             low, at_low = r, v
             r *= 1.125
-            if r > REACH * guess:
-                return _never(endless, r)
-        high, at_high = r, v
+            if low > stop or r > REACH * guess:
+                return low if low > stop else _never(endless, r)
     else:
         r = guess
         while (v := value(r)) >= 0:
@@ -47,7 +47,7 @@ def first_root(
             r += min(max(1.02 * distance, tolerance * r), 3 * r)
             if r > REACH * guess:
                 return _never(endless, r)
-        high, at_high = r, v
+    high, at_high = r, v
     width = high - low
     for step in range(120):
         if high - low <= tolerance * high or high <= 1e-13 * guess:

@@ -100,21 +100,20 @@ def search(
 
     `closed=False` composes even where one coordinate has a closed form.
     """
-    monotone = (noise.facts.unimodal and noise.facts.symmetric) or noise.facts.log_concave
+    monotone = noise.facts.unimodal  # on either side of 0, with or without symmetry: (c), (j)
 
     def value_along(spectrum: Spectrum, spread: float) -> Callable[[float], float]:
         unit = spectrum.unit(norm)
 
         def value(r: float) -> float:
-            moved = shifted(noise, unit.shifts(r), spread=spread, closed=closed)
-            return margin(moved, p_a, p_b)
+            return margin(shifted(noise, unit.shifts(r), spread=spread, closed=closed), p_a, p_b)
 
         return value
 
-    def root(spectrum: Spectrum, spread: float, near: float) -> float:
-        start = start_margin(p_a, p_b)
+    def root(spectrum: Spectrum, spread: float, near: float, stop: float = math.inf) -> float:
+        start, endless = start_margin(p_a, p_b), p_a == 1.0
         value = value_along(spectrum, spread)
-        return first_root(value, start, near, monotone=monotone, endless=p_a == 1.0)
+        return first_root(value, start, near, monotone=monotone, endless=endless, stop=stop)
 
     best_radius, best = math.inf, None
     seen: set[Spectrum] = set()
@@ -128,11 +127,11 @@ def search(
         limit = best_radius * (1 - IMPROVEMENT)
         if best is not None and monotone and value_along(unit, COARSE)(limit) >= 0:
             return False
-        radius = root(unit, COARSE, guess if best is None else best_radius)
-        if radius < limit or best is None:
+        radius = root(unit, COARSE, guess if best is None else best_radius, best_radius)
+        better = radius < limit or best is None
+        if better:
             best_radius, best = radius, unit
-            return True
-        return False
+        return better
 
     for spectrum in candidates(noise, norm, dim):
         consider(spectrum)

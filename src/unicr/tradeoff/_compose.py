@@ -185,27 +185,23 @@ def _coefficients(
 
 
 def _fourier(coefficients: Complex, window: tuple[float, float]) -> tuple[Array, Array]:
-    """H(t) = ∫_t (1 − e^{t−x}) g(x) dx term by term, on a grid of t over the window."""
+    """H(t) = ∫_t (1 − e^{t−x}) g(x) dx term by term, on a grid of t over the window [A, B].
+
+    g(x) = Σ_n conj(φ_n) E_n(x) / width over all integers n, E_n(x) = e^{iω_n(x−A)}, and the
+    integral of (1 − e^{t−x}) E_n is (1 − E_n(t))/(iω(1 − iω)) + (e^{t−B} − 1)/(1 − iω): of the
+    order of width², as H·width is, so that no digits cancel however small the shifts are.
+    """
     origin, width = window[0], window[1] - window[0]
     size = max(4096, 4 * (1 << (len(coefficients) - 1).bit_length()))
-    omega = 2 * math.pi / width * np.arange(len(coefficients), dtype=np.float64)
-    t: Array = origin + width / size * np.arange(size, dtype=np.float64)
-    conj = np.conj(coefficients)  # g(x) = Σ_n conj(φ_n) e^{iω_n(x−A)} / width, over all integers n
-
-    def series(values: Complex) -> Array:
-        padded = np.zeros(size // 2 + 1, dtype=np.complex128)
-        padded[: len(values)] = values
-        padded[0] = padded[0].real
-        return np.asarray(fft.irfft(padded, size) * size, dtype=np.float64)
-
-    with np.errstate(divide="ignore", invalid="ignore"):
-        first = np.where(omega > 0, conj / (-1j * omega), 0.0)
-    shifted = series(first)
-    tail = (origin + width - t + shifted - shifted[0]) / width
-    second = conj / (1.0 - 1j * omega)
-    at_end = float(second[0].real + 2 * np.sum(second[1:].real))
-    partial = (series(second) - np.exp(t - origin - width) * at_end) / width
-    return t, np.clip(tail - partial, 0.0, 1.0)
+    omega = 2 * math.pi / width * np.arange(1, len(coefficients), dtype=np.float64)
+    before: Array = width / size * np.arange(size, 0, -1, dtype=np.float64)  # B − t
+    ends = np.conj(coefficients[1:]) / (1.0 - 1j * omega)
+    padded = np.zeros(size // 2 + 1, dtype=np.complex128)
+    padded[1 : len(coefficients)] = ends / (1j * omega)
+    waves = np.asarray(fft.irfft(padded, size) * size, dtype=np.float64)
+    share = 1.0 + 2 * float(np.sum(ends.real))
+    h = (before + np.expm1(-before) * share + waves[0] - waves) / width
+    return origin + width - before, np.clip(h, 0.0, 1.0)
 
 
 def _step(parts: Parts, window: tuple[float, float]) -> float:

@@ -48,6 +48,8 @@ def envelope(laws: Sequence[RatioLaw]) -> RatioLaw:
     Values at the nodes are joined by straight lines in γ = e^t, which lie above a convex function.
     """
     bound = common_bound([law.bound for law in laws])
+    if apart := [law for law in laws if law.loss.size == 0]:
+        return apart[0]  # a shift beyond the support: nothing is easier to tell apart
     t = _nodes(laws)
     h = np.max([hockey_stick(law, t) for law in laws], axis=0)
     gamma = np.exp(t)
