@@ -28,13 +28,13 @@ CEILING: dict[str, int] = {
     "noise": 6642,
     "optimality": 355,
     "paper": 2263,
-    "radius": 3940,
+    "radius": 3942,
     "report": 1703,
     "runs": 3122,
     "select": 886,
     "smoothing": 2578,
     "tightness": 709,
-    "tradeoff": 1785,
+    "tradeoff": 1779,
     "train": 1031,
 }
 

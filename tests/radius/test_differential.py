@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import integrate, special
 
+from tests.radius.test_falsify import random_density
 from unicr import noise
 from unicr.radius._differential import differential_l1
 
@@ -81,3 +82,10 @@ def test_gumbel_takes_the_worse_sign() -> None:
     truth = integrate.quad(lambda q: 1 / rate(q), 0.1, 0.5)[0]
     got = differential_l1(one, 0.9, 0.1)
     assert truth * (1 - 5e-3) <= got <= truth * (1 + 1e-6)
+
+
+def test_a_density_without_a_top_proves_nothing() -> None:
+    """It is infinite at its end, and moves mass there at any rate; warnings are errors here."""
+    pole = random_density(np.random.default_rng(124)).noise()
+    assert np.isinf(pole.pdf(np.asarray(pole.support[0])))
+    assert differential_l1(pole, 0.9, 0.1) == 0.0

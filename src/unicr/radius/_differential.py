@@ -19,6 +19,7 @@ from unicr.tradeoff.internal import interval_mass
 from unicr.values import Array
 
 SMALLEST = 1e-16
+ROUNDING = 1e-12  # of the sums, where slopes are steep
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +48,8 @@ def _rate(noise: IID, sign: float) -> _Rate:
     mass = interval_mass(noise, z)
     keep = mass > 0
     density = noise.pdf(z)
+    if np.any(np.isinf(density)):  # a top without end: no rate bounds its growth
+        return _Rate(np.zeros(1), np.full(1, np.inf))
     gain = sign * (density[:-1] - density[1:])
     # jumps at the ends of the support and at the edges of holes are scores of infinite size
     edges = np.array([-sign * density[0], sign * density[-1], *gain[~keep]])
@@ -60,7 +63,7 @@ def _rate(noise: IID, sign: float) -> _Rate:
     over = score[None, :] - levels[:, None]
     straddle = np.abs(over) <= wobble[None, :]
     excess = np.maximum(over, 0.0) @ mass + (straddle * wobble[None, :]) @ mass + jump
-    return _Rate(levels, excess)
+    return _Rate(levels, excess + ROUNDING * np.abs(levels))
 
 
 @dataclass(frozen=True, eq=False)
