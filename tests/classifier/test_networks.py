@@ -79,7 +79,8 @@ def test_the_package_stays_small() -> None:
     ):
         files = {file.name: file.stat().st_size for file in (root / folder).iterdir()}
         assert len([name for name in files if name.endswith(ending)]) == count
-        assert sum(files.values()) < 7e6
+        assert sum(files.values()) < 8e6
+        assert max(files.values()) <= 2 * 2**20
 
 
 @pytest.mark.parametrize(("depth", "parameters"), [(20, 269_722), (56, 853_018), (110, 1_727_962)])
