@@ -53,7 +53,7 @@ class LeNet(nn.Module):
 
 
 class Team(nn.Module):
-    """Several LeNets that add their scores. They err under different noise: p_A is larger."""
+    """Several LeNets that add their scores: where they err under different noise, p_A rises."""
 
     def __init__(self, members: Iterable[LeNet]) -> None:
         super().__init__()
