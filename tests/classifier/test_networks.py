@@ -12,7 +12,7 @@ from torch import nn
 
 import unicr
 from unicr.classifier import ResNet, load_classifier
-from unicr.classifier.lenet import LeNet
+from unicr.classifier.lenet import LeNet, Team
 from unicr.data import load_dataset
 from unicr.errors import ModelError
 
@@ -56,6 +56,21 @@ def test_a_lenet_has_the_sizes_of_its_weights(sizes: dict[str, Any], tmp_path: P
     assert torch.equal(opened.predict(x), made(x).argmax(1))
 
 
+def test_a_team_adds_the_scores_of_its_members(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    one, two = LeNet(num_classes=7), LeNet(num_classes=7, kernels=(7, 5), widths=(8, 12), hidden=20)
+    x, file = torch.rand(64, 1, 28, 28), tmp_path / "team.safetensors"
+    state = Team([one, two]).state_dict()
+    save_file({k: v.contiguous() for k, v in state.items()}, file)
+    opened = load_classifier("builtin:lenet", weights=file)
+    assert opened.num_classes == 7
+    assert torch.equal(opened.predict(x), (one(x) + two(x)).argmax(1))
+    assert not torch.equal(opened.predict(x), one(x).argmax(1))
+    save_file({k: v.contiguous() for k, v in state.items() if "1.conv1" not in k}, file)
+    with pytest.raises(ModelError, match="none of a lenet"):
+        load_classifier("builtin:lenet", weights=file)
+
+
 def test_the_package_stays_small() -> None:
     root = Path(unicr.__file__).parent
     for folder, ending, count in (
@@ -64,7 +79,8 @@ def test_the_package_stays_small() -> None:
     ):
         files = {file.name: file.stat().st_size for file in (root / folder).iterdir()}
         assert len([name for name in files if name.endswith(ending)]) == count
-        assert sum(files.values()) < 7e6
+        assert sum(files.values()) < 8e6
+        assert max(files.values()) <= 2 * 2**20
 
 
 @pytest.mark.parametrize(("depth", "parameters"), [(20, 269_722), (56, 853_018), (110, 1_727_962)])

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
 from safetensors.torch import load_file
 from scipy import stats
 
@@ -23,7 +25,7 @@ from unicr.train import Examples, Fitted, TrainError, Training, examples_of, tra
 from unicr.train._folder import SETTINGS, WEIGHTS
 from unicr.train._method import Reach, Step, Tuned, all_methods
 from unicr.train._schedule import SCHEDULES
-from unicr.train.methods import consistency, macer, smoothadv
+from unicr.train.methods import consistency, macer, margin, smoothadv
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -128,7 +130,35 @@ def test_macer_counts_what_the_radius_of_right_inputs_lacks() -> None:
     assert float(macer.loss(now)) == pytest.approx(expected, rel=1e-4)
 
 
-@pytest.mark.parametrize("method", ["consistency", "smoothadv", "macer"])
+@pytest.mark.parametrize("warm", [1.0, 0.25])
+def test_margin_moves_each_input_by_its_own_radius(warm: float) -> None:
+    """By numpy, one input at a time; linear scores have gradients in closed form."""
+    now = replace(step(Tuned(samples=4, radius=0.9), batch=30), warm=warm)
+    weights = now.scores(torch.eye(6)).double().numpy()
+    clean, noise = now.inputs.double().numpy(), now.noise.double().numpy()
+    label = now.labels.numpy()
+
+    def softmax(inputs: NDArray[np.float64]) -> NDArray[np.float64]:
+        raised = np.exp(inputs @ weights)
+        return np.asarray(raised / raised.sum(-1, keepdims=True))
+
+    losses, far = [], []
+    for i in range(30):
+        p = softmax(clean[i] + noise[:, i])
+        share = p[:, label[i]] / p[:, label[i]].sum()
+        falling = share @ (p @ weights.T - weights[:, label[i]])
+        mean = p[:, label[i]].mean()
+        far.append(warm * min(1.5 * 0.5 * stats.norm.ppf(mean), 0.9) if mean > 0.5 else 0)
+        moved = clean[i] + far[i] * falling / np.linalg.norm(falling)
+        other = softmax(moved + noise[:, i - 1])[:, label[i]]  # the noise of the input before
+        losses.append(-np.log(other).mean() * (1 if mean > 0.5 else 1 - 0.4 * warm))
+    assert min(far) == 0
+    assert max(far) == pytest.approx(0.9 * warm)
+    assert len(set(far)) > 5
+    assert float(margin.loss(now)) == pytest.approx(np.mean(losses), rel=1e-4)
+
+
+@pytest.mark.parametrize("method", ["consistency", "smoothadv", "macer", "margin"])
 @pytest.mark.parametrize(
     ("noise", "norm"), [("laplace(sigma=0.25)", "1"), ("uniform(sigma=0.25)", "inf")]
 )
@@ -214,7 +244,7 @@ def test_schedules() -> None:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"method": "luck"}, "no method 'luck': there are augment, consistency, macer, smoothadv"),
+        ({"method": "luck"}, "no method 'luck': there are augment, consistency, macer, margin"),
         ({"schedule": "flat"}, "no schedule 'flat': there are one-cycle, cosine, step"),
         ({"samples": 0}, "samples=0"),
         ({"weight": -1.0}, "weight=-1.0"),

@@ -2,12 +2,12 @@
 
 Two 5×5 convolutions that halve the size, then two linear layers, ReLU between. Three, trained by
 `tools/train_builtin.py`, come with the package; `unicr train --arch lenet` makes others. Weights
-say how wide each layer is, and how large the kernels are.
+say how wide each layer is, how large the kernels are, and how many networks vote as a team.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import torch
 from torch import nn
@@ -52,8 +52,35 @@ class LeNet(nn.Module):
         return scores
 
 
-def sized_as(weights: Mapping[str, torch.Tensor]) -> LeNet:
-    """A network with the sizes of a state dict."""
+class Team(nn.Module):
+    """Several LeNets that add their scores: where they err under different noise, p_A rises."""
+
+    def __init__(self, members: Iterable[LeNet]) -> None:
+        super().__init__()
+        self.members = nn.ModuleList(members)
+
+    @property
+    def linear(self) -> nn.Module:
+        """The last layer of one of them, which tells the number of classes."""
+        return self.get_submodule("members.0.linear")
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.stack([member(x) for member in self.members]).sum(0)
+
+
+def sized_as(weights: Mapping[str, torch.Tensor]) -> LeNet | Team:
+    """A network, or a team, with the sizes of a state dict."""
+    members: dict[str, dict[str, torch.Tensor]] = {}
+    for name, tensor in weights.items():
+        if name.startswith("members."):
+            _, number, own = name.split(".", 2)
+            members.setdefault(number, {})[own] = tensor
+    if members:
+        return Team(_sized_as(members[n]) for n in sorted(members, key=lambda n: (len(n), n)))
+    return _sized_as(weights)
+
+
+def _sized_as(weights: Mapping[str, torch.Tensor]) -> LeNet:
     try:
         first, second = weights["conv1.weight"].shape, weights["conv2.weight"].shape
         hidden, area = weights["hidden.weight"].shape

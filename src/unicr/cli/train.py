@@ -69,9 +69,9 @@ def train(
     arch
         mlp, lenet, resnet8, resnet20, resnet56, resnet110, or file.py:factory for one of your own.
     method
-        augment (cross-entropy), consistency, smoothadv or macer, for any noise and norm.
+        augment (cross-entropy), consistency, smoothadv, macer or margin; any noise and norm.
     norm
-        That of radii: smoothadv attacks in it, macer enlarges radii in it, and the average radius
+        That of radii: smoothadv and margin attack in it, macer enlarges radii in it, the average
         estimated after each epoch is in it; 2 if left out.
     epochs
         Passes over the data; the learning rate rises and falls once over all of them.
@@ -90,7 +90,7 @@ def train(
     weight
         Of what consistency or macer adds to the cross-entropy; with smoothadv, of consistency.
     radius
-        How far smoothadv attacks; the radius that macer asks for.
+        How far smoothadv attacks, and margin at most; the radius that macer asks for.
     steps
         Steps of smoothadv's attack.
     start

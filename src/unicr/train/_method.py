@@ -99,6 +99,10 @@ class Step:
         logs = functional.log_softmax(self.scores(copies), 1)
         return logs.view(*self.noise.shape[:2], -1)
 
+    def of_label(self, logs: torch.Tensor) -> torch.Tensor:
+        """What belongs to the labels, (samples, b)."""
+        return logs.gather(2, self.labels.view(1, -1, 1).expand(len(logs), -1, 1))[..., 0]
+
     def cross_entropy(self, logs: torch.Tensor) -> torch.Tensor:
         """The mean over inputs and copies of −log of the label's probability."""
         return functional.nll_loss(logs.flatten(0, 1), self.labels.repeat(len(logs)))

@@ -18,10 +18,9 @@ def loss(step: Step) -> torch.Tensor:
     """Cross-entropy of the mean probability, plus the shortfall of the radius where right."""
     assert step.reach is not None
     logs = step.log_probabilities()
-    label = step.labels.view(1, -1, 1).expand(len(logs), -1, 1)
     mean = torch.logsumexp(logs, 0) - torch.tensor(float(len(logs))).log()
     found = functional.nll_loss(mean, step.labels)
-    votes = functional.log_softmax(SHARP * logs, 2).gather(2, label).exp().mean(0)[:, 0]
+    votes = step.of_label(functional.log_softmax(SHARP * logs, 2)).exp().mean(0)
     lacking = 1 - step.reach.of(votes) / step.tuned.radius
     counted = (votes > 0.5) & (lacking > 0)
     shortfall = torch.where(counted, lacking, torch.zeros_like(lacking)).mean()

@@ -32,9 +32,8 @@ def attacked(step: Step, radius: float) -> torch.Tensor:
     moved = torch.zeros_like(step.inputs)
     for i in range(step.tuned.steps):
         moved.requires_grad_()
-        logs = step.log_probabilities(step.inputs + moved)
-        label = step.labels.view(1, -1, 1).expand(len(logs), -1, 1)
-        rising = -torch.logsumexp(logs.gather(2, label), 0).sum()
+        logs = step.of_label(step.log_probabilities(step.inputs + moved))
+        rising = -torch.logsumexp(logs, 0).sum()
         (gradient,) = torch.autograd.grad(rising, moved)
         with torch.no_grad():
             moved = moved + (radius * farthest(gradient, step.reach.norm) - moved) / (i + 1)
