@@ -34,7 +34,7 @@ CEILING: dict[str, int] = {
     "select": 886,
     "smoothing": 2578,
     "tightness": 709,
-    "tradeoff": 1779,
+    "tradeoff": 1788,
     "train": 1082,
 }
 

@@ -95,7 +95,7 @@ def test_exit_code_and_stderr_of_the_real_command() -> None:
         [sys.executable, "-m", "unicr", *words], capture_output=True, text=True, check=False
     )
     assert done.returncode == 2
-    assert done.stderr.startswith("unicr: p_a=nan")
+    assert done.stderr.startswith("unicr: --pa nan")
     assert "Traceback" not in done.stderr
 
 

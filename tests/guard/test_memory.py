@@ -307,7 +307,7 @@ def test_what_is_no_memory_is_refused(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("this is no database, but it is long enough to look at" * 9)
     with pytest.raises(RunError, match=r"cannot open .*text"):
         Memory(tmp_path / "text", norm=l2, shape=(2,))
-    with pytest.raises(RunError, match="cannot open"):
+    with pytest.raises(RunError, match="text is a file"):
         Memory(tmp_path / "text" / "below", norm=l2, shape=(2,))
     with pytest.raises(RunError, match="cannot open"):
         Memory(tmp_path, norm=l2, shape=(2,))

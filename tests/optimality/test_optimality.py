@@ -318,7 +318,7 @@ def test_a_run_without_a_sigma_or_results(tmp_path: Path) -> None:
         (["--norm", "1", "--dim", "4", "--family", "sech"], "no family over beta"),
         (["--norm", "1", "--noise", "sech(sigma=1)"], "say which, with --dim"),
         (["--norm", "1", "--run", "nowhere"], "is not a run"),
-        (["--norm", "1", "--dim", "4", "--family", "gennorm", "-o", "a.txt"], "the ending must be"),
+        (["--norm", "1", "--dim", "4", "--family", "gennorm", "-o", "a.txt"], "endings are: .png"),
     ],
 )
 def test_refusals_of_the_command(words: list[str], match: str) -> None:

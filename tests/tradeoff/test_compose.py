@@ -244,6 +244,16 @@ def test_envelope_dominates_each_law() -> None:
     np.testing.assert_allclose(got, worst, atol=1e-5)
 
 
+def test_envelope_of_log_ratios_beyond_all_numbers() -> None:
+    """e^736 overflows; half of Q lies where P has nothing to speak of, and stays told apart."""
+    law = RatioLaw(np.array([-736.0, 0.0, 736.0]), np.array([1e-320, 0.5, 0.5]), 0.0, "lower")
+    found = envelope([law])
+    assert found.infinite >= 0.5 - 1e-12
+    at = np.array([-1.0, 0.0, 1.0])
+    truth = 0.5 + 0.5 * np.maximum(-np.expm1(at), 0.0)
+    assert np.all(hockey_stick(found, at) >= truth * (1 - 1e-12))
+
+
 def test_envelope_of_one_law_is_that_law() -> None:
     law = ratio_law(noise.laplace(scale=1), 0.5)
     same = envelope([law])

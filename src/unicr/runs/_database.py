@@ -49,7 +49,7 @@ class Database:
                     self._check_tables()
                 self._open = opening.pop_all()
         except FileExistsError as error:
-            raise RunError(f"{error.filename} is a file: a run is a folder") from None
+            raise RunError(f"{error.filename} is a file: a folder is needed there") from None
         except OSError as error:
             raise RunError(f"cannot open {path}: {error}") from None
 

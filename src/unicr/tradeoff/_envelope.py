@@ -17,6 +17,7 @@ from unicr.tradeoff._ratio import RatioLaw
 from unicr.values import Array
 
 NODES = 1200
+FARTHEST = 700.0  # e^t beyond is no number
 
 
 def hockey_stick(law: RatioLaw, t: Array) -> Array:
@@ -26,6 +27,13 @@ def hockey_stick(law: RatioLaw, t: Array) -> Array:
     weighted = np.concatenate([np.cumsum((mass * np.exp(-loss))[::-1])[::-1], [0.0]])
     first = np.searchsorted(loss, t, side="right")
     return above[first] - np.exp(t) * weighted[first] + law.infinite
+
+
+def _within_numbers(law: RatioLaw) -> RatioLaw:
+    """A law that is easier to tell apart: log-ratios beyond all numbers are infinite, or raised."""
+    far = law.loss > FARTHEST
+    loss, infinite = np.maximum(law.loss[~far], -FARTHEST), float(np.sum(law.mass[far]))
+    return RatioLaw(loss, law.mass[~far], law.infinite + infinite, law.bound)
 
 
 def _nodes(laws: Sequence[RatioLaw]) -> Array:
@@ -48,6 +56,7 @@ def envelope(laws: Sequence[RatioLaw]) -> RatioLaw:
     Values at the nodes are joined by straight lines in γ = e^t, which lie above a convex function.
     """
     bound = common_bound([law.bound for law in laws])
+    laws = [_within_numbers(law) for law in laws]
     if apart := [law for law in laws if law.loss.size == 0]:
         return apart[0]  # a shift beyond the support: nothing is easier to tell apart
     t = _nodes(laws)
