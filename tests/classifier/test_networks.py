@@ -66,9 +66,11 @@ def test_a_team_adds_the_scores_of_its_members(tmp_path: Path) -> None:
     assert opened.num_classes == 7
     assert torch.equal(opened.predict(x), (one(x) + two(x)).argmax(1))
     assert not torch.equal(opened.predict(x), one(x).argmax(1))
-    save_file({k: v.contiguous() for k, v in state.items() if "1.conv1" not in k}, file)
-    with pytest.raises(ModelError, match="none of a lenet"):
-        load_classifier("builtin:lenet", weights=file)
+    missing = {k: v.contiguous() for k, v in state.items() if "1.conv1" not in k}
+    for wrong in (missing, {"members.0": x}, {"members.": x}):
+        save_file(wrong, file)
+        with pytest.raises(ModelError, match="none of a lenet"):
+            load_classifier("builtin:lenet", weights=file)
 
 
 def test_the_package_stays_small() -> None:

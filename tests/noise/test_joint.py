@@ -136,3 +136,9 @@ def test_mistakes_are_named(name: str) -> None:
     make, reason = REFUSED[name]
     with pytest.raises(NoiseError, match=reason):
         make()
+
+
+def test_showing_draws_no_samples(monkeypatch: pytest.MonkeyPatch) -> None:
+    one = correlated() * 2.0
+    monkeypatch.setattr(noise.Joint, "sample", None)
+    assert repr(one).endswith(" * 2")

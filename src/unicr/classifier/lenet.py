@@ -73,7 +73,7 @@ def sized_as(weights: Mapping[str, torch.Tensor]) -> LeNet | Team:
     members: dict[str, dict[str, torch.Tensor]] = {}
     for name, tensor in weights.items():
         if name.startswith("members."):
-            _, number, own = name.split(".", 2)
+            number, _, own = name.removeprefix("members.").partition(".")
             members.setdefault(number, {})[own] = tensor
     if members:
         return Team(_sized_as(members[n]) for n in sorted(members, key=lambda n: (len(n), n)))

@@ -176,9 +176,12 @@ def _number(node: ast.expr, text: str) -> float:
 
 
 def shown(noise: Noise) -> str:
-    """The text; where it ends in a factor that a user gave as a sigma, with that sigma."""
+    """The text; where it ends in a factor that a user gave as a sigma, with that sigma.
+
+    Of i.i.d. noise alone: what is joint would have to draw samples for it.
+    """
     name, times, _ = noise.text.rpartition(" * ")
-    sigma = float(f"{noise.sigma:.6g}") if times else math.inf
+    sigma = float(f"{noise.sigma:.6g}") if times and isinstance(noise, IID) else math.inf
     meant = sigma < math.inf and math.isclose(sigma, noise.sigma, rel_tol=1e-12)
     return f"{name}.with_sigma({number(sigma)})" if meant else noise.text
 
