@@ -18,13 +18,11 @@ from unicr.radius.bellman._mesh import Mesh
 from unicr.radius.bellman._verify import Flow, Rows
 from unicr.values import Array
 
-SKIP = 3
-FINE = 0.02
 TINY = 1 / 12
 HEAT = TINY
 GROW = 1.2
 BLUR = 1.0
-PASSES = 3
+PASSES = 12
 IGNORED = 1e-9
 FAINT = 1e-3  # of the largest rise: below it, at the ends of the mesh, a cell is straight
 
@@ -57,7 +55,8 @@ class Generators:
         laws = np.array([_law(k, mesh) for k in kernels])
         self.logs = np.log(np.where(laws == 0, 1e-300, laws))
         self.rates = np.array([k.total for k in kernels]) / costs
-        unit = Kernel(np.array([0.0, 1.0, 0.0]), 1, None, 0, 0.0, 0.0)
+        dust = kernels[0]
+        unit = Kernel(dust.weights / dust.total, dust.reach, None, 0, 0.0, 0.0)
         self.dust = _law(unit, mesh) - 1.0
 
 
@@ -77,24 +76,19 @@ def _law(kernel: Kernel, mesh: Mesh) -> Complex:
 def construct(g: Generators, start: Array, nodes: Array, largest: int) -> Flow:
     """A flow from the masses `start` with the shifts 0 … `largest`."""
     mesh, n, size = g.mesh, g.mesh.count, g.mesh.sizes[1]
-    chosen = [
-        k for k in range(largest + 1) if g.costs[k] > FINE * nodes[-1] or (largest - k) % SKIP == 0
-    ]
-    costs = g.costs[chosen]
+    costs = g.costs[: largest + 1]
     count = len(nodes) - 1
     masses = np.empty((count + 1, n))
     psi = np.empty((count + 1, n))
-    pushed = np.empty((count + 1, len(chosen), n))
+    pushed = np.empty((count + 1, len(costs), n))
     masses[0], psi[0] = start, mesh.values(start)
 
     shortest = float(np.min(np.diff(nodes)))
-    wide = [a for a, k in enumerate(chosen) if g.kernels[k].spectrum is not None]
+    wide = [a for a in range(largest + 1) if g.kernels[a].spectrum is not None]
     groups: dict[int, list[int]] = {
-        room: [a for a in wide if g.kernels[chosen[a]].size == room] for room in mesh.sizes
+        room: [a for a in wide if g.kernels[a].size == room] for room in mesh.sizes
     }
-    spectra = {
-        room: np.array([g.kernels[chosen[a]].spectrum for a in one]) for room, one in groups.items()
-    }
+    spectra = {room: np.array([g.kernels[a].spectrum for a in one]) for room, one in groups.items()}
 
     def push(e: int) -> None:
         """What every shift adds to row e, where later rows may ask for it."""
@@ -109,7 +103,7 @@ def construct(g: Generators, start: Array, nodes: Array, largest: int) -> Flow:
                 line = fft.irfft(row.spectra[room] * spectra[room][low:high], room, axis=1)
                 pushed[e, one[low:high]] = line[:, :n]
         for a in range(first, last):
-            kernel = g.kernels[chosen[a]]
+            kernel = g.kernels[a]
             if kernel.spectrum is None:
                 pushed[e, a] = row.increments(kernel, 1)[1][0]
             if kernel.infinite > 0:
@@ -121,7 +115,7 @@ def construct(g: Generators, start: Array, nodes: Array, largest: int) -> Flow:
     for e in range(count):
         step = nodes[e + 1] - nodes[e]
         spectrum = fft.rfft(masses[e], size)
-        rate = float(np.max(g.rates[chosen][costs <= max(HEAT * step, 2 * costs[0])]))
+        rate = float(np.max(g.rates[: largest + 1][costs <= max(HEAT * step, 2 * costs[0])]))
         heated = fft.irfft(spectrum * np.exp(step * rate * g.dust), size)[:n]
         heated = np.maximum(heated, 0.0)
         base = mesh.values(heated)
@@ -130,7 +124,7 @@ def construct(g: Generators, start: Array, nodes: Array, largest: int) -> Flow:
         if low < high:  # as often as they fit, and heat for the rest
             times = np.maximum(np.floor(step / costs[low:high]), 1.0)[:, None]
             rest = np.maximum(step - times * costs[low:high, None], 0.0) * rate
-            moved = np.exp(times * g.logs[chosen[low:high]] + rest * g.dust)
+            moved = np.exp(times * g.logs[low:high] + rest * g.dust)
             at = mesh.values(fft.irfft(spectrum * moved, size, axis=1)[:, :n])
             excess = np.maximum(np.max(at, axis=0) - base, 0.0)
         for a in range(high, int(np.searchsorted(costs, nodes[e + 1], side="right"))):

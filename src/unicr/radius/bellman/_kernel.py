@@ -2,14 +2,14 @@
 
 (A_u − 1)W(ℓ) = ∫ K_u(w) g(ℓ − w) dw, where g is the density of W's log-ratio under Q and
 K_u(w) = H_{e^w}(T_u) − (1 − e^w)₊ ≥ 0. Here W = G_s ⊗ Ψ with Ψ on the mesh, so g is a mixture of
-normal densities of width s, and a point w between two mesh points is bounded by those two:
-with v the distance from the nearer to zero, θ = v/h,
+normal densities of width s. A point w between two of a finer mesh, η apart, at the share λ of the
+way, is bounded by those two:
 
-    φ_s(y − v) ≤ (1 − θ) e^(−v²/2s²) φ_s(y) + θ e^((h² − v²)/2s²) φ_s(y − h),
+    φ_s(y − w) ≤ e^(λ(1 − λ)η²/2s²) ((1 − λ) φ_s(y − w_0) + λ φ_s(y − w_1)),
 
-because e^(yv/s²) is convex in v. The relative loss is θ(1 − θ)h²/2s², whatever the size of u. A
-normal density at a mesh point is in turn at most `tent` times the same density smeared over the
-tent of that point, so that the whole inequality can be read off at mesh points.
+because φ_s(y − w) e^((w − m)²/2s²) is convex in w, m the middle. A normal density at a point of the
+finer mesh is bounded in turn by those of mesh points, smeared over their tents (`_stencil.py`), so
+that the whole inequality can be read off at mesh points.
 """
 
 from __future__ import annotations
@@ -19,18 +19,19 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import fft, integrate, optimize
+from scipy import fft
 
 from unicr.noise import IID
 from unicr.radius.bellman._chord import chord, gaps
 from unicr.radius.bellman._mesh import Mesh
+from unicr.radius.bellman._stencil import stencils
 from unicr.tradeoff import RatioLaw, ratio_law
 from unicr.values import Array
 
 Complex = NDArray[np.complex128]
-PARTS = 4  # each mesh cell is cut into so many
+PARTS = 8  # each mesh cell is cut into so many
 SPREAD = 3e-4
-NARROW = 8  # a kernel of at most so many points on each side is applied directly
+NARROW = 7  # a kernel of at most so many points on each side is applied directly
 NEGLIGIBLE = 1e-15
 
 
@@ -38,7 +39,8 @@ NEGLIGIBLE = 1e-15
 class Kernel:
     """Weights on −reach … reach, where wide their transform (`size` points), L's infinite mass.
 
-    `beyond` is what else the shift may add at any ℓ, per unit of mass.
+    `beyond` is what else the shift may add at any ℓ, per unit of mass: K beyond the weights is at
+    most what it is at their ends, and g has no more than that mass.
     """
 
     weights: Array
@@ -51,6 +53,11 @@ class Kernel:
     @property
     def total(self) -> float:
         return float(np.sum(self.weights))
+
+    @property
+    def size_of_terms(self) -> float:
+        """Σ|weights|."""
+        return float(np.sum(np.abs(self.weights)))
 
 
 def _tails(values: Array) -> Array:
@@ -100,32 +107,25 @@ def gap(profile: Profile, excess: float, reach: float) -> tuple[Array, Array]:
     return side(profile.up[2]), side(profile.down[2])
 
 
-def tent(step: float, smooth: float) -> float:
-    """b with φ_s ≤ b·(φ_s smeared over the tent of a mesh point, straight in γ)."""
-    y = np.linspace(-step, step, 2001)
-    left = (np.exp(y) - math.exp(-step)) / -math.expm1(-step)
-    right = (math.exp(step) - np.exp(y)) / math.expm1(step)
-    height = np.where(y <= 0, left, right)
+def fine(up: tuple[Array, Array], down: tuple[Array, Array], width: float) -> Array:
+    """The masses of both sides, each part's moved to its two ends, from the lowest point up."""
+    sides = []
+    for whole, moment in (up, down):
+        share = moment / width
+        side = np.append(whole - share, 0.0)
+        side[1:] += share
+        sides.append(side)
+    line = np.concatenate([sides[1][:0:-1], sides[0]])
+    line[len(sides[1]) - 1] += sides[1][0]
+    return line
 
-    def smeared(tilt: float) -> float:
-        return float(integrate.trapezoid(height * np.exp(tilt * y - y * y / (2 * smooth**2)), y))
 
-    least = optimize.minimize_scalar(smeared, bounds=(-5.0, 5.0), method="bounded")
-    return (1.0 + 1e-6) / smeared(float(least.x))
-
-
-def weigh(parts: list[tuple[Array, Array]], step: float, smooth: float, cells: int) -> Array:
-    """Weights on the mesh (0 … cells) of the masses and moments of one side, over all `parts`."""
-    v = step / PARTS * (np.arange(cells * PARTS) % PARTS)
-    cell = np.arange(cells * PARTS) // PARTS
-    near = np.zeros(cells + 1)
-    for whole, moment in parts:
-        share = (v * whole + moment) / step
-        close = (whole - share) * np.exp(-v * v / (2 * smooth**2))
-        far = share * np.exp((step**2 - v * v) / (2 * smooth**2))
-        near[:-1] += np.bincount(cell, close, cells)
-        near[1:] += np.bincount(cell, far, cells)
-    return near
+def folded(masses: Array, table: Array) -> Array:
+    """Weights of mesh points for masses on the finer mesh, zero in the middle of both."""
+    parts = len(table)
+    rows = np.append(masses, np.zeros(parts - 1)).reshape(-1, parts)
+    line = np.sum([np.convolve(rows[:, m], table[m]) for m in range(parts)], axis=0)
+    return np.append(0.0, line)  # a stencil reaches one point farther up than down
 
 
 class Kernels:
@@ -138,8 +138,9 @@ class Kernels:
 
     def __init__(self, noise: IID, shifts: Array, mesh: Mesh, smooth: float) -> None:
         chords, within = gaps(noise, shifts)
-        scale = tent(mesh.step, smooth)
-        cells = mesh.count
+        cells, width = mesh.count, mesh.step / PARTS
+        table = stencils(mesh.step, smooth, PARTS)
+        scale = math.exp(width**2 / (8 * smooth**2)) / mesh.step
         grows = noise.facts.unimodal
         laws = [laws_of(noise, float(u)) for u in shifts]
         profiles = [[Profile(law, mesh.step, cells) for law in pair] for pair in laws]
@@ -147,33 +148,30 @@ class Kernels:
             [gap(profile, float(excess) if grows else 0.0, float(reach)) for profile in pair]
             for pair, excess, reach in zip(profiles[1:], chords, within, strict=True)
         ]
-        half = 0.5 * mesh.step / PARTS
+        ends = [max(one.up[2][-1] + one.down[2][-1] for one in pair) for pair in profiles]
         self.kernels: list[Kernel] = []
         for k, pair in enumerate(profiles):
-            sides = []
+            signs = []
             for sign, profile in enumerate(pair):
                 around = [extra[i][sign] for i in (k - 1, k) if 0 <= i < len(extra)]
-                extra_up = np.max([g[0] for g in around], axis=0)
-                extra_down = np.max([g[1] for g in around], axis=0)
-                up = weigh([profile.up[:2], (extra_up, half * extra_up)], mesh.step, smooth, cells)
-                down = weigh(
-                    [profile.down[:2], (extra_down, half * extra_down)], mesh.step, smooth, cells
+                more = [np.max([both[side] for both in around], axis=0) for side in (0, 1)]
+                up, down = (
+                    (side[0] + add, side[1] + 0.5 * width * add)
+                    for side, add in zip((profile.up, profile.down), more, strict=True)
                 )
-                weights = np.concatenate([down[:0:-1], up])
-                weights[cells] += down[0]
-                sides.append(weights)
-            weights = scale * np.max(sides, axis=0)
+                signs.append(fine(up, down, width))
+            weights = folded(scale * np.max(signs, axis=0), table)
             infinite = max(law.infinite for law in laws[k])
             beside = [i for i in (k - 1, k) if 0 <= i < len(chords)]
-            uneven = 0.0
+            uneven = max(ends[k : k + 2])
             if grows:
                 above = [max(law.infinite for law in laws[i + 1]) for i in beside]
                 infinite += max(
                     min(float(chords[i]), a) for i, a in zip(beside, above, strict=True)
                 )
             else:
-                uneven = max(float(chords[i]) for i in beside)
-                uneven = max(uneven, chord(noise, float(shifts[0]))) if k == 0 else uneven
+                charged = max(float(chords[i]) for i in beside)
+                uneven += max(charged, chord(noise, float(shifts[0]))) if k == 0 else charged
             self.kernels.append(_kernel(weights, mesh, infinite, uneven))
 
 
@@ -183,16 +181,17 @@ def laws_of(noise: IID, u: float) -> list[RatioLaw]:
 
 
 def _kernel(weights: Array, mesh: Mesh, infinite: float, uneven: float) -> Kernel:
-    middle, total = mesh.count, float(np.sum(weights))
-    used = np.flatnonzero(weights > NEGLIGIBLE * total)
+    middle, large = len(weights) // 2, np.maximum(weights, 0.0)
+    used = np.flatnonzero(np.abs(weights) > NEGLIGIBLE * float(np.sum(large)))
     ends = (int(used[0]), int(used[-1])) if used.size else (middle, middle)
     reach = min(max(middle - ends[0], ends[1] - middle, 1), mesh.reach)
     inside = weights[middle - reach : middle + reach + 1]
-    beyond = uneven + max(0.0, total - float(np.sum(inside)))
+    dropped = np.concatenate([large[: middle - reach], large[middle + reach + 1 :]])
+    outside = float(np.max(dropped, initial=0.0))  # Σ ν_j w_{ℓ − j} is at most the largest w
     spectrum, size = None, mesh.sizes[int(reach > mesh.near)]
     if reach > NARROW:
         line = np.zeros(size)
         line[: reach + 1] = inside[reach:]
         line[-reach:] = inside[:reach]
         spectrum = fft.rfft(line)
-    return Kernel(inside, reach, spectrum, size, infinite, beyond)
+    return Kernel(inside, reach, spectrum, size, infinite, uneven + outside)

@@ -27,9 +27,9 @@ from unicr.radius.bellman._mesh import Mesh
 from unicr.radius.bellman._verify import missing
 from unicr.values import Array
 
-SMOOTH = 0.04  # the width s of G_s, in units of the Gaussian shift that p_A stands for
+SMOOTH = 0.03  # the width s of G_s, in units of the Gaussian shift that p_A stands for
 BLURRED = 0.04  # the same inside Ψ_0
-PER_SMOOTH = 6.0
+PER_SMOOTH = 2.5
 RATIO = 0.1  # log of the ratio of neighbouring shifts
 LARGE = 0.12  # of r: above it shifts are FINER
 FINER = 2.0
@@ -96,7 +96,7 @@ class Sheet:
         )
         self.unit, self.blurred = unit, BLURRED * shift
         self.parts = [self._part(i) for i in range(len(self.first))]
-        self.gaps = gaps(unit, np.asarray(self.first))[0]
+        self.gaps = gaps(unit, np.asarray(self.first), close=True)[0]
 
     def _part(self, i: int) -> Part:
         mesh, a, blurred = self.mesh, self.first[i], self.blurred
@@ -139,7 +139,7 @@ class Sheet:
         self.parts.insert(i + 1, self._part(i + 1))
         if anew:
             self.parts[i] = self._part(i)
-        self.gaps = gaps(self.unit, np.asarray(self.first))[0]
+        self.gaps = gaps(self.unit, np.asarray(self.first), close=True)[0]
         return True
 
     def _start(self, unit: IID, a: float, blurred: float) -> tuple[Array, float]:
@@ -260,10 +260,11 @@ class Sheet:
 
 def _reach(unit: IID, r: float) -> float:
     """Where the hockey-stick of the largest shift has fallen to `OUTSIDE`."""
-    law = laws_of(unit, r)[0]
-    above = np.cumsum(law.mass[::-1])[::-1]
-    far = np.flatnonzero(above > OUTSIDE)
-    return float(law.loss[far[-1]]) if len(far) else 0.0
+    reach = 0.0
+    for law in laws_of(unit, r):
+        far = np.flatnonzero(np.cumsum(law.mass[::-1])[::-1] > OUTSIDE)
+        reach = max(reach, float(law.loss[far[-1]])) if len(far) else reach
+    return reach
 
 
 def _shifts(least: float, r: float, ratio: float) -> Array:

@@ -171,7 +171,7 @@ def _with_zero(values: Array, masses: Array) -> Array:
 
 def _outside(values: Array, bends: Array) -> Array:
     """The largest increment beyond one end of the mesh, for each cell of E."""
-    most = np.max(values, axis=1)
+    most = np.maximum(np.max(values, axis=1), 0.0)
     return np.maximum(most[1:], most[:-1]) + 0.25 * np.maximum(-np.min(bends, axis=1), 0.0)
 
 
@@ -227,7 +227,7 @@ def missing(
             _between(t, steepest, curve, jumps, low, high, share, chords[1, :cells])
         lost = np.maximum(chords[0], chords[1]) if 0 < k < len(costs) - 1 else chords[int(k == 0)]
         _short(t, psi, bend, rise, inc, inc_bend, float(costs[k]), prior, lost, limit, lacks[k])
-        fuzz = ROUNDING * total * kernel.total if kernel.spectrum is not None else 0.0
+        fuzz = ROUNDING * total * kernel.size_of_terms if kernel.spectrum is not None else 0.0
         lack = np.maximum(lacks[k, :cells], right) + left + fuzz + TINY + kernel.beyond * total
         lacks[k, :cells] = lack
     return slack(t, costs, shares, lacks, np.maximum(falls, 0.0))

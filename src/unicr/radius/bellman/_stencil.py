@@ -1,0 +1,92 @@
+"""Normal densities at the points of a mesh in place of one between them, from above.
+
+A tent is 1 at a mesh point, 0 at its neighbours and straight in γ between. With τ_j the tent of
+point j smeared by N(0, s²), over h, row m of `stencils` has numbers c_j, some negative, with
+
+    φ_s(y − mh/parts) ≤ Σ_j c_j τ_j(y)        for ALL real y,
+
+and a sum hardly above 1: found by linear programming, proved by `above`. Over the left side the
+right one is Σ c_j e_j, where e_j = τ_j(y)/φ_s(y − mh/parts) is a positive mixture of exponentials
+e^(tx), x = y/s. So e_j and e_j″ are convex: between two x of a grid a term with c_j < 0 is at most
+its chord, and one with c_j > 0 less than its chord by at most width²/8 of the larger e_j″ of the
+two ends. Beyond the grid e_j/e_i grows with x for j > i, and so does e_j for j > m/parts: where the
+last term alone is larger than 1 and all the negative ones, it stays so.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+from scipy import optimize
+
+from unicr.values import Array
+
+REACH = 5  # a stencil has the points −REACH … REACH + 1
+FAR = 40.0  # of s: the grid of x
+STEP = 0.01
+SOUGHT = 0.1  # the same where coefficients are sought
+FEW = 1e-3  # what Σ|c_j| and points far away count beside Σc_j
+CARE = 1e-4  # of the largest term: what is asked for beyond the inequality, for what is between
+
+
+def points() -> Array:
+    """The points of a stencil."""
+    return np.arange(-REACH, REACH + 2, dtype=np.float64)
+
+
+def terms(x: Array, place: float, step: float, smooth: float) -> tuple[Array, Array]:
+    """e_j and e_j″ at each x, for the density that stands at `place` steps."""
+    node, weight = np.polynomial.legendre.leggauss(16)
+    node, weight = 0.5 * (node + 1), 0.5 * weight
+    rising = np.expm1(step * node) / np.expm1(step)  # the tent between its lower neighbour and it
+    v = np.concatenate([node - 1, node])
+    height = np.concatenate([weight * rising, weight * (1 - rising)])
+    j, q = points(), step / smooth
+    value, second = np.zeros((2, len(j), len(x)))
+    for at, much in zip(v, height, strict=True):
+        t = ((j + at - place) * q)[:, None]
+        one = much * np.exp(t * (x - 0.5 * q * (j + at + place)[:, None]))
+        value += one
+        second += t**2 * one
+    return value, second
+
+
+def above(c: Array, place: float, step: float, smooth: float) -> bool:
+    """Whether the inequality of the module holds for every real y."""
+    x = np.linspace(-FAR, FAR, 1 + round(2 * FAR / STEP))
+    value, second = terms(x, place, step, smooth)
+    up, down = np.maximum(c, 0.0), np.maximum(-c, 0.0)
+    rounding = 1e-13 * (up @ value + down @ value + 1.0)
+    excess = c @ value - 1.0 - rounding
+    bent = up @ second
+    between = np.minimum(excess[1:], excess[:-1])
+    between -= (1 + 1e-9) * STEP**2 / 8 * np.maximum(bent[1:], bent[:-1])
+    ends = [
+        c[j] * value[j, i] > 1.0 + down @ value[:, i] + rounding[i] for j, i in ((-1, -1), (0, 0))
+    ]
+    return bool(np.all(between >= 0) and all(ends))
+
+
+@lru_cache(maxsize=32)
+def stencils(step: float, smooth: float, parts: int) -> Array:
+    """A row of coefficients for each place m/parts of a cell, m = 0 … parts − 1."""
+    return np.array([_stencil(m / parts, step, smooth) for m in range(parts)])
+
+
+def _stencil(place: float, step: float, smooth: float) -> Array:
+    x = np.linspace(-FAR, FAR, 1 + round(2 * FAR / SOUGHT))
+    value, _ = terms(x, place, step, smooth)
+    largest = np.max(value, axis=0)
+    rows, cost = (value / largest).T, 1.0 + FEW * (points() - place) ** 2
+    for care in (CARE, 4 * CARE, 16 * CARE):
+        found = optimize.linprog(  # c = its positive part − its negative part, both small
+            np.concatenate([cost + FEW, FEW - cost]),
+            A_ub=np.hstack([-rows, rows]),
+            b_ub=-(1.0 / largest + care),
+        )
+        if found.success:
+            c = found.x[: len(cost)] - found.x[len(cost) :]
+            if above(c, place, step, smooth):
+                return c
+    raise ValueError(f"no stencil for mesh step {step!r} and width {smooth!r} was found")
