@@ -92,9 +92,15 @@ def _case(seed: int, p: float, kind: str) -> Case:
     if kind in ("low", "high"):
         rows *= 1e-3
         rows[:, -int(kind == "high")] = 1.0
+    if kind == "alike":  # what steps to this node lacks the whole left side
+        rows[int(rng.integers(1, cells + 1))] = 0.0
     roots = np.sqrt(rows)
     most = (roots[1:] + roots[:-1]) ** 2
-    bends = most * rng.choice([0, 0.1, 1]) * np.minimum(rng.uniform(-2, 1.5, most.shape), 1.0)
+    bends = (
+        most
+        * rng.choice([0, 0.1, 1])
+        * np.minimum(rng.uniform(rng.choice([-2, 0]), 1.5, most.shape), 1.0)
+    )
     size = rng.choice([1e-3, 0.05])
     kernels = [
         _kernel(rng, mesh, int(rng.integers(1, min(mesh.reach, BEYOND - 1))), size * u)

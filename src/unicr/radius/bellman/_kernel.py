@@ -139,7 +139,7 @@ class Kernels:
     def __init__(self, noise: IID, shifts: Array, mesh: Mesh, smooth: float) -> None:
         chords, within = gaps(noise, shifts)
         scale = tent(mesh.step, smooth)
-        cells = mesh.count
+        cells = mesh.count + 1  # what is farther acts less than one point beyond the mesh, see (j)
         grows = noise.facts.unimodal
         laws = [laws_of(noise, float(u)) for u in shifts]
         profiles = [[Profile(law, mesh.step, cells) for law in pair] for pair in laws]
@@ -183,7 +183,7 @@ def laws_of(noise: IID, u: float) -> list[RatioLaw]:
 
 
 def _kernel(weights: Array, mesh: Mesh, infinite: float, uneven: float) -> Kernel:
-    middle, total = mesh.count, float(np.sum(weights))
+    middle, total = len(weights) // 2, float(np.sum(weights))
     used = np.flatnonzero(weights > NEGLIGIBLE * total)
     ends = (int(used[0]), int(used[-1])) if used.size else (middle, middle)
     reach = min(max(middle - ends[0], ends[1] - middle, 1), mesh.reach)
