@@ -12,7 +12,8 @@ from unicr.radius.bellman._stencil import above, points, stencils
 def _smeared(y: mpmath.mpf, step: float, smooth: float) -> mpmath.mpf:
     """The tent around 0, straight in γ, smeared by N(0, s²), over its step: in closed form.
 
-    ∫ e^(av) φ_s(y − v) dv over [b, c] is e^(ay + a²s²/2) (Φ((c − m)/s) − Φ((b − m)/s)), m = y + as².
+    ∫ e^(av) φ_s(y − v) dv over [b, c] = e^(ay + a²s²/2) (Φ((c − m)/s) − Φ((b − m)/s)), where
+    m = y + as².
     """
     h, s = mpmath.mpf(step), mpmath.mpf(smooth)
 

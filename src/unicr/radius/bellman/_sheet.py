@@ -113,9 +113,11 @@ class Sheet:
         count = max(8, math.ceil(NODES * share))
         nodes = nodes_of(limit, last, blurred**2 / rate, count, float(costs[-1]))
         flow = construct(self.generators, start, nodes, top)
+        if not np.array_equal(flow.masses[0], start):
+            raise ValueError("a flow must begin where it was told to")
         slack = missing(flow, self.kernels[: top + 1], costs, shares, mesh, limit)
         values = self._smoothed(flow.masses) + never
-        return Part(limit, nodes, values, self._smoothed(flow.bends), slack)
+        return Part(limit, flow.nodes, values, self._smoothed(flow.bends), slack)
 
     def widths(self) -> Array:
         """Of the cells of u₁."""

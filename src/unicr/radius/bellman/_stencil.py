@@ -85,7 +85,7 @@ def _stencil(place: float, step: float, smooth: float) -> Array:
             A_ub=np.hstack([-rows, rows]),
             b_ub=-(1.0 / largest + care),
         )
-        if found.success:
+        if found.x is not None:
             c = found.x[: len(cost)] - found.x[len(cost) :]
             if above(c, place, step, smooth):
                 return c

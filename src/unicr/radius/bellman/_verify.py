@@ -92,8 +92,8 @@ def _between(t, steepest, curve, jumps, low, high, share, out):  # type: ignore[
                 bow[j] = max(bow[j], curve[i, j])
         for j in range(n):
             kinks = jumps[b - 1, j] - jumps[a, j]
-            lost = share * slope[j] + 0.125 * width * bow[j] + 0.25 * kinks
-            out[e, j] = width * max(lost, 0.0)
+            lag = share * max(slope[j], 0.0)  # where Φ falls the lag may as well be none
+            out[e, j] = width * (lag + 0.125 * width * bow[j] + 0.25 * kinks)
 
 
 @numba.njit(cache=True, fastmath={"nnan", "nsz"})
@@ -188,6 +188,11 @@ def missing(
     t, masses = flow.nodes, flow.masses
     if not (np.all(masses >= 0) and np.all(np.isfinite(masses)) and np.all(np.diff(t) > 0)):
         raise ValueError("a flow needs finite masses of at least 0 and rising nodes")
+    if not np.all(np.isfinite(flow.bends)):
+        raise ValueError("a flow needs finite bends")
+    widest = float(np.max(np.diff(costs)[costs[:-1] <= limit], initial=0.0))
+    if t[0] != 0 or t[-1] < (limit + widest) * (1 - 1e-12):
+        raise ValueError("a flow must reach from 0 to the limit and a cell of costs beyond it")
     roots = np.sqrt(masses)
     if np.any(flow.bends > (roots[1:] + roots[:-1]) ** 2 * (1 + 1e-12) + 1e-300):
         raise ValueError("a bend of the flow is stronger than its masses")
@@ -215,7 +220,7 @@ def missing(
             break
         far, inside, near = rows.increments(kernel, cells + 1)
         far_bend, bent, near_bend = bows.increments(kernel, cells)
-        left, right = _outside(far, far_bend), _outside(near, near_bend)
+        left, right = _outside(far, far_bend), _outside(near, near_bend) + kernel.infinite * total
         inc[: cells + 1, 1:], inc_bend[:cells, 1:] = inside, bent
         inc[:, 0], inc_bend[:, 0] = 0.0, 0.0  # nothing is added at γ = 0
         if kernel.infinite > 0:
@@ -230,6 +235,8 @@ def missing(
         fuzz = ROUNDING * total * kernel.size_of_terms if kernel.spectrum is not None else 0.0
         lack = np.maximum(lacks[k, :cells], right) + left + fuzz + TINY + kernel.beyond * total
         lacks[k, :cells] = lack
+    if not np.all(np.isfinite(lacks)):  # no comparison with such a number says anything
+        raise ValueError("a kernel is not finite")
     return slack(t, costs, shares, lacks, np.maximum(falls, 0.0))
 
 
