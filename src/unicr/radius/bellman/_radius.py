@@ -16,7 +16,7 @@ from unicr.progress import tell
 from unicr.radius._boundary import first_root
 from unicr.radius._spectrum import Spectrum, equal
 from unicr.radius.bellman._kernel import laws_of
-from unicr.radius.bellman._sheet import DUST, Sheet
+from unicr.radius.bellman._sheet import DUST, LOW, Sheet
 from unicr.tradeoff import shifted
 from unicr.tradeoff.internal import margin, start_margin
 from unicr.values import Array
@@ -27,7 +27,6 @@ APART = 1.4  # from one scale of a curve to the next, p ≤ 2, where users read
 READ = (0.25, 4.2)  # Φ⁻¹(p_A) there; elsewhere every second scale will do
 TOLERANCE = 2e-4
 ABOVE = 1.002
-LOW = 300  # dimensions in which several κ are tried
 SPLITS = 14
 NEAR = 1e-3  # margins that are as good as the smallest: the widest of those cells is split
 WORTH = 5e-4  # what splits must gain to be followed by others

@@ -37,6 +37,7 @@ DUST = 1e-3  # share of the budget that coordinates too small to matter may clai
 UNEVEN = 0.07  # how much smaller the smallest shift is where K need not grow with u
 NODES = 34
 FIRST = (0.16, 0.3, 0.45, 0.62, 0.8, 1.0)  # of r: largest coordinates to begin with
+LOW = 300  # dimensions in which they count whatever p, and in which several κ are tried
 NARROWEST = 0.015  # of r: a cell of u₁ that is not split
 AGAIN = 2  # times a cell of a curve is split whose chord is charged more than
 LOOSE = 0.02
@@ -88,7 +89,8 @@ class Sheet:
         self.kernels = Kernels(unit, u, mesh, smooth).kernels
         self.generators = Generators(self.kernels, costs, mesh)
         self.shifts, self.costs, self.shares = u, costs, _shares(u, costs, p)
-        self.first = [0.0, *(share * r for share in FIRST)]
+        alone = p > 2 and dim > LOW  # one large coordinate says nothing beside many small ones
+        self.first = [0.0, r] if alone else [0.0, *(share * r for share in FIRST)]
         offsets = -np.arange(-mesh.count, mesh.count + 1) * mesh.step
         s = smooth
         self.gauss = special.ndtr(s / 2 + offsets / s) - np.exp(-offsets) * special.ndtr(
