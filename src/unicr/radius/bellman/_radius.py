@@ -30,7 +30,8 @@ ABOVE = 1.002
 SPLITS = 14
 NEAR = 1e-3  # margins that are as good as the smallest: the widest of those cells is split
 WORTH = 5e-4  # what splits must gain to be followed by others
-PATIENCE = 3
+PATIENCE = 4
+CLOSE = 0.98  # of what no radius exceeds: a proof that is farther from it is tried on finer grids
 
 
 def covers(noise: IID, norm: Norm, dim: int) -> bool:
@@ -42,7 +43,13 @@ def bellman_radius(unit: IID, norm: Norm, dim: int, p_a: float, p_b: float) -> f
     """A proved radius at unit scale; 0 where nothing could be proved."""
     if p_a <= p_b:
         return 0.0
-    return max(_refined(sheet, p_a, p_b) for sheet in sheets(unit, norm, dim, p_a, p_b))
+    best = 0.0
+    for effort in (1, 2) if unit.facts.log_concave else (1,):
+        found = sheets(unit, norm, dim, p_a, p_b, effort)
+        best = max(best, *(_refined(sheet, p_a, p_b) for sheet in found))
+        if best >= CLOSE / ABOVE * found[0].r:
+            break
+    return best
 
 
 def _refined(sheet: Sheet, p_a: float, p_b: float) -> float:
@@ -88,7 +95,9 @@ def scales(p: float) -> list[float]:
 
 
 @lru_cache(maxsize=12)
-def sheets(unit: IID, norm: Norm, dim: int, p_a: float, p_b: float) -> tuple[Sheet, ...]:
+def sheets(
+    unit: IID, norm: Norm, dim: int, p_a: float, p_b: float, effort: int = 1
+) -> tuple[Sheet, ...]:
     """The bound at the scale of (p_A, p_B), with the κ that suits the worst direction known; in
     low dimension with several.
     """
@@ -99,7 +108,7 @@ def sheets(unit: IID, norm: Norm, dim: int, p_a: float, p_b: float) -> tuple[She
     kappas = {least, max(least, _even(unit, p, dim, r))}
     if len(kappas) > 1 and dim > LOW:
         kappas = {max(kappas) if upper.coordinates == dim else min(kappas)}
-    return tuple(Sheet(unit, p, dim, shift, r, kappa) for kappa in sorted(kappas))
+    return tuple(Sheet(unit, p, dim, shift, r, kappa, effort) for kappa in sorted(kappas))
 
 
 def _even(unit: IID, p: float, dim: int, r: float) -> float:

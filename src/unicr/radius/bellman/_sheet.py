@@ -75,15 +75,18 @@ class Part:
 class Sheet:
     """Everything proved at one scale: radii up to `r` at unit scale of the noise."""
 
-    def __init__(self, unit: IID, p: float, dim: int, shift: float, r: float, kappa: float) -> None:
+    def __init__(
+        self, unit: IID, p: float, dim: int, shift: float, r: float, kappa: float, effort: int = 1
+    ) -> None:
+        self.count = NODES * (3 + effort) // 4
         self.p, self.dim, self.r, self.kappa = p, dim, r, kappa
         smooth = SMOOTH * shift
         middle = shift**2 / 2
         high = max(middle + RIGHT * shift, min(_reach(unit, r), middle + FARTHEST * shift))
         self.mesh = mesh = Mesh(smooth / PER_SMOOTH, middle - LEFT * shift, high)
         least = (0.25 * DUST / dim) ** (1 / p) * r * (1.0 if unit.facts.unimodal else UNEVEN)
-        ratio = RATIO / math.sqrt(max(1.0, p * (p - 1) / 2))
-        u = _shifts(least, r, ratio)
+        ratio = RATIO / math.sqrt(effort * max(1.0, p * (p - 1) / 2))
+        u = _shifts(least, r, ratio, FINER * (1 + effort) / 2)
         costs = u**p + kappa
         costs[0] = kappa  # what is smaller than u_0 counts as u_0
         self.kernels = Kernels(unit, u, mesh, smooth).kernels
@@ -96,7 +99,7 @@ class Sheet:
         self.gauss = special.ndtr(s / 2 + offsets / s) - np.exp(-offsets) * special.ndtr(
             -s / 2 + offsets / s
         )
-        self.unit, self.blurred = unit, BLURRED * shift
+        self.unit, self.blurred = unit, BLURRED * shift / effort
         self.parts = [self._part(i) for i in range(len(self.first))]
         self.gaps = gaps(unit, np.asarray(self.first), close=True)[0]
 
@@ -112,7 +115,7 @@ class Sheet:
         last = limit + float(np.max(np.diff(costs)[costs[:-1] <= limit]))
         rate = 2 * mesh.step * float(np.max(self.generators.rates[: top + 1]))
         share = math.sqrt(limit / (self.r**self.p + self.kappa * self.dim))
-        count = max(8, math.ceil(NODES * share))
+        count = max(8, math.ceil(self.count * share))
         nodes = nodes_of(limit, last, blurred**2 / rate, count, float(costs[-1]))
         flow = construct(self.generators, start, nodes, top)
         if not np.array_equal(flow.masses[0], start):
@@ -271,11 +274,11 @@ def _reach(unit: IID, r: float) -> float:
     return reach
 
 
-def _shifts(least: float, r: float, ratio: float) -> Array:
+def _shifts(least: float, r: float, ratio: float, finer: float) -> Array:
     """Shifts from `least` to r, finer where a few of them spend the budget."""
     border = max(LARGE * r, least)
     small = np.geomspace(least, border, 1 + math.ceil(math.log(border / least) / ratio))
-    large = np.geomspace(border, r, 1 + math.ceil(FINER * math.log(r / border) / ratio))
+    large = np.geomspace(border, r, 1 + math.ceil(finer * math.log(r / border) / ratio))
     return np.concatenate([small[:-1], large])
 
 
