@@ -11,7 +11,6 @@ from unicr.tradeoff._margin import margin as margin
 from unicr.tradeoff._margin import start_guess as start_guess
 from unicr.tradeoff._margin import start_margin as start_margin
 from unicr.tradeoff._ratio import RatioCells as RatioCells
-from unicr.tradeoff._ratio import interval_mass as interval_mass
 from unicr.tradeoff._ratio import ratio_cells as ratio_cells
 from unicr.tradeoff._spherical import spherical_tradeoff as spherical_tradeoff
 from unicr.tradeoff._two import TwoParts as TwoParts

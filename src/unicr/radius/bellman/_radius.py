@@ -132,13 +132,15 @@ class Upper(NamedTuple):
 def _upper(unit: IID, norm: Norm, dim: int, p_a: float, p_b: float) -> Upper:
     """The boundary along a few directions: no radius can be larger."""
     best, worst = math.inf, 1
+    signs = (1.0,) if unit.facts.symmetric else (1.0, -1.0)
     for k in sorted({1, 2, 3, min(dim, 8), math.isqrt(dim), dim} - {0}):
         if k > dim:
             break
-        spectrum = equal(k).unit(norm)
+        both = [equal(k, sign).unit(norm) for sign in signs]
 
-        def value(r: float, along: Spectrum = spectrum) -> float:
-            return margin(shifted(unit, along.shifts(r), spread=3e-4), p_a, p_b)
+        def value(r: float, both: list[Spectrum] = both) -> float:
+            found = [shifted(unit, along.shifts(r), spread=3e-4) for along in both]
+            return min(margin(one, p_a, p_b) for one in found)
 
         if math.isfinite(best) and value(best) >= 0:
             continue
