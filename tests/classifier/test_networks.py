@@ -12,7 +12,7 @@ from torch import nn
 
 import unicr
 from unicr.classifier import ResNet, load_classifier
-from unicr.classifier.lenet import LeNet, Team
+from unicr.classifier.lenet import LeNet, Team, deep
 from unicr.data import load_dataset
 from unicr.errors import ModelError
 
@@ -71,6 +71,48 @@ def test_a_team_adds_the_scores_of_its_members(tmp_path: Path) -> None:
         save_file(wrong, file)
         with pytest.raises(ModelError, match="none of a lenet"):
             load_classifier("builtin:lenet", weights=file)
+
+
+def test_a_deep_lenet_opens_alone_and_in_a_team(tmp_path: Path) -> None:
+    """Its further convolutions begin by adding nothing, and count once they have learnt."""
+    torch.manual_seed(0)
+    made, usual, x = deep(), LeNet(), torch.rand(64, 1, 28, 28)
+    plain = LeNet(kernels=(7, 3), widths=(32, 64))
+    plain.load_state_dict({k: v for k, v in made.state_dict().items() if "extra" not in k})
+    assert torch.equal(made(x), plain(x))
+    for added in (*made.extra1, *made.extra2):
+        for parameter in added.parameters():
+            nn.init.normal_(parameter, std=0.1)
+    assert not torch.allclose(made(x), plain(x), atol=0.01)
+    file, alone = tmp_path / "made.safetensors", made.state_dict()
+    together = Team([usual, made]).state_dict()
+    for spec in ("builtin:lenet", "builtin:deep-lenet"):
+        for state, scores in ((alone, made(x)), (together, usual(x) + made(x))):
+            save_file({k: v.contiguous() for k, v in state.items()}, file)
+            opened = load_classifier(spec, weights=file)
+            assert torch.equal(opened.predict(x), scores.argmax(1))
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("extra1.0.weight", torch.zeros(8, 8, 3, 3)),
+        ("extra1.0.weight", torch.zeros(3)),
+        ("extra1.0.bias", None),
+        ("extra1.1.weight", torch.zeros(32, 32, 3, 3)),
+        ("extra1.7.weight", torch.zeros(32, 32, 3, 3)),
+        ("extra3.0.weight", torch.zeros(32, 32, 3, 3)),
+    ],
+)
+def test_a_deep_lenet_whose_weights_lie(
+    name: str, found: torch.Tensor | None, tmp_path: Path
+) -> None:
+    file = tmp_path / "lie.safetensors"
+    state = {k: v.contiguous() for k, v in deep().state_dict().items() if k != name}
+    save_file(state | ({} if found is None else {name: found}), file)
+    with pytest.raises(ModelError, match="does not fit LeNet") as caught:
+        load_classifier("builtin:lenet", weights=file)
+    assert "\n" not in str(caught.value)
 
 
 def test_the_package_stays_small() -> None:

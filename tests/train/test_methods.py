@@ -176,6 +176,17 @@ def test_every_method_takes_every_noise(
     assert json.loads((tmp_path / SETTINGS).read_text())["settings"]["method"] == method
 
 
+def test_a_deep_lenet_learns_and_opens(digits: Examples, tmp_path: Path) -> None:
+    settings = short(arch="deep-lenet", method="smoothadv", samples=2, steps=1, epochs=4, batch=20)
+    fitted = train_run(digits, settings, tmp_path)
+    assert fitted.history[-1]["accuracy"] > 0.35
+    assert float(fitted.state["extra1.0.weight"].abs().max()) > 0
+    opened = load_classifier(settings.spec, weights=tmp_path / WEIGHTS)
+    same = load_classifier("builtin:lenet", weights=tmp_path / WEIGHTS)
+    x = torch.rand(8, 1, 28, 28)
+    assert torch.equal(opened.predict(x), same.predict(x))
+
+
 def test_consistency_brings_larger_radii(digits: Examples, tmp_path: Path) -> None:
     """The estimate that is shown, and votes drawn here, agree on which training is better."""
     data = load_dataset("builtin:mnist")

@@ -332,7 +332,7 @@ def test_bad_architectures(digits: Examples, tmp_path: Path) -> None:
     (tmp_path / "net.py").write_text(FACTORY)
     file = tmp_path / "net.py"
     for arch, words in (
-        ("resnet21", "no architecture 'resnet21': there are mlp, lenet, resnet8"),
+        ("resnet21", "no architecture 'resnet21': there are mlp, lenet, deep-lenet, resnet8"),
         (f"{file}:narrow", r"gave \(2, 3\) for 2 inputs of 10 classes"),
         (f"{file}:broken", "failed: OSError: no such layer"),
         (f"{file}:text", "gave str, not a torch module"),

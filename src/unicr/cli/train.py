@@ -67,7 +67,8 @@ def train(
     out
         The folder of the training.
     arch
-        mlp, lenet, resnet8, resnet20, resnet56, resnet110, or file.py:factory for one of your own.
+        mlp, lenet, deep-lenet, resnet8, resnet20, resnet56, resnet110, or file.py:factory for one
+        of your own.
     method
         augment (cross-entropy), consistency, smoothadv, macer or margin; any noise and norm.
     norm

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from torch import nn
 
 from unicr.classifier.internal import RESNETS
-from unicr.classifier.lenet import LeNet
+from unicr.classifier.lenet import LeNet, deep
 from unicr.classifier.mlp import MLP
 from unicr.classifier.resnet import ResNet
 from unicr.files import load_object
@@ -21,16 +22,21 @@ from unicr.train._method import all_methods
 from unicr.train._schedule import SCHEDULES
 
 HIDDEN = (512, 256)
+LENETS: dict[str, Callable[[tuple[int, ...], int], nn.Module]] = {
+    "lenet": LeNet,
+    "deep-lenet": deep,
+}
 
 
 @dataclass(frozen=True)
 class Training:
     """What decides the weights, beside the data. `noise` is its text, None for clean inputs.
 
-    `arch` is mlp, lenet, resnet8, resnet20, resnet56, resnet110 or file.py:factory. `val_share` of
-    the inputs are held out; after `patience` epochs without a better accuracy on them the training
-    ends. `mean` and `std` say what the network expects; the noise is in input space. `method` and
-    what follows decide the loss (see `Tuned`; None is the method's own); `norm` is that of radii.
+    `arch` is mlp, lenet, deep-lenet, resnet8, resnet20, resnet56, resnet110 or file.py:factory.
+    `val_share` of the inputs are held out; after `patience` epochs without a better accuracy on
+    them the training ends. `mean` and `std` say what the network expects; the noise is in input
+    space. `method` and what follows decide the loss (see `Tuned`; None is the method's own);
+    `norm` is that of radii.
     `start` is a file of weights to begin with, instead of random ones.
     """
 
@@ -103,15 +109,15 @@ def build(arch: str, shape: tuple[int, ...], num_classes: int) -> nn.Module:
     spec = f"builtin:{arch}"
     if arch == "mlp":
         return MLP((math.prod(shape), *HIDDEN, num_classes))
-    if (spec in RESNETS or arch == "lenet") and len(shape) != 3:
+    if (spec in RESNETS or arch in LENETS) and len(shape) != 3:
         raise TrainError(f"{arch} is for images (channels, height, width), not {shape}")
     if spec in RESNETS:
         return ResNet(RESNETS[spec], num_classes, shape[0])
-    if arch == "lenet":
-        return LeNet(shape, num_classes)
+    if arch in LENETS:
+        return LENETS[arch](shape, num_classes)
     if ".py:" in arch:
         return _from_factory(arch)
-    known = ", ".join(["mlp", "lenet", *(name.removeprefix("builtin:") for name in RESNETS)])
+    known = ", ".join(["mlp", *LENETS, *(name.removeprefix("builtin:") for name in RESNETS)])
     raise TrainError(f"no architecture {arch!r}: there are {known}, or file.py:factory")
 
 

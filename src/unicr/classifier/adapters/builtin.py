@@ -25,6 +25,7 @@ SHIPPED = tuple(f"builtin:{file.stem}" for file in sorted(WEIGHTS.glob("mnist-*.
 SIZED: dict[str, Callable[[Mapping[str, torch.Tensor]], nn.Module]] = {
     "builtin:mlp": mlp.sized_as,
     "builtin:lenet": lenet.sized_as,
+    "builtin:deep-lenet": lenet.sized_as,
     **{spec: partial(resnet.sized_as, depth) for spec, depth in RESNETS.items()},
 }
 KNOWN = ", ".join((*SHIPPED, *SIZED))
