@@ -19,7 +19,8 @@ from unicr.errors import RunError, UnicrError
 from unicr.i_opt import IOpt
 from unicr.noise import parse
 from unicr.runs import Own, Run, caught, seals, verify
-from unicr.smoothing import Plan, Radii
+from unicr.runs._verify import difference
+from unicr.smoothing import Certificate, NormRadius, Plan, Radii
 from unicr.smoothing.rules import Randomised
 
 MODEL, DATA = "builtin:mnist-mlp-0.5", "builtin:mnist"
@@ -444,3 +445,18 @@ def test_nobody_chooses_the_draw_of_the_randomised_bound(tmp_path: Path) -> None
             run.add(type(row)(row.idx, row.label, row.input_hash, row.seconds, forged))
         run.set_seal()
     assert unicr("verify", tmp_path / "b") == 1
+
+
+def _claimed(proved: float, guarantee: str = "approximate", searched: float = 0.5) -> Certificate:
+    radius = NormRadius("2", proved, proved, searched, guarantee)
+    return Certificate(0, 0.9, 0.1, 10, 100, 0.001, (10,), (100,), (radius,))
+
+
+def test_a_radius_of_an_older_weaker_proof_holds_and_a_larger_one_does_not() -> None:
+    today, exact = _claimed(0.49), _claimed(0.5, "exact")
+    assert difference(_claimed(0.48), today) is None
+    assert difference(_claimed(0.48), exact) is None  # a theorem that is exact came later
+    assert "0.491" in str(difference(_claimed(0.491), today))
+    assert difference(_claimed(0.48, "exact"), exact) is not None  # a true radius has one value
+    assert difference(_claimed(0.5, "approximate"), exact) is not None  # and says so
+    assert difference(_claimed(0.48, searched=0.51), today) is not None

@@ -20,11 +20,13 @@ from unicr.classifier import Classifier
 from unicr.data import Dataset
 from unicr.errors import UNREADABLE, RunError, UnicrError, listed
 from unicr.noise import Lattice, Noise
+from unicr.radius.internal import guarantee_of
 from unicr.runs._manifest import EVERY_INPUT, THIS_INPUT, Manifest
 from unicr.runs._reopen import NOTHING, Own
 from unicr.runs._run import Row, Run
 from unicr.smoothing import (
     Certificate,
+    NormRadius,
     Plan,
     Procedure,
     Radii,
@@ -201,11 +203,22 @@ def difference(c: Certificate, again: Certificate) -> str | None:
                 return f"norms {[r.norm for r in old]} where the run has {[r.norm for r in new]}"
             for stored, right in zip(old, new, strict=True):
                 for name in ("radius", "proved", "searched", "guarantee", "off"):
-                    if not _same(was := getattr(stored, name), now := getattr(right, name)):
+                    was, now = getattr(stored, name), getattr(right, name)
+                    if not _same(was, now) and not (name in WEAKER and _weaker(stored, right)):
                         return f"{name} in l{right.norm} is {was!r} stored, {now!r} from the counts"
         elif not _same(old, new, 0.0 if one.name == "charge" else 1e-12):
             return f"{WORDS.get(one.name, one.name)} {old!r} stored, {new!r} from the counts"
     return None
+
+
+WEAKER = ("radius", "proved", "guarantee")
+
+
+def _weaker(stored: NormRadius, now: NormRadius) -> bool:
+    """Whether a radius is less than today's theorem proves: an older proof's, and it holds."""
+    claimed = stored.guarantee == guarantee_of(stored.proved, stored.searched) == "approximate"
+    less = stored.proved <= now.proved and stored.radius <= now.radius
+    return claimed and less and _same(stored.searched, now.searched)
 
 
 WORDS = {"predict": "class", "p_a": "p_A", "p_b": "p_B"}

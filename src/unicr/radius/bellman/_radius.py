@@ -39,6 +39,7 @@ def covers(noise: IID, norm: Norm, dim: int) -> bool:
     return math.isfinite(norm.p) and dim >= 2
 
 
+@lru_cache(maxsize=256)
 def bellman_radius(unit: IID, norm: Norm, dim: int, p_a: float, p_b: float) -> float:
     """A proved radius at unit scale; 0 where nothing could be proved."""
     if p_a <= p_b:
