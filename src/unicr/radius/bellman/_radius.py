@@ -24,10 +24,10 @@ from unicr.values import Array
 LARGEST = 6.75  # Φ⁻¹(p_A) at the end of a curve
 SMALLEST = 0.02
 APART = 1.4  # from one scale of a curve to the next, p ≤ 2, where users read
-READ = (0.25, 4.2)  # Φ⁻¹(p_A) there; elsewhere every second scale will do
+READ = 0.25  # Φ⁻¹(p_A) from there on; below it every second scale will do
 TOLERANCE = 2e-4
 ABOVE = 1.002
-SPLITS = 14
+SPLITS = 17
 NEAR = 1e-3  # margins that are as good as the smallest: the widest of those cells is split
 WORTH = 5e-4  # what splits must gain to be followed by others
 PATIENCE = 4
@@ -90,8 +90,7 @@ def scales(p: float) -> list[float]:
     apart = APART if p <= 2 else max(1.15, 1.0 + 0.4 / (p - 1.0))
     shifts = [LARGEST]
     while shifts[-1] > SMALLEST:
-        near = READ[0] < shifts[-1] <= READ[1]
-        shifts.append(shifts[-1] / (apart if near else apart**2))
+        shifts.append(shifts[-1] / (apart if shifts[-1] > READ else apart**2))
     return shifts[::-1]
 
 
