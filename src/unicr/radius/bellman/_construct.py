@@ -24,6 +24,7 @@ GROW = 1.2
 BLUR = 1.0
 PASSES = 12
 IGNORED = 1e-9
+ENOUGH = 2e-6  # what blurring may leave
 FAINT = 1e-3  # of the largest rise: below it, at the ends of the mesh, a cell is straight
 
 
@@ -127,12 +128,8 @@ def construct(g: Generators, start: Array, nodes: Array, largest: int) -> Flow:
             moved = np.exp(times * g.logs[low:high] + rest * g.dust)
             at = mesh.values(fft.irfft(spectrum * moved, size, axis=1)[:, :n])
             excess = np.maximum(np.max(at, axis=0) - base, 0.0)
-        for a in range(high, int(np.searchsorted(costs, nodes[e + 1], side="right"))):
-            budget = nodes[e + 1] - costs[a]
-            i = min(int(np.searchsorted(nodes, budget, side="right")) - 1, e - 1)
-            tau = (budget - nodes[i]) / (nodes[i + 1] - nodes[i])
-            at = (1 - tau) * (psi[i] + pushed[i, a]) + tau * (psi[i + 1] + pushed[i + 1, a])
-            np.maximum(excess, at - base, out=excess)
+        last = int(np.searchsorted(costs, nodes[e + 1], side="right"))
+        _before(nodes, psi, pushed, costs, high, last, e, base, excess)
         a = int(np.searchsorted(costs, nodes[e + 1]))
         if 0 < a < len(costs):  # one coordinate alone
             share = (nodes[e + 1] - costs[a - 1]) / (costs[a] - costs[a - 1])
@@ -146,6 +143,8 @@ def construct(g: Generators, start: Array, nodes: Array, largest: int) -> Flow:
             smooth = np.zeros(n)
             for _ in range(PASSES):  # what blurring takes off the top is given back
                 short = np.maximum(excess - smooth, 0.0)
+                if float(np.max(short)) < ENOUGH:
+                    break
                 smooth += fft.irfft(fft.rfft(short, size) * blur, size)[:n]
             masses[e + 1] += mesh.masses(smooth, float(smooth[0]))
         masses[e + 1] = np.maximum(masses[e + 1], 0.0)
@@ -155,6 +154,19 @@ def construct(g: Generators, start: Array, nodes: Array, largest: int) -> Flow:
         rates[e] = rate
         push(e + 1)
     return Flow(nodes, masses, _bends(mesh, nodes, masses, psi, rates))
+
+
+@numba.njit(cache=True, fastmath={"nnan", "nsz"})
+def _before(nodes, psi, pushed, costs, first, last, e, base, excess):  # type: ignore[no-untyped-def]
+    """Raise `excess` to what shifts beyond the last step achieve from earlier budgets."""
+    for a in range(first, last):
+        budget = nodes[e + 1] - costs[a]
+        i = min(np.searchsorted(nodes, budget, side="right") - 1, e - 1)
+        tau = (budget - nodes[i]) / (nodes[i + 1] - nodes[i])
+        low, high, low_push, high_push = psi[i], psi[i + 1], pushed[i, a], pushed[i + 1, a]
+        for j in range(len(base)):
+            at = (1 - tau) * (low[j] + low_push[j]) + tau * (high[j] + high_push[j])
+            excess[j] = max(excess[j], at - base[j])
 
 
 def _bends(mesh: Mesh, nodes: Array, masses: Array, psi: Array, rates: Array) -> Array:

@@ -27,7 +27,7 @@ APART = 1.4  # from one scale of a curve to the next, p ≤ 2, where users read
 READ = 0.25  # Φ⁻¹(p_A) from there on; below it every second scale will do
 TOLERANCE = 2e-4
 ABOVE = 1.002
-SPLITS = 17
+BETTER = 28  # cells of u₁ that are looked at again
 NEAR = 1e-3  # margins that are as good as the smallest: the widest of those cells is split
 WORTH = 5e-4  # what splits must gain to be followed by others
 PATIENCE = 4
@@ -44,29 +44,33 @@ def bellman_radius(unit: IID, norm: Norm, dim: int, p_a: float, p_b: float) -> f
     """A proved radius at unit scale; 0 where nothing could be proved."""
     if p_a <= p_b:
         return 0.0
-    best = 0.0
-    for effort in (1, 2) if unit.facts.log_concave else (1,):
-        found = sheets(unit, norm, dim, p_a, p_b, effort)
-        best = max(best, *(_refined(sheet, p_a, p_b) for sheet in found))
-        if best >= CLOSE / ABOVE * found[0].r:
-            break
+    begun = sheets(unit, norm, dim, p_a, p_b)
+    found = [_refined(sheet.twin(), p_a, p_b) for sheet in begun]
+    sheet, (best, first) = max(zip(begun, found, strict=True), key=lambda pair: pair[1][0])
+    if unit.facts.log_concave and best < CLOSE / ABOVE * sheet.r:
+        best = max(best, _refined(sheet.finer(first), p_a, p_b)[0])
     return best
 
 
-def _refined(sheet: Sheet, p_a: float, p_b: float) -> float:
-    """The radius of one scale, with the cells of u₁ that hold it back split."""
-    sheet, best, patience = sheet.twin(), 0.0, PATIENCE  # asked for again, it is the same radius
-    for _ in range(SPLITS + 1):
-        found = _largest(lambda r: float(np.min(sheet.margins(r, p_a, p_b))), sheet.r)
-        patience = PATIENCE if found > best * (1 + WORTH) else patience - 1
-        best = max(best, found)
+def _refined(sheet: Sheet, p_a: float, p_b: float) -> tuple[float, list[float]]:
+    """The radius of one scale, with the cells of u₁ that hold it back proved by tighter ones; and
+    the largest coordinates that were worth it.
+    """
+    best, first, patience = 0.0, sheet.first, PATIENCE
+    for _ in range(BETTER + 1):
+        found = _largest(lambda r: sheet.holds(r, p_a, p_b), best, sheet.r)
+        if found > best * (1 + WORTH):
+            first, patience = list(sheet.first), PATIENCE
+        else:
+            patience -= 1
+        best = found
         if patience == 0 or found in (0.0, sheet.r):
             break
         margins = sheet.margins(found * (1 + TOLERANCE), p_a, p_b)
         near = np.flatnonzero(margins <= np.min(margins) + NEAR)
-        if not sheet.split(int(near[np.argmax(sheet.widths()[near])])):
+        if not sheet.better(int(near[np.argmax(sheet.widths()[near])])):
             break
-    return best
+    return best, first
 
 
 def bellman_curve(unit: IID, norm: Norm, dim: int) -> tuple[Array, Array]:
@@ -95,9 +99,7 @@ def scales(p: float) -> list[float]:
 
 
 @lru_cache(maxsize=12)
-def sheets(
-    unit: IID, norm: Norm, dim: int, p_a: float, p_b: float, effort: int = 1
-) -> tuple[Sheet, ...]:
+def sheets(unit: IID, norm: Norm, dim: int, p_a: float, p_b: float) -> tuple[Sheet, ...]:
     """The bound at the scale of (p_A, p_B), with the κ that suits the worst direction known; in
     low dimension with several.
     """
@@ -108,7 +110,7 @@ def sheets(
     kappas = {least, max(least, _even(unit, p, dim, r))}
     if len(kappas) > 1 and dim > LOW:
         kappas = {max(kappas) if upper.coordinates == dim else min(kappas)}
-    return tuple(Sheet(unit, p, dim, shift, r, kappa, effort) for kappa in sorted(kappas))
+    return tuple(Sheet(unit, p, dim, shift, r, kappa) for kappa in sorted(kappas))
 
 
 def _even(unit: IID, p: float, dim: int, r: float) -> float:
@@ -151,12 +153,12 @@ def _upper(unit: IID, norm: Norm, dim: int, p_a: float, p_b: float) -> Upper:
     return Upper(best, worst)
 
 
-def _largest(value: Callable[[float], float], top: float) -> float:
-    """The largest r ≤ top with value(r) ≥ 0, by bisection; the bound is monotone in r."""
-    if value(top) >= 0:
+def _largest(holds: Callable[[float], bool], low: float, top: float) -> float:
+    """The largest r ≤ top that holds, by bisection; the bound is monotone in r, and `low` holds."""
+    if holds(top):
         return top
-    low, high = 0.0, top
+    high = top
     while high - low > TOLERANCE * high and high > 1e-9 * top:
         middle = 0.5 * (low + high) if low > 0 else 0.7 * high
-        low, high = (middle, high) if value(middle) >= 0 else (low, middle)
+        low, high = (middle, high) if holds(middle) else (low, middle)
     return low

@@ -39,6 +39,7 @@ NODES = 34
 FIRST = (0.16, 0.3, 0.45, 0.62, 0.8, 1.0)  # of r: largest coordinates to begin with
 LOW = 300  # dimensions in which they count whatever p, and in which several κ are tried
 NARROWEST = 0.015  # of r: a cell of u₁ that is not split
+FLAT = 2e-3  # the charge of a chord below which steps that are allowed in vain are looked at first
 AGAIN = 2  # times a cell of a curve is split whose chord is charged more than
 LOOSE = 0.02
 FINEST = 1.5e-3  # of r^p: how finely u₁ is cut when the criterion is read
@@ -76,10 +77,12 @@ class Sheet:
     """Everything proved at one scale: radii up to `r` at unit scale of the noise."""
 
     def __init__(
-        self, unit: IID, p: float, dim: int, shift: float, r: float, kappa: float, effort: int = 1
-    ) -> None:
+        self, unit: IID, p: float, dim: int, shift: float, r: float, kappa: float,
+        first: list[float] | None = None,
+    ) -> None:  # fmt: skip
+        effort = 1 if first is None else 2
         self.count = NODES * (3 + effort) // 4
-        self.p, self.dim, self.r, self.kappa = p, dim, r, kappa
+        self.p, self.dim, self.shift, self.r, self.kappa = p, dim, shift, r, kappa
         smooth = SMOOTH * shift
         middle = shift**2 / 2
         high = max(middle + RIGHT * shift, min(_reach(unit, r), middle + FARTHEST * shift))
@@ -93,7 +96,7 @@ class Sheet:
         self.generators = Generators(self.kernels, costs, mesh)
         self.shifts, self.costs, self.shares = u, costs, _shares(u, costs, p)
         alone = p > 2 and dim > LOW  # one large coordinate says nothing beside many small ones
-        self.first = [0.0, r] if alone else [0.0, *(share * r for share in FIRST)]
+        self.first = first or ([0.0, r] if alone else [0.0, *(share * r for share in FIRST)])
         offsets = -np.arange(-mesh.count, mesh.count + 1) * mesh.step
         s = smooth
         self.gauss = special.ndtr(s / 2 + offsets / s) - np.exp(-offsets) * special.ndtr(
@@ -101,6 +104,8 @@ class Sheet:
         )
         self.unit, self.blurred = unit, BLURRED * shift / effort
         self.parts = [self._part(i) for i in range(len(self.first))]
+        self.failed = 0
+        self.stale = [False] * len(self.parts)  # steps are allowed that a split has left behind
         self.gaps = gaps(unit, np.asarray(self.first), close=True)[0]
 
     def _part(self, i: int) -> Part:
@@ -131,21 +136,35 @@ class Sheet:
     def twin(self) -> Sheet:
         """The same sheet, to be split by itself."""
         other = copy.copy(self)
-        other.first, other.parts = list(self.first), list(self.parts)
+        other.first, other.parts, other.stale = list(self.first), list(self.parts), list(self.stale)
         return other
 
-    def split(self, i: int, *, anew: bool = True) -> bool:
-        """Put another largest coordinate into cell i; False where that is not worth it.
+    def finer(self, first: list[float]) -> Sheet:
+        """These largest coordinates on finer grids."""
+        return Sheet(self.unit, self.p, self.dim, self.shift, self.r, self.kappa, first)
 
-        The flow below it allows larger steps than are left, and holds; `anew`: not these any more.
+    def better(self, i: int) -> bool:
+        """Prove cell i by something tighter; False where that is not worth it."""
+        if self.stale[i] and (self.gaps[i] <= FLAT or not self._wide(i)):
+            self.parts[i], self.stale[i] = self._part(i), False
+            return True
+        return self.split(i)
+
+    def _wide(self, i: int) -> bool:
+        return self.first[i + 1] - self.first[i] >= NARROWEST * self.r
+
+    def split(self, i: int) -> bool:
+        """Put another largest coordinate into cell i, if it is not too narrow.
+
+        The flow below it allows larger steps than are left, and holds.
         """
-        low, high = self.first[i : i + 2]
-        if high - low < NARROWEST * self.r:
+        if not self._wide(i):
             return False
+        low, high = self.first[i : i + 2]
         self.first.insert(i + 1, 0.5 * (low + high) if i > 0 else 0.6 * high)
         self.parts.insert(i + 1, self._part(i + 1))
-        if anew:
-            self.parts[i] = self._part(i)
+        self.stale.insert(i + 1, False)
+        self.stale[i] = True
         self.gaps = gaps(self.unit, np.asarray(self.first), close=True)[0]
         return True
 
@@ -174,19 +193,30 @@ class Sheet:
         full = signal.fftconvolve(mass, self.gauss[None, :], axes=1)
         return full[:, n : 2 * n] + 1e-14
 
+    def holds(self, r: float, p_a: float, p_b: float) -> bool:
+        """Whether ‖δ‖_p ≤ r is proved: no cell of u₁ has a margin below 0. The last to fail is
+        asked first.
+        """
+        order = sorted(range(len(self.first) - 1), key=lambda i: abs(i - self.failed))
+        for i in order:
+            if not self._margin(i, r, p_a, p_b) >= 0:
+                self.failed = i
+                return False
+        return True
+
     def margins(self, r: float, p_a: float, p_b: float) -> Array:
         """From below, T(1 − p_A) + T(p_B) − 1 (binary: 2T(1 − p_A) − 1), for each cell of u₁.
 
         Together the cells cover all ‖δ‖_p ≤ r; one that r does not reach says nothing, inf.
         """
+        return np.array([self._margin(i, r, p_a, p_b) for i in range(len(self.first) - 1)])
+
+    def _margin(self, i: int, r: float, p_a: float, p_b: float) -> float:
+        if self.first[i] >= r:
+            return math.inf
         binary = p_b >= 1.0 - p_a
         levels = [1.0 - p_a] if binary else [1.0 - p_a, p_b]
-        weight = 2.0 if binary else 1.0
-        cells = range(len(self.first) - 1)
-        return np.array([self._within(i, r, levels, weight) for i in cells])
-
-    def _within(self, i: int, r: float, levels: list[float], weight: float) -> float:
-        return weight * self._cell(i, r, levels) - 1.0 if self.first[i] < r else math.inf
+        return (2.0 if binary else 1.0) * self._cell(i, r, levels) - 1.0
 
     def steps(self, low: float) -> tuple[Array, Array]:
         """(α, r) for r from `low` to the scale's own: T_δ(α) ≥ 1/2 for every ‖δ‖_p ≤ r, from below.
@@ -204,7 +234,7 @@ class Sheet:
             for _ in range(AGAIN):
                 worst = int(np.argmin(allowed_at(float(r))))
                 charged = self.gaps[worst]
-                if worst == 0 or not self.split(worst, anew=False) or charged <= LOOSE:
+                if worst == 0 or not self.split(worst) or charged <= LOOSE:
                     break
         allowed = np.array([allowed_at(float(r)) for r in coarse])
         alpha, radius = [float(np.min(allowed[0]))], [float(coarse[0])]
