@@ -26,7 +26,7 @@ from unicr.values import Array
 STEP = 0.1
 BEYOND = 16  # points of room on both sides of the mesh
 ROUNDING = 1e-12
-KINDS = ("wild", "rises", "falls", "alike", "low", "high")
+KINDS = ("wild", "rises", "falls", "alike", "low", "high", "signed")
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,9 +59,13 @@ class Case:
         return (1 - tau) * m[e] + tau * m[e + 1] - tau * (1 - tau) * b[e]
 
 
-def _kernel(rng: np.random.Generator, mesh: Mesh, reach: int, size: float) -> Kernel:
+def _kernel(
+    rng: np.random.Generator, mesh: Mesh, reach: int, size: float, *, signed: bool
+) -> Kernel:
     a = np.arange(-reach, reach + 1)
     weights = size * rng.random(2 * reach + 1) * np.exp(-rng.choice([0.1, 1.0]) * np.abs(a))
+    if signed:  # as stencils have them
+        weights *= np.where(np.abs(a) <= reach // 2, -1.0, 0.01)
     room, spectrum = mesh.sizes[int(reach > mesh.near)], None
     if reach > 8:
         line = np.zeros(room)
@@ -89,7 +93,7 @@ def _case(seed: int, p: float, kind: str) -> Case:
     if kind in ("rises", "falls"):
         rows = np.cumsum(rows * rng.choice([1.0, 0.05], (cells + 1, 1)), axis=0)
         rows = rows[::-1] if kind == "falls" else rows
-    if kind in ("low", "high"):
+    if kind in ("low", "high", "signed"):
         rows *= 1e-3
         rows[:, -int(kind == "high")] = 1.0
     if kind == "alike":  # what steps to this node lacks the whole left side
@@ -103,7 +107,13 @@ def _case(seed: int, p: float, kind: str) -> Case:
     )
     size = rng.choice([1e-3, 0.05])
     kernels = [
-        _kernel(rng, mesh, int(rng.integers(1, min(mesh.reach, BEYOND - 1))), size * u)
+        _kernel(
+            rng,
+            mesh,
+            int(rng.integers(1, min(mesh.reach, BEYOND - 1))),
+            size * u,
+            signed=kind == "signed",
+        )
         for u in shifts
     ]
     if kind == "alike":
@@ -334,3 +344,26 @@ def test_what_is_not_a_number_is_refused() -> None:
         missing(replace(case.flow, bends=bends), case.kernels, *rest)
     with pytest.raises(ValueError, match="reach"):
         missing(replace(case.flow, nodes=0.9 * case.flow.nodes), case.kernels, *rest)
+
+
+def test_what_a_kernel_takes_away_at_the_first_point_pays_for_nothing_left_of_it() -> None:
+    """Φ falls by x at the first point, where the kernel takes x away; farther left it adds x."""
+    mesh, reach, x = Mesh(STEP, -1.0, 1.0), 14, 1e-3
+    far, near = np.zeros(mesh.count), np.zeros(mesh.count)
+    far[10], near[0] = 1.0, 1.0
+    lower = 1 - math.exp(-STEP * 10)  # what the first point loses when all mass goes there
+    masses = np.array([(1 - x * e / lower) * far + x * e / lower * near for e in range(5)])
+    weights = np.zeros(2 * reach + 1)
+    weights[reach - 10 : reach + 1] = -x
+    weights[:3] = x
+    kernel = Kernel(weights, reach, None, 0, 0.0, 0.0)
+    shifts = np.array([1.0, 1.0 + 1e-9])
+    flow = Flow(np.arange(5.0), masses, np.zeros((4, mesh.count)))
+    case = Case(mesh, flow, [kernel, kernel], 1.0, 1e-9, shifts, shifts, 3.0)
+    fine, extra = missing(flow, case.kernels, shifts, np.zeros(1), mesh, case.limit)
+    budgets = np.linspace(0, 1.9, 20)
+    zero, one = np.zeros(20, np.int64), np.ones(20)
+    short = _lack(case, budgets, zero, 0 * one, one)
+    paid = np.interp(budgets + 1, fine, extra) - np.interp(budgets, fine, extra)
+    assert np.max(short) > 1.1 * x
+    assert np.all(short <= paid + ROUNDING)

@@ -29,8 +29,8 @@ EVEN = 2500  # points of equal probability, and in Φ⁻¹ of it for the tails
 SMALLEST = 1e-6
 PER_OCTAVE = 6
 OCTAVES = 24
-SAFETY = 1.02  # cells in which the second difference changes sign
-REST = 3.0  # of the smallest excess: halvings beyond the table, also of a density without a top
+SAFETY = 1.02
+DECAY = (0.75, 0.97)  # from one halving to the next, beyond the table: no less, no more is believed
 TAIL = 1e-10
 AROUND = np.concatenate(
     [np.linspace(-2, 2, 161), np.geomspace(2, 1e3, 60), -np.geomspace(2, 1e3, 60)]
@@ -52,15 +52,21 @@ def _line(unit: IID) -> tuple[Array, Array]:
 def _excess(unit: IID, width: float, share: float) -> float:
     """How far any event may lie above its chord at a share of the way, from above.
 
-    Cells are as fine as the width around every corner of the density, wherever it is moved to.
+    Cells are as fine as the width around every corner of the density, wherever it is moved to. A
+    cell in which the difference changes sign says too little; what that is worth is seen when all
+    of them are halved, and as much is added once more.
     """
     mesh, corners = _line(unit)
     near = np.add.outer(corners, width * AROUND).ravel()
     back, on = share * width, (1 - share) * width
-    z = np.unique(np.concatenate([mesh, near, mesh - back, mesh + on]))
+    edges = np.unique(np.concatenate([mesh, near, mesh - back, mesh + on]))
+    z = np.empty(2 * len(edges) - 1)
+    z[::2], z[1::2] = edges, 0.5 * (edges[1:] + edges[:-1])
     middle = np.diff(unit.cdf(z))
     ends = (1 - share) * np.diff(unit.cdf(z + back)) + share * np.diff(unit.cdf(z - on))
-    return SAFETY * (0.5 * float(np.sum(np.abs(middle - ends))) + 4 * TAIL)
+    apart = middle - ends
+    halves, cells = np.sum(np.abs(apart)), np.sum(np.abs(apart[::2] + apart[1::2]))
+    return SAFETY * (0.5 * float(2 * halves - cells) + 4 * TAIL)
 
 
 @lru_cache(maxsize=64)
@@ -68,9 +74,10 @@ def _table(unit: IID) -> tuple[Array, Array]:
     """χ at Δ = SMALLEST·2^(i/PER_OCTAVE), in units of the noise's scale."""
     widths = SMALLEST * 2.0 ** (np.arange(PER_OCTAVE * OCTAVES) / PER_OCTAVE)
     excess = np.array([_excess(unit, float(width), 0.5) for width in widths])
-    total = np.empty_like(excess)
-    for i in range(len(widths)):
-        total[i] = np.sum(excess[i::-PER_OCTAVE]) + REST * excess[i % PER_OCTAVE]
+    first, second = excess[:PER_OCTAVE], excess[PER_OCTAVE : 2 * PER_OCTAVE]
+    decay = min(max(float(np.max(first / second)), DECAY[0]), DECAY[1])
+    rest = float(np.max(first)) * decay / (1 - decay)  # a comb hides from one width, not from all
+    total = np.array([np.sum(excess[i::-PER_OCTAVE]) + rest for i in range(len(widths))])
     return widths, np.maximum.accumulate(total) * 2 ** (1 / PER_OCTAVE)  # γ between two widths
 
 

@@ -64,6 +64,14 @@ def _tails(values: Array) -> Array:
     return np.concatenate([np.cumsum(values[::-1])[::-1], [0.0]])
 
 
+def _rest(z: Array, k: int) -> Array:
+    """z^k/k! + z^(k+1)/(k + 1)! + …, e^z without its first k terms, for |z| < 1."""
+    result = np.ones_like(z)
+    for n in range(k + 12, k, -1):
+        result = 1.0 + z * result / n
+    return z**k / math.factorial(k) * result
+
+
 class Profile:
     """K_u on a grid of |w|: exact integrals of K and of wK over every part of a mesh cell."""
 
@@ -81,20 +89,27 @@ class Profile:
     def _side(
         self, w: Array, x: Array, q: Array, p: Array, sign: float, missing: float
     ) -> tuple[Array, Array, Array]:
-        """(∫K, ∫(|w| − left end)K) over each part, and K at the grid points, one side of zero."""
+        """(∫K, ∫(|w| − left end)K) over each part, and K at the grid points, one side of zero.
+
+        An atom at y > 0 from w has k(y) = ±(1 − e^∓y) of K there. In a part of width D one beyond
+        its end, y from that end, gives ∫₀^D k(y + s) ds = ∫₀^D k + k(y) k(D), and for ∫(D − s)k(y +
+        s) ds the same integrated once more. Written so, nothing cancels however small K is.
+        """
         i = np.searchsorted(x, w, side="right")
-        q0, q1, q2 = _tails(q)[i], _tails(q * x)[i], _tails(q * x * x)[i]
-        p0 = _tails(p)[i] * np.exp(sign * w)
-        first, second = q1 - w * q0, 0.5 * (q2 - 2 * w * q1 + w * w * q0)
-        rest = missing * np.exp(-w) if missing > 0 else np.zeros_like(w)
-        if sign > 0:
-            value, once, twice = q0 - p0, first - q0 + p0, second - first + q0 - p0
-        else:
-            value, once, twice = p0 - q0, p0 - q0 - first, p0 - q0 - first - second
-        value, once, twice = (np.maximum(v + rest, 0.0) for v in (value, once, twice))
-        whole = np.maximum(once[:-1] - once[1:], 0.0)
-        moment = np.clip(twice[:-1] - twice[1:] - self.width * once[1:], 0.0, whole * self.width)
-        return whole, moment, value
+        tail, far = _tails(q)[i], -sign * np.asarray(self.width)
+        value = np.maximum(sign * (tail - _tails(p)[i] * np.exp(sign * w)), 0.0)
+        once, twice = _rest(far, 2), -sign * _rest(far, 3)
+        whole = tail[1:] * once - value[1:] * sign * np.expm1(far)
+        moment = tail[1:] * twice + value[1:] * once
+        part = np.searchsorted(w, x, side="left") - 1
+        inside = part < len(whole)
+        part, mass, near = part[inside], q[inside], -sign * (x[inside] - w[part[inside]])
+        whole += np.bincount(part, mass * _rest(near, 2), len(whole))
+        moment += np.bincount(part, -sign * mass * _rest(near, 3), len(whole))
+        gone = missing * np.exp(-w)
+        whole += gone[:-1] - gone[1:]
+        moment += gone[1:] * _rest(np.asarray(self.width), 2)
+        return whole, np.clip(moment, 0.0, whole * self.width), value + gone
 
 
 def gap(profile: Profile, excess: float, reach: float) -> tuple[Array, Array]:

@@ -27,7 +27,7 @@ APART = 1.4  # from one scale of a curve to the next, p ≤ 2, where users read
 READ = 0.25  # Φ⁻¹(p_A) from there on; below it every second scale will do
 TOLERANCE = 2e-4
 ABOVE = 1.002
-BETTER = 28  # cells of u₁ that are looked at again
+BETTER = 25  # cells of u₁ that are looked at again
 NEAR = 1e-3  # margins that are as good as the smallest: the widest of those cells is split
 WORTH = 5e-4  # what splits must gain to be followed by others
 PATIENCE = 4
@@ -120,7 +120,10 @@ def _even(unit: IID, p: float, dim: int, r: float) -> float:
     def information(at: float) -> float:
         return max(float(np.sum(law.mass * law.loss)) for law in laws_of(unit, at))
 
-    elasticity = math.log(information(1.05 * u) / information(u / 1.05)) / math.log(1.05**2)
+    low, high = information(u / 1.05), information(1.05 * u)
+    if not 0 < low < high:  # too small to be told from rounding
+        return 0.0
+    elasticity = math.log(high / low) / math.log(1.05**2)
     return (p / elasticity - 1.0) * u**p
 
 

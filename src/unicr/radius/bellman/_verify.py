@@ -221,6 +221,7 @@ def missing(
         far, inside, near = rows.increments(kernel, cells + 1)
         far_bend, bent, near_bend = bows.increments(kernel, cells)
         left, right = _outside(far, far_bend), _outside(near, near_bend) + kernel.infinite * total
+        left += _outside(-inside[:, :1], -bent[:, :1])  # what it takes away there is not owed to it
         inc[: cells + 1, 1:], inc_bend[:cells, 1:] = inside, bent
         inc[:, 0], inc_bend[:, 0] = 0.0, 0.0  # nothing is added at γ = 0
         if kernel.infinite > 0:
