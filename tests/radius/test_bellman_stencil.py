@@ -6,7 +6,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from unicr.radius.bellman._stencil import above, points, stencils
+from unicr.radius.bellman._stencil import POINTS, above, stencils
 
 
 def _smeared(y: mpmath.mpf, step: float, smooth: float) -> mpmath.mpf:
@@ -43,7 +43,7 @@ def test_a_stencil_is_above_the_density_everywhere(per: float, step: float) -> N
                 y = mpmath.mpf(float(x)) * smooth
                 terms = [
                     mpmath.mpf(float(c)) * _smeared(y - float(j) * mpmath.mpf(step), step, smooth)
-                    for c, j in zip(table[m], points(), strict=True)
+                    for c, j in zip(table[m], POINTS, strict=True)
                 ]
                 density = mpmath.npdf(y - mpmath.mpf(m) * step / parts, 0, smooth)
                 assert mpmath.fsum(terms) >= density

@@ -277,3 +277,15 @@ def test_huge_log_ratios_do_not_overflow() -> None:
         assert t.t[-1] - t.t[0] > 1000
         assert np.isfinite(t.h).all()
         assert t.needed() == pytest.approx(1.0, abs=1e-6)
+
+
+def test_a_law_without_atoms_tells_everything() -> None:
+    """A bounded noise moved by more than its width: its infinite mass may be 1 but for rounding."""
+    empty = RatioLaw(np.zeros(0), np.zeros(0), 1.0 - 1.2e-16)
+    for parts in (
+        [(empty, 1)],
+        [(empty, 3)],
+        [(empty, 1), (ratio_law(noise.laplace(scale=1), 1), 2)],
+    ):
+        assert compose(parts).alpha(0.5) == 0.0
+        assert compose(parts).beta(0.01) == 0.0

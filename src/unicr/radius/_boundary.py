@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable
 
 from unicr.errors import RadiusError
+from unicr.tradeoff import TradeOff
+from unicr.tradeoff.internal import margin, start_margin
 
 TOLERANCE = 1e-5
 REACH = 1e12
@@ -24,13 +26,14 @@ def first_root(
     """The certified end of the first interval [0, r] on which value ≥ 0.
 
     `start` = value(0) > 0. Monotone: chords from a bracket that always shrinks. Otherwise first
-    steps outwards by an eighth until the first failure (or `stop`); it may miss narrower dips.
+    steps outwards by an eighth until the first failure (or `stop`, what is known elsewhere; then
+    from nearer by); it may miss narrower dips.
     Where nothing fails up to REACH times the guess the answer is inf if a theorem allows that
     (`endless`); otherwise the numbers cannot be trusted, and it is an error.
     """
     low, at_low = 0.0, start
     if not monotone:
-        r = guess / 100
+        r = guess / (100 if math.isinf(stop) else 8)
         while (v := value(r)) >= 0:
             low, at_low = r, v
             r *= 1.125
@@ -70,6 +73,19 @@ def first_root(
         else:
             high, at_high = r, v
     return low
+
+
+def certified(
+    tradeoff: Callable[[float], TradeOff], p_a: float, p_b: float, guess: float, *,
+    monotone: bool = True, tolerance: float = TOLERANCE, endless: bool = False,
+) -> float:  # fmt: skip
+    """The first radius at which T, a function of it, leaves nothing of p_A over p_B."""
+
+    def value(r: float) -> float:
+        return margin(tradeoff(r), p_a, p_b)
+
+    start = start_margin(p_a, p_b)
+    return first_root(value, start, guess, monotone=monotone, tolerance=tolerance, endless=endless)
 
 
 def _never(endless: bool, r: float) -> float:

@@ -54,7 +54,7 @@ def compose(parts: Parts) -> Lines:
     if not parts:
         return Lines(np.zeros(1), np.zeros(1), bound)
     log_finite = sum(
-        count * math.log1p(-min(law.infinite, 1.0)) if law.infinite < 1 else -math.inf
+        count * math.log1p(-law.infinite) if law.infinite < 1 and law.loss.size else -math.inf
         for law, count in parts
     )
     infinite = -math.expm1(log_finite)

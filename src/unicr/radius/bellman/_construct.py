@@ -174,7 +174,7 @@ def _bends(mesh: Mesh, nodes: Array, masses: Array, psi: Array, rates: Array) ->
     growth = masses * np.concatenate([rates, rates[-1:]])[:, None]
     bend = 0.5 * np.diff(nodes)[:, None] * np.diff(growth, axis=0)
     limit = np.maximum(np.diff(psi, axis=0), 1e-300)
-    bend = bend / np.sqrt(1.0 + np.minimum(np.abs(bend / limit), 1e100) ** 2)
+    bend = bend / np.sqrt(1.0 + (np.minimum(np.abs(bend), 1e100 * limit) / limit) ** 2)
     bend *= limit / (limit + FAINT * np.max(limit, axis=1, keepdims=True))
     roots = np.sqrt(masses)
     result, limits = mesh.masses(bend, 0.0), (roots[1:] + roots[:-1]) ** 2

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import lru_cache
-from typing import NamedTuple
+from itertools import product
 
 import numpy as np
 from scipy import special
@@ -13,12 +13,12 @@ from scipy import special
 from unicr.noise import IID
 from unicr.norms import Norm
 from unicr.progress import tell
-from unicr.radius._boundary import first_root
+from unicr.radius._boundary import certified
 from unicr.radius._spectrum import Spectrum, equal
 from unicr.radius.bellman._kernel import laws_of
 from unicr.radius.bellman._sheet import DUST, LOW, Sheet
-from unicr.tradeoff import shifted
-from unicr.tradeoff.internal import margin, start_margin
+from unicr.tradeoff import TradeOff, shifted
+from unicr.tradeoff.internal import margin
 from unicr.values import Array
 
 LARGEST = 6.75  # Φ⁻¹(p_A) at the end of a curve
@@ -27,16 +27,11 @@ APART = 1.4  # from one scale of a curve to the next, p ≤ 2, where users read
 READ = 0.25  # Φ⁻¹(p_A) from there on; below it every second scale will do
 TOLERANCE = 2e-4
 ABOVE = 1.002
-BETTER = 25  # cells of u₁ that are looked at again
-NEAR = 1e-3  # margins that are as good as the smallest: the widest of those cells is split
-WORTH = 5e-4  # what splits must gain to be followed by others
-PATIENCE = 4
-CLOSE = 0.98  # of what no radius exceeds: a proof that is farther from it is tried on finer grids
-
-
-def covers(noise: IID, norm: Norm, dim: int) -> bool:
-    """Whether the theorem is built for this noise, norm and dimension."""
-    return math.isfinite(norm.p) and dim >= 2
+BETTER = 26  # flows that are made beyond the first ones; of finer grids they count twice
+NEAR = 1e-3  # margins that are as good as the smallest: the widest of those cells is looked at
+WORTH = 5e-4  # what is gained by a flow that was worth it
+PATIENCE = 8  # flows in a row that were not
+CLOSE = 0.99  # of what no radius exceeds: there half as much patience will do
 
 
 @lru_cache(maxsize=256)
@@ -44,33 +39,26 @@ def bellman_radius(unit: IID, norm: Norm, dim: int, p_a: float, p_b: float) -> f
     """A proved radius at unit scale; 0 where nothing could be proved."""
     if p_a <= p_b:
         return 0.0
-    begun = sheets(unit, norm, dim, p_a, p_b)
-    found = [_refined(sheet.twin(), p_a, p_b) for sheet in begun]
-    sheet, (best, first) = max(zip(begun, found, strict=True), key=lambda pair: pair[1][0])
-    if unit.facts.log_concave and best < CLOSE / ABOVE * sheet.r:
-        best = max(best, _refined(sheet.finer(first), p_a, p_b)[0])
-    return best
+    return max(_refined(sheet.twin(), p_a, p_b) for sheet in sheets(unit, norm, dim, p_a, p_b))
 
 
-def _refined(sheet: Sheet, p_a: float, p_b: float) -> tuple[float, list[float]]:
-    """The radius of one scale, with the cells of u₁ that hold it back proved by tighter ones; and
-    the largest coordinates that were worth it.
-    """
-    best, first, patience = 0.0, sheet.first, PATIENCE
-    for _ in range(BETTER + 1):
+def _refined(sheet: Sheet, p_a: float, p_b: float) -> float:
+    """The radius of one scale, with the cells of u₁ that hold it back proved by tighter ones."""
+    best, patience, spent = 0.0, PATIENCE, 0
+    while True:
         found = _largest(lambda r: sheet.holds(r, p_a, p_b), best, sheet.r)
-        if found > best * (1 + WORTH):
-            first, patience = list(sheet.first), PATIENCE
-        else:
-            patience -= 1
+        patience = PATIENCE if found > best * (1 + WORTH) else patience - 1
         best = found
-        if patience == 0 or found in (0.0, sheet.r):
-            break
-        margins = sheet.margins(found * (1 + TOLERANCE), p_a, p_b)
+        close = best * ABOVE > CLOSE * sheet.r
+        if patience <= (PATIENCE // 2 if close else 0) or best in (0.0, sheet.r) or spent >= BETTER:
+            return best
+        above = best * (1 + TOLERANCE)
+        margins = [sheet.margin(i, above, p_a, p_b) for i in range(len(sheet.first) - 1)]
         near = np.flatnonzero(margins <= np.min(margins) + NEAR)
-        if not sheet.better(int(near[np.argmax(sheet.widths()[near])])):
-            break
-    return best, first
+        cost = sheet.better(int(near[np.argmax(np.diff(sheet.first)[near])]))
+        spent += cost
+        if cost == 0:
+            return best
 
 
 def bellman_curve(unit: IID, norm: Norm, dim: int) -> tuple[Array, Array]:
@@ -104,12 +92,12 @@ def sheets(unit: IID, norm: Norm, dim: int, p_a: float, p_b: float) -> tuple[She
     low dimension with several.
     """
     shift = 0.5 * float(special.ndtri(min(p_a, 1 - 1e-15)) - special.ndtri(max(p_b, 1e-15)))
-    upper = _upper(unit, norm, dim, p_a, p_b)
-    p, r = norm.p, upper.radius * ABOVE
+    upper, coordinates = _upper(unit, norm, dim, p_a, p_b)
+    p, r = norm.p, upper * ABOVE
     least = DUST * r**p / dim
     kappas = {least, max(least, _even(unit, p, dim, r))}
     if len(kappas) > 1 and dim > LOW:
-        kappas = {max(kappas) if upper.coordinates == dim else min(kappas)}
+        kappas = {max(kappas) if coordinates == dim else min(kappas)}
     return tuple(Sheet(unit, p, dim, shift, r, kappa) for kappa in sorted(kappas))
 
 
@@ -127,33 +115,23 @@ def _even(unit: IID, p: float, dim: int, r: float) -> float:
     return (p / elasticity - 1.0) * u**p
 
 
-class Upper(NamedTuple):
-    """A radius that no proof can exceed, and how many equal coordinates it has."""
-
-    radius: float
-    coordinates: int
-
-
-def _upper(unit: IID, norm: Norm, dim: int, p_a: float, p_b: float) -> Upper:
-    """The boundary along a few directions: no radius can be larger."""
+def _upper(unit: IID, norm: Norm, dim: int, p_a: float, p_b: float) -> tuple[float, int]:
+    """A radius that no proof can exceed, and of how many equal coordinates it is the boundary."""
     best, worst = math.inf, 1
-    signs = (1.0,) if unit.facts.symmetric else (1.0, -1.0)
-    for k in sorted({1, 2, 3, min(dim, 8), math.isqrt(dim), dim} - {0}):
-        if k > dim:
-            break
-        both = [equal(k, sign).unit(norm) for sign in signs]
+    counts = {k for k in (1, 2, 3, 8, math.isqrt(dim), dim) if k <= dim}
+    for k, sign in product(sorted(counts), (1.0,) if unit.facts.symmetric else (1.0, -1.0)):
+        along = equal(k, sign).unit(norm)
 
-        def value(r: float, both: list[Spectrum] = both) -> float:
-            found = [shifted(unit, along.shifts(r), spread=3e-4) for along in both]
-            return min(margin(one, p_a, p_b) for one in found)
+        def moved(r: float, along: Spectrum = along) -> TradeOff:
+            return shifted(unit, along.shifts(r), spread=3e-4)
 
-        if math.isfinite(best) and value(best) >= 0:
+        if math.isfinite(best) and margin(moved(best), p_a, p_b) >= 0:
             continue
         guess = best if math.isfinite(best) else max(float(special.ndtri(p_a)), 1e-3)
-        start = start_margin(p_a, p_b)
-        root = first_root(value, start, guess, monotone=unit.facts.unimodal, tolerance=1e-3)
+        monotone = unit.facts.unimodal
+        root = certified(moved, p_a, p_b, guess, monotone=monotone, tolerance=1e-3)
         best, worst = (root, k) if root < best else (best, worst)
-    return Upper(best, worst)
+    return best, worst
 
 
 def _largest(holds: Callable[[float], bool], low: float, top: float) -> float:

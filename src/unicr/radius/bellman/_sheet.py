@@ -15,6 +15,7 @@ from __future__ import annotations
 import copy
 import math
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from scipy import signal, special
@@ -33,6 +34,7 @@ PER_SMOOTH = 2.5
 RATIO = 0.1  # log of the ratio of neighbouring shifts
 LARGE = 0.12  # of r: above it shifts are FINER
 FINER = 2.0
+FINE = 1e-2  # of r^p: below it, for p < 1, they are coarser
 DUST = 1e-3  # share of the budget that coordinates too small to matter may claim
 UNEVEN = 0.07  # how much smaller the smallest shift is where K need not grow with u
 NODES = 34
@@ -54,13 +56,18 @@ OUTSIDE = 3e-4  # hockey-stick of the largest shift where the mesh ends
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """Φ at the nodes and the bends between them, for one largest coordinate; Ξ at finer budgets."""
+    """Φ at the nodes and the bends between them, for one largest coordinate; Ξ at finer budgets.
+
+    Steps up to `following` are allowed.
+    """
 
     limit: float
     nodes: Array
     values: Array
     bends: Array
     slack: tuple[Array, Array]
+    following: float
+    effort: int
 
     def at(self, budgets: Array, columns: slice) -> Array:
         """Φ + Ξ at each budget, from above, at some points; inf beyond what was verified."""
@@ -73,102 +80,108 @@ class Part:
         return np.where(budgets[:, None] <= self.limit, inside, np.inf)
 
 
+class Grids:
+    """Shifts with their costs and kernels, and into how many budgets flows are cut: effort 1 or 2.
+
+    The mesh is the same for both, so that flows of either may stand beside each other.
+    """
+
+    def __init__(self, sheet: Sheet, effort: int) -> None:
+        p, dim, r, unit = sheet.p, sheet.dim, sheet.r, sheet.unit
+        least = (0.25 * DUST / dim) ** (1 / p) * r * (1.0 if unit.facts.unimodal else UNEVEN)
+        ratio = RATIO / math.sqrt(effort * max(1.0, p * (p - 1) / 2))
+        fine = FINE ** (1 / p) if p < 1 else 0.0
+        edges = [least, max(fine * r, least), max(LARGE * r, least), r]
+        large = ratio / (FINER * (1 + effort) / 2)
+        self.shifts = u = _shifts(edges, [ratio / min(p, 1.0), ratio, large])
+        self.costs = u**p + sheet.kappa
+        self.costs[0] = sheet.kappa  # what is smaller than u_0 counts as u_0
+        self.shares = _shares(u, self.costs, p)
+        self.kernels = Kernels(unit, u, sheet.mesh, SMOOTH * sheet.shift).kernels
+        self.generators = Generators(self.kernels, self.costs, sheet.mesh)
+        self.count = NODES * (3 + effort) // 4
+        self.blurred = BLURRED * sheet.shift / effort
+
+
 class Sheet:
     """Everything proved at one scale: radii up to `r` at unit scale of the noise."""
 
-    def __init__(
-        self, unit: IID, p: float, dim: int, shift: float, r: float, kappa: float,
-        first: list[float] | None = None,
-    ) -> None:  # fmt: skip
-        effort = 1 if first is None else 2
-        self.count = NODES * (3 + effort) // 4
-        self.p, self.dim, self.shift, self.r, self.kappa = p, dim, shift, r, kappa
-        smooth = SMOOTH * shift
-        middle = shift**2 / 2
+    def __init__(self, unit: IID, p: float, dim: int, shift: float, r: float, kappa: float) -> None:
+        self.unit, self.p, self.dim, self.shift, self.r, self.kappa = unit, p, dim, shift, r, kappa
+        s, middle = SMOOTH * shift, shift**2 / 2
         high = max(middle + RIGHT * shift, min(_reach(unit, r), middle + FARTHEST * shift))
-        self.mesh = mesh = Mesh(smooth / PER_SMOOTH, middle - LEFT * shift, high)
-        least = (0.25 * DUST / dim) ** (1 / p) * r * (1.0 if unit.facts.unimodal else UNEVEN)
-        ratio = RATIO / math.sqrt(effort * max(1.0, p * (p - 1) / 2))
-        u = _shifts(least, r, ratio, FINER * (1 + effort) / 2)
-        costs = u**p + kappa
-        costs[0] = kappa  # what is smaller than u_0 counts as u_0
-        self.kernels = Kernels(unit, u, mesh, smooth).kernels
-        self.generators = Generators(self.kernels, costs, mesh)
-        self.shifts, self.costs, self.shares = u, costs, _shares(u, costs, p)
+        self.mesh = mesh = Mesh(s / PER_SMOOTH, middle - LEFT * shift, high)
         alone = p > 2 and dim > LOW  # one large coordinate says nothing beside many small ones
-        self.first = first or ([0.0, r] if alone else [0.0, *(share * r for share in FIRST)])
+        self.first = [0.0, r] if alone else [0.0, *(share * r for share in FIRST)]
         offsets = -np.arange(-mesh.count, mesh.count + 1) * mesh.step
-        s = smooth
         self.gauss = special.ndtr(s / 2 + offsets / s) - np.exp(-offsets) * special.ndtr(
             -s / 2 + offsets / s
         )
-        self.unit, self.blurred = unit, BLURRED * shift / effort
-        self.parts = [self._part(i) for i in range(len(self.first))]
-        self.failed = 0
-        self.stale = [False] * len(self.parts)  # steps are allowed that a split has left behind
+        self.grids: dict[int, Grids] = {}
+        self.parts = [self._part(i, 1) for i in range(len(self.first))]
         self.gaps = gaps(unit, np.asarray(self.first), close=True)[0]
+        self.failed = 0
 
-    def _part(self, i: int) -> Part:
-        mesh, a, blurred = self.mesh, self.first[i], self.blurred
+    def _part(self, i: int, effort: int) -> Part:
+        if effort not in self.grids:
+            self.grids[effort] = Grids(self, effort)
+        mesh, a, grids = self.mesh, self.first[i], self.grids[effort]
         following = self.first[min(i + 1, len(self.first) - 1)]
-        top = max(1, int(np.searchsorted(self.shifts, following * (1 - 1e-12))))
-        start, never = self._start(self.unit, a, blurred)
+        top = max(1, int(np.searchsorted(grids.shifts, following * (1 - 1e-12))))
+        start, never = self._start(a, grids.blurred)
         before = self.first[max(i - 1, 0)]
         limit = self.r**self.p - before**self.p * (i > 1) + self.kappa * (self.dim - (i > 0))
         limit *= 1 + 1e-9
-        costs, shares = self.costs[: top + 1], self.shares[:top]
+        costs, shares = grids.costs[: top + 1], grids.shares[:top]
         last = limit + float(np.max(np.diff(costs)[costs[:-1] <= limit]))
-        rate = 2 * mesh.step * float(np.max(self.generators.rates[: top + 1]))
+        rate = 2 * mesh.step * float(np.max(grids.generators.rates[: top + 1]))
         share = math.sqrt(limit / (self.r**self.p + self.kappa * self.dim))
-        count = max(8, math.ceil(self.count * share))
-        nodes = nodes_of(limit, last, blurred**2 / rate, count, float(costs[-1]))
-        flow = construct(self.generators, start, nodes, top)
+        count = max(8, math.ceil(grids.count * share))
+        nodes = nodes_of(limit, last, grids.blurred**2 / rate, count, float(costs[-1]))
+        flow = construct(grids.generators, start, nodes, top)
         if not np.array_equal(flow.masses[0], start):
             raise ValueError("a flow must begin where it was told to")
-        slack = missing(flow, self.kernels[: top + 1], costs, shares, mesh, limit)
-        values = self._smoothed(flow.masses) + never
-        return Part(limit, flow.nodes, values, self._smoothed(flow.bends), slack)
-
-    def widths(self) -> Array:
-        """Of the cells of u₁."""
-        return np.diff(self.first)
+        slack = missing(flow, grids.kernels[: top + 1], costs, shares, mesh, limit)
+        values, bends = self._smoothed(flow.masses) + never, self._smoothed(flow.bends)
+        return Part(limit, flow.nodes, values, bends, slack, following, effort)
 
     def twin(self) -> Sheet:
         """The same sheet, to be split by itself."""
         other = copy.copy(self)
-        other.first, other.parts, other.stale = list(self.first), list(self.parts), list(self.stale)
+        other.first, other.parts = list(self.first), list(self.parts)
         return other
 
-    def finer(self, first: list[float]) -> Sheet:
-        """These largest coordinates on finer grids."""
-        return Sheet(self.unit, self.p, self.dim, self.shift, self.r, self.kappa, first)
+    def better(self, i: int) -> int:
+        """Prove cell i by something tighter; what it costs, 0 where nothing is left to do.
 
-    def better(self, i: int) -> bool:
-        """Prove cell i by something tighter; False where that is not worth it."""
-        if self.stale[i] and (self.gaps[i] <= FLAT or not self._wide(i)):
-            self.parts[i], self.stale[i] = self._part(i), False
-            return True
-        return self.split(i)
-
-    def _wide(self, i: int) -> bool:
-        return self.first[i + 1] - self.first[i] >= NARROWEST * self.r
+        The chord of a wide cell is cut; then no flow allows steps that are not left; then flows
+        are cut more finely; then narrow cells are cut too.
+        """
+        if i > 0 and self.gaps[i] > FLAT and self.split(i):
+            return self.parts[i + 1].effort
+        stale = self.parts[i].following > self.first[i + 1] * (1 + 1e-9)
+        coarse = [j for j in ((i, i + 1) if i > 0 else (0,)) if self.parts[j].effort == 1]
+        if not stale and not coarse:
+            return 2 * self.split(i)
+        again = i if stale else coarse[0]
+        effort = self.parts[i].effort if stale else 2
+        self.parts[again] = self._part(again, effort)
+        return effort
 
     def split(self, i: int) -> bool:
         """Put another largest coordinate into cell i, if it is not too narrow.
 
         The flow below it allows larger steps than are left, and holds.
         """
-        if not self._wide(i):
-            return False
         low, high = self.first[i : i + 2]
+        if high - low < NARROWEST * self.r:
+            return False
         self.first.insert(i + 1, 0.5 * (low + high) if i > 0 else 0.6 * high)
-        self.parts.insert(i + 1, self._part(i + 1))
-        self.stale.insert(i + 1, False)
-        self.stale[i] = True
+        self.parts.insert(i + 1, self._part(i + 1, self.parts[i].effort))
         self.gaps = gaps(self.unit, np.asarray(self.first), close=True)[0]
         return True
 
-    def _start(self, unit: IID, a: float, blurred: float) -> tuple[Array, float]:
+    def _start(self, a: float, blurred: float) -> tuple[Array, float]:
         """Masses of Ψ_0 and a slack, above the hockey-sticks of both signs of the first shift."""
         mesh = self.mesh
         bell = np.exp(-0.5 * ((mesh.points - blurred**2 / 2) / blurred) ** 2)
@@ -177,7 +190,7 @@ class Sheet:
             wanted = np.maximum(0.0, 1.0 - mesh.gamma)
             start, never = bell, 0.0
         else:
-            spreads = [mesh.spread(law) for law in laws_of(unit, a)]
+            spreads = [mesh.spread(law) for law in laws_of(self.unit, a)]
             never = max(infinite for _, infinite in spreads)
             wanted = np.max([mesh.values(mass) for mass, _ in spreads], axis=0)
             total = max(float(np.sum(mass)) for mass, _ in spreads)
@@ -194,24 +207,18 @@ class Sheet:
         return full[:, n : 2 * n] + 1e-14
 
     def holds(self, r: float, p_a: float, p_b: float) -> bool:
-        """Whether ‖δ‖_p ≤ r is proved: no cell of u₁ has a margin below 0. The last to fail is
-        asked first.
-        """
-        order = sorted(range(len(self.first) - 1), key=lambda i: abs(i - self.failed))
-        for i in order:
-            if not self._margin(i, r, p_a, p_b) >= 0:
+        """Whether ‖δ‖_p ≤ r is proved: no margin is below 0. The last to fail is asked first."""
+        for i in sorted(range(len(self.first) - 1), key=lambda i: abs(i - self.failed)):
+            if not self.margin(i, r, p_a, p_b) >= 0:
                 self.failed = i
                 return False
         return True
 
-    def margins(self, r: float, p_a: float, p_b: float) -> Array:
-        """From below, T(1 − p_A) + T(p_B) − 1 (binary: 2T(1 − p_A) − 1), for each cell of u₁.
+    def margin(self, i: int, r: float, p_a: float, p_b: float) -> float:
+        """From below, T(1 − p_A) + T(p_B) − 1 (binary: 2T(1 − p_A) − 1), for u₁ in cell i.
 
         Together the cells cover all ‖δ‖_p ≤ r; one that r does not reach says nothing, inf.
         """
-        return np.array([self._margin(i, r, p_a, p_b) for i in range(len(self.first) - 1)])
-
-    def _margin(self, i: int, r: float, p_a: float, p_b: float) -> float:
         if self.first[i] >= r:
             return math.inf
         binary = p_b >= 1.0 - p_a
@@ -304,12 +311,13 @@ def _reach(unit: IID, r: float) -> float:
     return reach
 
 
-def _shifts(least: float, r: float, ratio: float, finer: float) -> Array:
-    """Shifts from `least` to r, finer where a few of them spend the budget."""
-    border = max(LARGE * r, least)
-    small = np.geomspace(least, border, 1 + math.ceil(math.log(border / least) / ratio))
-    large = np.geomspace(border, r, 1 + math.ceil(finer * math.log(r / border) / ratio))
-    return np.concatenate([small[:-1], large])
+def _shifts(edges: list[float], ratios: list[float]) -> Array:
+    """Shifts from edge to edge, with the log of the ratio of neighbours in between."""
+    between = [
+        np.geomspace(low, high, 1 + math.ceil(math.log(high / low) / ratio))[1:]
+        for (low, high), ratio in zip(pairwise(edges), ratios, strict=True)
+    ]
+    return np.concatenate([edges[:1], *between])
 
 
 def _shares(u: Array, costs: Array, p: float) -> Array:

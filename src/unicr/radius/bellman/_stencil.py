@@ -22,17 +22,13 @@ from scipy import optimize
 
 from unicr.values import Array
 
-REACH = 5  # a stencil has the points −REACH … REACH + 1
+REACH = 5
+POINTS = np.arange(-REACH, REACH + 2.0)  # of a stencil
 FAR = 40.0  # of s: the grid of x
 STEP = 0.01
 SOUGHT = 0.1  # the same where coefficients are sought
 FEW = 1e-3  # what Σ|c_j| and points far away count beside Σc_j
 CARE = 1e-4  # of the largest term: what is asked for beyond the inequality, for what is between
-
-
-def points() -> Array:
-    """The points of a stencil."""
-    return np.arange(-REACH, REACH + 2, dtype=np.float64)
 
 
 def terms(x: Array, place: float, step: float, smooth: float) -> tuple[Array, Array]:
@@ -42,7 +38,7 @@ def terms(x: Array, place: float, step: float, smooth: float) -> tuple[Array, Ar
     rising = np.expm1(step * node) / np.expm1(step)  # the tent between its lower neighbour and it
     v = np.concatenate([node - 1, node])
     height = np.concatenate([weight * rising, weight * (1 - rising)])
-    j, q = points(), step / smooth
+    j, q = POINTS, step / smooth
     value, second = np.zeros((2, len(j), len(x)))
     for at, much in zip(v, height, strict=True):
         t = ((j + at - place) * q)[:, None]
@@ -78,7 +74,7 @@ def _stencil(place: float, step: float, smooth: float) -> Array:
     x = np.linspace(-FAR, FAR, 1 + round(2 * FAR / SOUGHT))
     value, _ = terms(x, place, step, smooth)
     largest = np.max(value, axis=0)
-    rows, cost = (value / largest).T, 1.0 + FEW * (points() - place) ** 2
+    rows, cost = (value / largest).T, 1.0 + FEW * (POINTS - place) ** 2
     for care in (CARE, 4 * CARE, 16 * CARE):
         found = optimize.linprog(  # c = its positive part − its negative part, both small
             np.concatenate([cost + FEW, FEW - cost]),

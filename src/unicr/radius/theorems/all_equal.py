@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 
 from unicr.noise import IID, Anisotropic, Noise
 from unicr.norms import Norm
-from unicr.radius._boundary import first_root
+from unicr.radius._boundary import certified
 from unicr.radius._spectrum import Spectrum, equal
 from unicr.radius.theorems._base import Theorem, base_of, symmetric_unimodal
 from unicr.tradeoff import TradeOff, shifted
-from unicr.tradeoff.internal import margin, start_guess, start_margin
+from unicr.tradeoff.internal import start_guess
 
 GROUPS = 48  # scales that are composed one by one
 
@@ -38,13 +39,9 @@ class AllEqual(Theorem):
 
     def radius(self, noise: Noise, norm: Norm, dim: int, p_a: float, p_b: float) -> float:
         base, groups = _groups(noise, dim)
-
-        def value(r: float) -> float:
-            return margin(_moved(base, groups, r), p_a, p_b)
-
         total = math.sqrt(sum(n / s**2 for s, n in groups))
         guess = base.scale * start_guess(p_a, p_b) / total
-        return first_root(value, start_margin(p_a, p_b), guess, monotone=True)
+        return certified(partial(_moved, base, groups), p_a, p_b, guess)
 
     def tradeoff(self, noise: Noise, norm: Norm, dim: int, r: float) -> TradeOff:
         return _moved(*_groups(noise, dim), r)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
+
 from unicr.noise import IID, Noise
 from unicr.norms import Norm
-from unicr.radius.bellman import bellman_curve, bellman_radius, covers
+from unicr.radius.bellman import bellman_curve, bellman_radius
 from unicr.radius.theorems._base import Theorem
 from unicr.radius.theorems.few import THEOREM as few
 from unicr.values import Array
@@ -17,7 +19,7 @@ class Bellman(Theorem):
     needs = "finite p, dimension of at least 2; any i.i.d. noise"
 
     def applies(self, noise: Noise, norm: Norm, dim: int) -> bool:
-        return isinstance(noise, IID) and covers(noise, norm, dim)
+        return isinstance(noise, IID) and math.isfinite(norm.p) and dim >= 2
 
     def radius(self, noise: Noise, norm: Norm, dim: int, p_a: float, p_b: float) -> float:
         assert isinstance(noise, IID)

@@ -4,23 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
 from unicr.noise import Noise
 from unicr.noise.internal import CubeNoise
 from unicr.norms import Norm
-from unicr.radius._boundary import first_root
+from unicr.radius._boundary import certified
 from unicr.radius.theorems._base import Theorem
 from unicr.tradeoff import TradeOff
-from unicr.tradeoff.internal import (
-    cube_levels_tradeoff,
-    falls,
-    highest,
-    margin,
-    start_guess,
-    start_margin,
-)
+from unicr.tradeoff.internal import cube_levels_tradeoff, falls, highest, start_guess
 from unicr.values import Array
 
 SIZES = 600  # of one coordinate, between which the overlap is rounded down
@@ -42,12 +36,10 @@ class Cubes(Theorem):
         return isinstance(noise, CubeNoise) and 1 < norm.p < math.inf and falls(noise)
 
     def radius(self, noise: Noise, norm: Norm, dim: int, p_a: float, p_b: float) -> float:
-        def value(r: float) -> float:
-            return margin(self.tradeoff(noise, norm, dim, r), p_a, p_b)
-
         assert isinstance(noise, CubeNoise)
         guess = float(noise.radius_ppf(0.5)) / dim * start_guess(p_a, p_b)
-        return first_root(value, start_margin(p_a, p_b), guess, monotone=True, tolerance=1e-4)
+        moved = partial(self.tradeoff, noise, norm, dim)
+        return certified(moved, p_a, p_b, guess, tolerance=1e-4)
 
     def tradeoff(self, noise: Noise, norm: Norm, dim: int, r: float) -> TradeOff:
         assert isinstance(noise, CubeNoise)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 from unicr.noise import IID, Noise
 from unicr.norms import Norm
-from unicr.radius._boundary import first_root
+from unicr.radius._boundary import certified
 from unicr.radius.theorems._base import Theorem
 from unicr.tradeoff import TradeOff, compose, ratio_law
-from unicr.tradeoff.internal import envelope, margin, start_guess, start_margin
+from unicr.tradeoff.internal import envelope, start_guess
 
 
 class Envelope(Theorem):
@@ -29,11 +30,7 @@ class Envelope(Theorem):
     def radius(self, noise: Noise, norm: Norm, dim: int, p_a: float, p_b: float) -> float:
         assert isinstance(noise, IID)
         guess = noise.scale * start_guess(p_a, p_b) / math.sqrt(dim)
-
-        def value(r: float) -> float:
-            return margin(self.tradeoff(noise, norm, dim, r), p_a, p_b)
-
-        return first_root(value, start_margin(p_a, p_b), guess, monotone=True)
+        return certified(partial(self.tradeoff, noise, norm, dim), p_a, p_b, guess)
 
     def tradeoff(self, noise: Noise, norm: Norm, dim: int, r: float) -> TradeOff:
         assert isinstance(noise, IID)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 from unicr.noise import IID, Noise
 from unicr.norms import Norm
@@ -40,7 +41,7 @@ class Few(Theorem):
             return 0.0
         law, p, spent = noise, norm.p, 0
 
-        def value(r: float, shares: tuple[float, ...]) -> float:
+        def value(shares: tuple[float, ...], r: float) -> float:
             nonlocal spent
             spent += 1
             moved = [(r * v ** (1 / p), 1) for v in shares if v > 0]
@@ -48,10 +49,7 @@ class Few(Theorem):
 
         top = math.inf
         for direction in _directions(dim):
-
-            def along(r: float, shares: tuple[float, ...] = direction) -> float:
-                return value(r, shares)
-
+            along = partial(value, direction)
             if math.isinf(top) or along(top) < 0:
                 guess = min(top, noise.scale * start_guess(p_a, p_b))
                 start = start_margin(p_a, p_b)
@@ -63,7 +61,7 @@ class Few(Theorem):
             while stack:
                 box = stack.pop()
                 corner = (1.0 - sum(low for low, _ in box), *(high for _, high in box))
-                if not _holds_any(box) or value(r, corner) >= 0:
+                if not _holds_any(box) or value(corner, r) >= 0:
                     continue
                 small = sum(high - low for low, high in box) <= finest
                 if small or (proved > 0 and spent > ENOUGH):

@@ -7,11 +7,11 @@ from numpy.typing import ArrayLike
 
 from unicr.noise import IID, Noise
 from unicr.norms import Norm
-from unicr.radius._boundary import first_root
+from unicr.radius._boundary import certified
 from unicr.radius._spectrum import Spectrum, equal
 from unicr.radius.theorems._base import Theorem
 from unicr.tradeoff import TradeOff, shifted
-from unicr.tradeoff.internal import margin, start_guess, start_margin
+from unicr.tradeoff.internal import start_guess
 from unicr.values import Array
 
 
@@ -36,13 +36,8 @@ class OneDimension(Theorem):
         law, guess = noise, noise.scale * start_guess(p_a, p_b)
 
         def root(sign: float) -> float:
-            return first_root(
-                lambda r: margin(shifted(law, [(sign * r, 1)]), p_a, p_b),
-                start_margin(p_a, p_b),
-                guess,
-                monotone=True,
-                endless=p_a == 1.0,
-            )
+            along = lambda r: shifted(law, [(sign * r, 1)])  # noqa: E731
+            return certified(along, p_a, p_b, guess, endless=p_a == 1.0)
 
         return min(root(1.0), root(-1.0))
 

@@ -4,21 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import partial
 
 from unicr.noise import Noise, Spherical, SphericalNoise
 from unicr.norms import Norm
-from unicr.radius._boundary import first_root
+from unicr.radius._boundary import certified
 from unicr.radius._spectrum import Spectrum, equal
 from unicr.radius.theorems._base import Proof, Theorem, from_l2
 from unicr.tradeoff import TradeOff
-from unicr.tradeoff.internal import (
-    ball_tradeoff,
-    falls,
-    margin,
-    spherical_tradeoff,
-    start_guess,
-    start_margin,
-)
+from unicr.tradeoff.internal import ball_tradeoff, falls, spherical_tradeoff, start_guess
 
 ROUNDED = "(i) spherical, outward rounding, falling density checked"
 
@@ -46,16 +40,10 @@ class SphericalDensity(Theorem):
     def radius(self, noise: Noise, norm: Norm, dim: int, p_a: float, p_b: float) -> float:
         """The first root along any direction; for a user's φ an estimate."""
         assert isinstance(noise, SphericalNoise)
-        rounded = _rounded(noise)
-
-        def value(r: float) -> float:
-            moved = ball_tradeoff(noise, r) if rounded else spherical_tradeoff(noise, r)
-            return margin(moved, p_a, p_b)
-
         size = noise.sigma if math.isfinite(noise.sigma) else noise.scale
-        guess = size * start_guess(p_a, p_b)
-        found = first_root(value, start_margin(p_a, p_b), guess, monotone=rounded)
-        return found * from_l2(norm, dim)
+        guess = size * start_guess(p_a, p_b) * from_l2(norm, dim)
+        moved = partial(self.tradeoff, noise, norm, dim)
+        return certified(moved, p_a, p_b, guess, monotone=_rounded(noise))
 
     def tradeoff(self, noise: Noise, norm: Norm, dim: int, r: float) -> TradeOff:
         assert isinstance(noise, SphericalNoise)

@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 
 from unicr.noise import Noise
 from unicr.noise.internal import CubeNoise, RadialNoise
 from unicr.norms import Norm
-from unicr.radius._boundary import first_root
+from unicr.radius._boundary import certified
 from unicr.radius._spectrum import Spectrum, equal
 from unicr.radius.theorems._base import Theorem
 from unicr.tradeoff import TradeOff
-from unicr.tradeoff.internal import (
-    cross_tradeoff,
-    cube_tradeoff,
-    falls,
-    margin,
-    start_guess,
-    start_margin,
-)
+from unicr.tradeoff.internal import cross_tradeoff, cube_tradeoff, falls, start_guess
 
 
 class Vertices(Theorem):
@@ -47,16 +41,12 @@ class Vertices(Theorem):
 
     def radius(self, noise: Noise, norm: Norm, dim: int, p_a: float, p_b: float) -> float:
         assert isinstance(noise, RadialNoise)
-
-        def value(r: float) -> float:
-            return margin(self.tradeoff(noise, norm, dim, r), p_a, p_b)
-
         r = noise.radius_ppf(np.array([0.25, 0.75]))
         slope = float(-np.diff(noise.radial_logpdf(r))[0] / np.diff(r)[0])
         guess = start_guess(p_a, p_b) / max(slope, 1e-12 / r[0])
         if norm.p <= 1 and isinstance(noise, CubeNoise):
             guess = float(r[0]) * (p_a - p_b)
-        return first_root(value, start_margin(p_a, p_b), guess, monotone=True)
+        return certified(partial(self.tradeoff, noise, norm, dim), p_a, p_b, guess)
 
     def tradeoff(self, noise: Noise, norm: Norm, dim: int, r: float) -> TradeOff:
         assert isinstance(noise, RadialNoise)
