@@ -31,7 +31,7 @@ BETTER = 26  # flows that are made beyond the first ones; of finer grids they co
 NEAR = 1e-3  # margins that are as good as the smallest: the widest of those cells is looked at
 WORTH = 5e-4  # what is gained by a flow that was worth it
 PATIENCE = 8  # flows in a row that were not
-CLOSE = 0.99  # of what no radius exceeds: there half as much patience will do
+CLOSE = 0.993  # of what no radius exceeds: there half as much patience will do
 
 
 @lru_cache(maxsize=256)
