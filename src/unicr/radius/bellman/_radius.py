@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from functools import lru_cache
 from itertools import product
 
@@ -39,14 +38,15 @@ def bellman_radius(unit: IID, norm: Norm, dim: int, p_a: float, p_b: float) -> f
     """A proved radius at unit scale; 0 where nothing could be proved."""
     if p_a <= p_b:
         return 0.0
-    return max(_refined(sheet.twin(), p_a, p_b) for sheet in sheets(unit, norm, dim, p_a, p_b))
+    found = sheets(unit, norm, dim, p_a, p_b)
+    return _refined(max(found, key=lambda one: _proved(one, p_a, p_b, 0.0)).twin(), p_a, p_b)
 
 
 def _refined(sheet: Sheet, p_a: float, p_b: float) -> float:
     """The radius of one scale, with the cells of u₁ that hold it back proved by tighter ones."""
     best, patience, spent = 0.0, PATIENCE, 0
     while True:
-        found = _largest(lambda r: sheet.holds(r, p_a, p_b), best, sheet.r)
+        found = _proved(sheet, p_a, p_b, best)
         patience = PATIENCE if found > best * (1 + WORTH) else patience - 1
         best = found
         close = best * ABOVE > CLOSE * sheet.r
@@ -134,12 +134,12 @@ def _upper(unit: IID, norm: Norm, dim: int, p_a: float, p_b: float) -> tuple[flo
     return best, worst
 
 
-def _largest(holds: Callable[[float], bool], low: float, top: float) -> float:
-    """The largest r ≤ top that holds, by bisection; the bound is monotone in r, and `low` holds."""
-    if holds(top):
-        return top
-    high = top
-    while high - low > TOLERANCE * high and high > 1e-9 * top:
+def _proved(sheet: Sheet, p_a: float, p_b: float, low: float) -> float:
+    """The largest r that a sheet proves, by bisection; monotone in r; `low` holds."""
+    if sheet.holds(sheet.r, p_a, p_b):
+        return sheet.r
+    high = sheet.r
+    while high - low > TOLERANCE * high and high > 1e-9 * sheet.r:
         middle = 0.5 * (low + high) if low > 0 else 0.7 * high
-        low, high = (middle, high) if holds(middle) else (low, middle)
+        low, high = (middle, high) if sheet.holds(middle, p_a, p_b) else (low, middle)
     return low
