@@ -1,4 +1,4 @@
-"""What the second referee of theorem (j) asked for: each of these failed before it was mended."""
+"""What the second referee of theorem (j) asked for: cells, widths and shifts hardly to be seen."""
 
 from __future__ import annotations
 
