@@ -15,6 +15,7 @@ LAYERS = (
     {"errors"},
     {"binomial", "files", "extras", "progress", "values"},
     {"tables"},
+    {"sample"},
     {"noise"},
     {"norms"},
     {"metrics"},
