@@ -199,8 +199,8 @@ def test_the_digest_of_a_file_is_of_all_its_bytes(tmp_path: Path, ending: str) -
             case _:
                 save_file(module.state_dict(), path)
         if ending in (".pt", ".safetensors"):
-            return load_classifier(nn.Linear(4, 3), weights=path)
-        return load_classifier(path)
+            return load_classifier(nn.Linear(4, 3), weights=path, trust=path)
+        return load_classifier(path, trust=path)
 
     digests = [saved("same", 0.0).digest, saved("same", 0.0).digest, saved("same", 1e-6).digest]
     assert digests[0] == digests[1] != digests[2]
