@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from unicr import attack
 from unicr.extras import classes_of
+from unicr.lab import attack
 from unicr.lab.attack import AttackError, make
 
 MINE = """
