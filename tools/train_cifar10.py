@@ -24,7 +24,7 @@ from safetensors.torch import save_file
 from torch import nn
 
 from unicr.classifier.resnet import Block
-from unicr.train import Examples, Training, train_run
+from unicr.lab.train import Examples, Training, train_run
 
 SIGMAS = (0.12, 0.25, 0.5, 1.0)
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
