@@ -344,7 +344,7 @@ def test_python_file_with_weights(tmp_path: Path, source: Path, name: str, endin
         )
     else:
         torch.save(tensors, weights)
-    classifier = load_classifier(f"{source}:{name}", weights=weights)
+    classifier = load_classifier(f"{source}:{name}", weights=weights, trust=weights)
     check(classifier, module)
     assert classifier.digest != load_classifier(f"{source}:{name}").digest
 

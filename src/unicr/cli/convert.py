@@ -19,7 +19,7 @@ def convert(
     trust: ModelTrust = None,
     shape: Annotated[list[int] | None, Parameter(consume_multiple=True)] = None,
 ) -> None:
-    """Write a model as a file that needs no trust: .onnx, or .safetensors for weights.
+    """Write a model as a file that needs no trust.
 
     The file is opened once, so it must be named with --trust; whoever gets the new one need not
     trust anybody. Labels of both are compared on random inputs. Example:
