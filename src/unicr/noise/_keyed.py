@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unicr.errors import NoiseError
-from unicr.noise._base import IID, Noise
+from unicr.noise._base import IID, Draws, Noise
 from unicr.noise._lattice import Integers, Lattice
 from unicr.sample import Fill, IntegerLaw, integer_law
 
@@ -84,10 +84,10 @@ class LatticeNoise:
         return add
 
     def _round(self, row: Integers, key: bytes, flat: NDArray[Any], start: int) -> None:
-        """Real-valued noise, rounded: its stream is seeded with all bits of the key."""
+        """Real-valued noise under the key, rounded."""
         import torch
 
-        seed, n = int.from_bytes(key, "little"), flat.size // row.size
-        drawn = self.noise.sample(n, (row.size,), seed=seed, start=start, dtype=torch.float64)
+        drawn = torch.empty(flat.size // row.size, row.size, dtype=torch.float64)
+        self.noise._fill(drawn, Draws(key, start), None)
         integers = np.floor(drawn.numpy() / float(self.lattice.step) + 0.5)
         flat[:] = self.lattice.floats((integers + row).ravel())
