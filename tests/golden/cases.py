@@ -15,11 +15,11 @@ from scipy import stats
 
 from unicr import noise
 from unicr.noise import IID, Lattice, Noise
-from unicr.noise._integers import integer_law
 from unicr.norms import parse_norm
 from unicr.radius import RadiusCurve, certified_radius
 from unicr.radius._cache import NUMERICS
 from unicr.radius.two import TwoLaws
+from unicr.sample import integer_law
 from unicr.smoothing import Plan, Radii, certification, converse
 
 Case = dict[str, Any]

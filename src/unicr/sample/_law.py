@@ -52,8 +52,9 @@ FINEST_STEP = 2.0**-38  # of that span: a law with a pole gets no finer one
 
 
 class Law(Protocol):
-    """What must be known of a one-dimensional distribution with a density. It must be hashable."""
+    """What must be known of a one-dimensional distribution with a density."""
 
+    def __hash__(self) -> int: ...
     @property
     def text(self) -> str: ...
     @property
