@@ -360,15 +360,10 @@ class IID(Noise):
         return SamplerError(law.step * self.scale, law.tau)
 
     def _fill(self, out: torch.Tensor, draws: Draws, base: torch.Tensor | None) -> None:
-        import torch
-
         row = np.zeros(out.shape[1]) if base is None else base.detach().cpu().numpy()
         law = self._sampled_law()
         fill = Fill(law, row, key=draws.key, step=law.step * self.scale, integers=False)
-        here = out if out.device.type == "cpu" else torch.empty(out.shape, dtype=out.dtype)
-        fill(here.detach().view(-1).numpy(), draws.start)
-        if here is not out:
-            out.copy_(here)
+        fill.fill_tensor(out, draws.start)
 
     def log_prob(self, z: torch.Tensor) -> torch.Tensor:
         return self.log_prob_coordinates(z).flatten(1).sum(1)

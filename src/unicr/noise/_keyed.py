@@ -6,10 +6,9 @@ import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from unicr.errors import NoiseError
 from unicr.noise._base import IID, Draws, Noise
@@ -65,29 +64,29 @@ class LatticeNoise:
 
         row = np.array(base, dtype=np.int64).reshape(-1)
         dim, law = row.size, self._law
-        draw: Callable[[NDArray[Any], int], None]
+        draw: Callable[[torch.Tensor, int], None]
         if law is None:
             draw = partial(self._round, row, key)
         else:
             step = float(self.lattice.step)
-            draw = Fill(law, row, key=key, step=step, integers=True, threads=threads)
+            fill = Fill(law, row, key=key, step=step, integers=True, threads=threads)
+            draw = fill.fill_tensor
 
         def add(out: torch.Tensor, start: int = 0) -> torch.Tensor:
             n = out.shape[0]
             if out.dtype != torch.float32 or not out.is_contiguous() or n * dim != out.numel():
                 raise NoiseError(f"{dim} integers cannot go into {out.dtype} {tuple(out.shape)}")
-            here = out if out.device.type == "cpu" else torch.empty(out.shape)
             if out.numel():
-                draw(here.detach().view(-1).numpy(), start)
-            return out.copy_(self.noise.seen(here))
+                draw(out, start)
+            return out.copy_(self.noise.seen(out))
 
         return add
 
-    def _round(self, row: Integers, key: bytes, flat: NDArray[Any], start: int) -> None:
+    def _round(self, row: Integers, key: bytes, out: torch.Tensor, start: int) -> None:
         """Real-valued noise under the key, rounded."""
         import torch
 
-        drawn = torch.empty(flat.size // row.size, row.size, dtype=torch.float64)
+        drawn = torch.empty(out.shape[0], row.size, dtype=torch.float64)
         self.noise._fill(drawn, Draws(key, start), None)
-        integers = np.floor(drawn.numpy() / float(self.lattice.step) + 0.5)
-        flat[:] = self.lattice.floats((integers + row).ravel())
+        integers = np.floor(drawn.numpy() / float(self.lattice.step) + 0.5) + row
+        out.copy_(torch.from_numpy(self.lattice.floats(integers)).view(out.shape))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,9 +11,14 @@ from unicr.errors import NoiseError
 from unicr.sample._law import EXACT, IntegerLaw, Integers
 from unicr.sample._stream import kernel
 from unicr.sample._threads import PIECE, in_pieces
+from unicr.sample._torch import CHUNK, Tables, draw, tables_on
+
+if TYPE_CHECKING:
+    import torch
 
 _TILE = 1024  # a row is repeated to this length, at which the kernel's inner loops are long enough
 MOST_DRAWS = 1 << 62  # of one key
+NO_DOUBLES = ("mps",)
 
 
 def draw_integers(law: IntegerLaw, key: bytes, first: int, count: int) -> Integers:
@@ -50,14 +55,13 @@ class Fill:
         self._tile = np.tile(self._row, -(-_TILE // max(self._row.size, 1)))
         self._threads = threads
         self._kernel = kernel("fill_draws")
+        self._tables: dict[str, Tables] = {}
         self._words = np.frombuffer(key, "<u4").astype(np.uint32)
 
     def __call__(self, flat: NDArray[Any], start: int) -> None:
         """Write samples number start, … into a one-dimensional float array."""
-        dim, law, guide = self._row.size, self._law, self._law.guide
-        first = start * dim
-        if start < 0 or first + flat.size >= MOST_DRAWS:
-            raise NoiseError(f"start={start}, dim={dim}: too many draws for one stream")
+        law, guide = self._law, self._law.guide
+        first = self._first_draw(start, flat.size)
         left: list[Integers] = []
 
         def work(low: int, high: int) -> None:
@@ -80,6 +84,56 @@ class Fill:
             at, k = np.concatenate(left).T
             inside = law.inside(self._key, (at + first).astype(np.uint64), k)
             self._put(flat, at, law.starts[k] + inside)
+
+    def fill_tensor(self, out: torch.Tensor, start: int) -> None:
+        """Write samples number start, … into a contiguous tensor, on its device: the same values.
+
+        A device without double precision gets what the processor draws.
+        """
+        import torch
+
+        if out.device.type == "cpu":
+            self(out.detach().view(-1).numpy(), start)
+        elif out.device.type in NO_DOUBLES:
+            here = torch.empty(out.shape, dtype=out.dtype)
+            self(here.view(-1).numpy(), start)
+            out.copy_(here)
+        else:
+            self.fill_by_torch(out, start)
+
+    def fill_by_torch(self, out: torch.Tensor, start: int) -> None:
+        """`fill_tensor` in plain torch operations, whatever the device."""
+        import torch
+
+        flat, dim = out.detach().view(-1), self._row.size
+        first = self._first_draw(start, flat.numel())
+        device = str(flat.device)
+        if device not in self._tables:
+            self._tables[device] = tables_on(self._law, flat.device)
+        row = torch.from_numpy(self._row).to(flat.device)
+        row = row.to(torch.int64) if self._integers else row
+
+        def put(at: torch.Tensor, e: torch.Tensor) -> torch.Tensor:
+            beside = row[at % dim]
+            if self._integers:
+                return (beside + e).to(torch.float64).mul_(self._step)
+            return beside + e.to(torch.float64).mul_(self._step)
+
+        for low in range(0, flat.numel(), CHUNK):
+            high = min(low + CHUNK, flat.numel())
+            e, on_host = draw(self._tables[device], self._key, first + low, high - low)
+            flat[low:high] = put(torch.arange(low, high, device=flat.device), e)
+            left = on_host.nonzero().view(-1) + low
+            if left.numel():
+                positions = (left.cpu().numpy() + first).astype(np.uint64)
+                e = torch.from_numpy(self._law.evaluate(self._key, positions)).to(flat.device)
+                flat[left] = put(left, e).to(flat.dtype)
+
+    def _first_draw(self, start: int, count: int) -> int:
+        first = start * self._row.size
+        if start < 0 or first + count >= MOST_DRAWS:
+            raise NoiseError(f"start={start}, dim={self._row.size}: too many draws for one stream")
+        return first
 
     def _put(self, flat: NDArray[Any], at: Integers, e: Integers) -> None:
         row = self._row[at % self._row.size]

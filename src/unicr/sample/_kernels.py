@@ -288,7 +288,7 @@ def fill_draws(
                 while outcome < ends.size and ends[outcome] <= word:
                     outcome += 1
             width, kind = widths[outcome], kinds[outcome]
-            if kind == REST or width > 31:
+            if kind == REST or (width > 31 and kind != EVEN):
                 left[undone, 0] = done + k
                 left[undone, 1] = outcome
                 undone += 1
@@ -298,7 +298,10 @@ def fill_draws(
                 mask = (_W(1) << _W(width)) - _W(1)
                 one = _W(offsets[skip + k] if wide else _word(some, key, OFFSET, here))
                 f = one & mask
-                if kind != EVEN:
+                if width > 31:
+                    both = one << _W(32) | _W(_word(some, key, OTHER_OFFSET, here))
+                    f = both >> _W(64 - width)
+                elif kind != EVEN:
                     two = one >> _W(16) if width <= 16 else _W(_word(some, key, OTHER_OFFSET, here))
                     g = two & mask
                     f = max(f, g) if kind == RISING else min(f, g)

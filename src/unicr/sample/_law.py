@@ -110,19 +110,25 @@ class IntegerLaw:
         k = np.searchsorted(self.ends, u, side="right")
         width, kind = self.widths[k], self.kinds[k]
         integers = self.starts[k].copy()
-        far = (width > 31) | (kind == REST)
+        far = (kind == REST) | ((width > 31) & (kind != EVEN))
         some = np.flatnonzero((width > 0) & ~far)
         if some.size:
-            mask = (np.uint64(1) << width[some].astype(np.uint64)) - np.uint64(1)
-            one, two = (words_at(key, p, positions[some]) for p in (OFFSET, OTHER_OFFSET))
-            two = np.where(width[some] <= 16, one >> np.uint32(16), two)
-            integers[some] += _select(kind[some], one & mask, two & mask).astype(np.int64)
+            bits = width[some].astype(np.uint64)
+            mask = (np.uint64(1) << bits) - np.uint64(1)
+            one, other = (
+                words_at(key, plane, positions[some]).astype(np.uint64)
+                for plane in (OFFSET, OTHER_OFFSET)
+            )
+            two = np.where(bits <= 16, one >> np.uint64(16), other)
+            both = (one << np.uint64(32) | other) >> (np.uint64(64) - bits)
+            offset = _select(kind[some], one & mask, two & mask)
+            integers[some] += np.where(bits > 31, both, offset).astype(np.int64)
         if far.any():
             integers[far] += self.inside(key, positions[far], k[far])
         return integers
 
     def inside(self, key: bytes, positions: NDArray[np.uint64], k: Integers) -> Integers:
-        """Offsets inside very wide outcomes, and by rejection inside those of the density.
+        """Offsets by rejection, and those of linear outcomes of more than 2^31 integers.
 
         Attempt a of a position has the block of its own that the counter `position` names.
         """
