@@ -16,7 +16,7 @@ KEY = derive("a test")
 CPU = torch.device("cpu")
 # every family at the lower end of its range, where tails are heaviest, and a user's density
 FAMILIES = {
-    name: kind(**{one.name: one.low for one in kind.parameters}, scale=1)  # type: ignore[call-arg]
+    name: kind(**{one.name: one.low for one in kind.parameters}, scale=1)
     for name, kind in noise.FAMILIES.items()
     if issubclass(kind, IID)
 } | {"a user's": noise.from_density(bimodal), "gaussian * 0.3": noise.gaussian(sigma=0.3)}
