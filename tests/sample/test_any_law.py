@@ -111,9 +111,9 @@ def draw(law: Law, n: int) -> NDArray[np.float64]:
 
 
 @pytest.mark.parametrize("name", LAWS)
-def test_ten_million_draws_follow_the_law(name: str) -> None:
+def test_millions_of_draws_follow_the_law(name: str) -> None:
     """Kolmogorov, Anderson–Darling and tail counts; false alarm below 1e-6 altogether."""
-    law, n = LAWS[name], 10**7
+    law, n = LAWS[name], 10**7 if name == "unlisted jump" else 10**6
     x = np.sort(draw(law, n))
     u, v = (np.maximum(tail(x), 1e-12) for tail in (law.cdf, law.sf))
     i = np.arange(1, n + 1)
@@ -121,7 +121,7 @@ def test_ten_million_draws_follow_the_law(name: str) -> None:
     assert np.sqrt(n) * distance < 2.8, "Kolmogorov: P = 2 exp(-2 * 2.8^2) = 3e-7"
     anderson = -n - np.mean((2 * i - 1) * (np.log(u) + np.log(v[::-1])))
     assert anderson < 15, "P is about sqrt(3) P(chi2_1 > 30) = 8e-8"
-    for k in range(1, 20):
+    for k in range(1, 16):
         p = 2.0**-k
         for count in ((u < p).sum(), (v < p).sum()):
             two_sided = 2 * min(stats.binom.cdf(count, n, p), stats.binom.sf(count - 1, n, p))
