@@ -49,6 +49,7 @@ _NODES = {n: np.polynomial.legendre.leggauss(n) for n in (3, 8, 12)}
 FINE = 23
 PEAK = 2.0**-16  # of the most probable integer
 FINEST_STEP = 2.0**-38  # of that span: a law with a pole gets no finer one
+FAR, FARTHEST_QUANTILE = 2.0**-55, 1e300  # a tail so far out is no law of doubles
 
 
 class Law(Protocol):
@@ -177,6 +178,12 @@ def choose_step(law: Law) -> float:
     spread = float(law.isf(0.16) - law.ppf(0.16)) / 2
     if not (0 < spread < math.inf):
         raise NoiseError(f"{law.text} cannot be sampled: 68 % of it lie within ±{spread:g}")
+    for name, quantile in (("ppf", law.ppf(FAR)), ("isf", law.isf(FAR))):
+        if not abs(float(quantile)) < FARTHEST_QUANTILE:
+            raise NoiseError(
+                f"{law.text} cannot be sampled: {name}({FAR:.3g}) is {float(quantile):.3g}, beyond "
+                f"{FARTHEST_QUANTILE:g}; use a lighter tail or a truncated noise"
+            )
     step = 2.0 ** (math.floor(math.log2(spread)) - FINE)
     grid = np.concatenate([law.ppf(np.linspace(0, 1, 1025)[1:-1]), np.array(law.breakpoints)])
     with np.errstate(all="ignore"):
