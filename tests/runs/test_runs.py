@@ -24,7 +24,7 @@ from unicr.errors import CertifyError, ModelError, RunError
 from unicr.report.runs import score_table, summary
 from unicr.runs import Job, Run, certify_run, export, load_scores, replay, verify
 from unicr.smoothing import Plan, norms_of
-from unicr.smoothing.rules import Target, ThreeTests, Tolerance
+from unicr.smoothing.rules import Pilot, Target, ThreeTests
 
 LAW = noise.gaussian(sigma=0.5)
 
@@ -355,7 +355,7 @@ def test_folders_that_are_no_runs(tmp_path: Path) -> None:
     [
         Plan(n=400),
         Plan(n=400, rule=ThreeTests()),
-        Plan(n=400, rule=Tolerance(0.05)),
+        Plan(n=400, rule=Pilot(0.05)),
         Plan(n=400, rule=Target(0.2)),
     ],
     ids=lambda plan: plan.rule.text,

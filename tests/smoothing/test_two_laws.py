@@ -22,12 +22,12 @@ from unicr.norms import Norm
 from unicr.radius.two import TwoLaws
 from unicr.runs import Run, load_run
 from unicr.smoothing import Plan, Radii, SmoothedClassifier
-from unicr.smoothing.measures import TwoLawCertificate, TwoLawVotes
+from unicr.smoothing.procedures import TwoLawCertificate, TwoLawVotes
 
 LAW = noise.spherical_gg(k=4, sigma=1, dim=12)
 SHARE = 0.5
 FAR = float(LAW.radius_ppf(0.93))
-PLAN = Plan(n0=1000, n=4000, measure=TwoLawVotes(SHARE))
+PLAN = Plan(n0=1000, n=4000, procedure=TwoLawVotes(SHARE))
 
 
 def test_the_second_law_is_the_first_one_within_its_ball() -> None:
@@ -94,7 +94,7 @@ def two_laws(f: object, seed: int, plan: Plan = PLAN) -> TwoLawCertificate:
 def test_a_planted_classifier_gains_and_keeps_what_is_promised() -> None:
     """g = 0 up to where P falls to ½, measured; the second law pays, and both bounds are true."""
     alone = SmoothedClassifier(outside, LAW, seed=3, lattice=None).certify(
-        torch.zeros(12), 2, plan=replace(PLAN, measure=Plan().measure)
+        torch.zeros(12), 2, plan=replace(PLAN, procedure=Plan().procedure)
     )
     found = two_laws(outside, 3)
     assert found.q_a is not None
@@ -118,7 +118,7 @@ def test_at_equal_budget_hardly_a_published_input_loses_by_the_second_law() -> N
     )
     measure, half, gains = TwoLawVotes(0.5), n // 2, []
     plan, radii, laws = (
-        Plan(n0=n0, n=n, measure=measure),
+        Plan(n0=n0, n=n, procedure=measure),
         Radii(law, (Norm(2),), 3072),
         TwoLaws(law, (0.5,)),
     )

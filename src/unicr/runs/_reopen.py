@@ -7,7 +7,7 @@ in it, or a pickle, is opened only where the person who opens the run names that
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +16,8 @@ from unicr.data import Dataset, load_dataset
 from unicr.errors import RunError
 from unicr.noise import Noise, from_data, parse
 from unicr.runs._manifest import LOADING, Manifest
+from unicr.smoothing import CODE, Plan
 
-CODE = ".py"
 READING = {"labels": str, "split": str, "label_column": str}
 # how the run says that data is labelled, never believed of your own data: give these
 OPTIONS = {"labels": "--labels", "label_column": "--label-column"}
@@ -26,7 +26,7 @@ FILES = (".onnx", "selector.json")  # (a selector refuses members that are progr
 
 
 @dataclass(frozen=True)
-class Own:
+class Trusted:
     """What the person who opens a run brings: copies of model and data, and files they `trust`.
 
     `loading` and `reading` are arguments of `load_classifier` and `load_dataset`; those that are
@@ -122,6 +122,11 @@ class Own:
         self._refuse_code("noise", text, "")
         return parse(text)
 
+    def plan(self, manifest: Manifest) -> Plan:
+        """The run's plan, with the noises that its procedure names opened."""
+        procedure = manifest.plan.procedure.opened(lambda noise: self.noise(manifest, noise.text))
+        return replace(manifest.plan, procedure=procedure)
+
 
 def _given(stored: Mapping[str, Any] | None, known: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments that a run kept: those that are known, of the type that they have."""
@@ -131,4 +136,4 @@ def _given(stored: Mapping[str, Any] | None, known: Mapping[str, Any]) -> dict[s
     return dict(stored or {})
 
 
-NOTHING = Own()
+NO_TRUST = Trusted()

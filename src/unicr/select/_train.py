@@ -25,8 +25,8 @@ from unicr.errors import CertifyError
 from unicr.noise import Noise
 from unicr.noise.internal import check_parses
 from unicr.norms import Norm
-from unicr.select._selector import Selector
 from unicr.smoothing import Radii
+from unicr.smoothing.procedures import Selector
 from unicr.train import Examples, TrainError
 from unicr.train.internal import build, claim, one_cycle, read_record, seeded, stream, write_json
 
