@@ -2,15 +2,11 @@
 
 from unicr.select._classifier import SelectiveClassifier
 from unicr.select._file import file_of, load_selector
-from unicr.select._train import Lesson, select_train, write_selector
 from unicr.smoothing.procedures import Selector
 
 __all__ = [
-    "Lesson",
     "SelectiveClassifier",
     "Selector",
     "file_of",
     "load_selector",
-    "select_train",
-    "write_selector",
 ]
