@@ -210,7 +210,7 @@ FORGERIES = [
      "'\"norm\": \"inf\"', '\"norm\": \"2\"'), 'X', '\"norm\": \"inf\"')", "norms"),
     ("DELETE FROM results WHERE idx IN (1, 3)", "2 of 6 inputs have no result"),
     ("UPDATE results SET reason = 'no memory' WHERE idx = 2", "or both"),
-    ("UPDATE results SET claims = NULL WHERE idx = 2", "or both"),
+    ("UPDATE results SET claims = NULL WHERE idx = 2", "cannot be read"),
     ("UPDATE manifest SET value = '[28, 28]' WHERE key = 'shape'", ""),
     ("UPDATE manifest SET value = '[1, 14, 28]' WHERE key = 'shape'", "dim 784"),
     ("UPDATE manifest SET value = '5' WHERE key = 'max'", "leave out"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from dataclasses import replace
 from pathlib import Path
@@ -170,12 +169,13 @@ def test_a_run_under_two_laws_is_verified_replayed_and_cannot_be_embellished(
         rows = list(opened.rows())
         assert all(isinstance(row.certificate, TwoLawCertificate) for row in rows)
     with sqlite3.connect(tmp_path / "run" / Run.__init__.__globals__["FILE"]) as base:
-        (more,) = base.execute("SELECT more FROM results WHERE idx = 0").fetchone()
-        forged = json.loads(more)
-        forged["q_a"] = 0.9999999
-        base.execute("UPDATE results SET more = ? WHERE idx = 0", (json.dumps(forged),))
-        forged["q_a"], forged["second"] = json.loads(more)["q_a"], [2100, -100]
-        base.execute("UPDATE results SET more = ? WHERE idx = 1", (json.dumps(forged),))
+        base.execute(
+            "UPDATE results SET claims = json_set(claims, '$.q_a', 0.9999999) WHERE idx = 0"
+        )
+        base.execute(
+            "UPDATE results SET transcript = "
+            "json_set(transcript, '$[3].counts', json('[2100, -100]')) WHERE idx = 1"
+        )
     done = run("verify", tmp_path / "run")
     assert done.code == 1
     assert "input 0: q_a 0.9999999 stored" in done.out
