@@ -166,4 +166,4 @@ def _plain_tensors(content: bytes) -> bool:
     return True
 
 
-ADAPTERS = (Adapter(".pt2 (torch.export)", with_ending(".pt2"), load),)
+ADAPTER = Adapter(".pt2 (torch.export)", with_ending(".pt2"), load)
