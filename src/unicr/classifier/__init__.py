@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from unicr.classifier._adapter import Adapter, ModelAsked, with_ending, with_prefix
 from unicr.classifier._base import Classifier, check_fit, check_shape
+from unicr.classifier._convert import convert_model
 from unicr.classifier._load import load_classifier
 from unicr.classifier._wrap import Denoised, Normalised
 from unicr.classifier.adapters.function import CallableClassifier
@@ -35,6 +36,7 @@ __all__ = [
     "SklearnClassifier",
     "check_fit",
     "check_shape",
+    "convert_model",
     "load_classifier",
     "with_ending",
     "with_prefix",
