@@ -22,6 +22,7 @@ from unicr.smoothing import (
     Counts,
     Measure,
     Plan,
+    Procedure,
     Radii,
     Rule,
     SmoothedClassifier,
@@ -131,6 +132,7 @@ class Regressor(Classifier):
 def test_a_new_rule_is_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "half.py").write_text(HALF)
     monkeypatch.setattr(rules, "__path__", [*rules.__path__, str(tmp_path)])
+    Rule.known().reload()
     plan = Plan(n=400, rule=Rule.parse("half"))
     job = Job(Regressor(), data(), gaussian(sigma=0.5), norms=norms_of(2), plan=plan, seed=0)
     with certify_run(job, tmp_path / "run") as run:
@@ -138,6 +140,10 @@ def test_a_new_rule_is_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         assert list(verify(run)) == []
     with Run(tmp_path / "run") as run:
         assert run.manifest.plan == plan
+    monkeypatch.undo()
+    Rule.known().reload()
+    with pytest.raises(CertifyError, match="no rule 'half'"):
+        Rule.parse("half")
 
 
 # another kind of certificate ---------------------------------------------------------------------
@@ -168,6 +174,7 @@ class Bins(Measure):
 BINS = Bins()
 
 
+@Procedure.known().add
 @dataclass(frozen=True)
 class Median(TwoSteps):
     """The bins about the median are tested.

@@ -15,6 +15,7 @@ import torch
 from numpy.typing import NDArray
 
 from unicr.classifier import Classifier
+from unicr.registry import Catalogue
 from unicr.smoothing._named import Registered
 
 if TYPE_CHECKING:
@@ -31,7 +32,6 @@ class Measure(Registered, ABC):
     """
 
     kind = "measure"
-    home = "unicr.smoothing.measures"
     one_vote_each: ClassVar[bool] = True
     noisy: ClassVar[bool] = True
 
@@ -62,3 +62,9 @@ def add(a: Counts, b: Counts) -> Counts:
     total[: len(a)] += a
     total[: len(b)] += b
     return total
+
+
+MEASURES: Catalogue[type[Measure]] = Catalogue(
+    "unicr.measures", "unicr.smoothing.measures", Measure, classes=True
+)
+Measure.catalogue = MEASURES

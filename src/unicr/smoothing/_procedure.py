@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Self
 
 from unicr.classifier import Classifier
 from unicr.noise import Noise
+from unicr.registry import Catalogue
 from unicr.smoothing._certificate import Certificate
 from unicr.smoothing._named import Registered
 from unicr.smoothing._question import Steps
@@ -31,7 +32,6 @@ class Procedure(Registered, ABC):
     """
 
     kind = "procedure"
-    home = "unicr.smoothing.procedures"
     certificate: ClassVar[type[Certificate]] = Certificate
     scope: ClassVar[str] = EVERY_INPUT
 
@@ -65,3 +65,9 @@ class Procedure(Registered, ABC):
     def opened(self, open_noise: Callable[[Noise], Noise]) -> Self:
         """This procedure with noises that are code opened by `open_noise`, which may refuse."""
         return self
+
+
+PROCEDURES: Catalogue[type[Procedure]] = Catalogue(
+    "unicr.procedures", "unicr.smoothing.procedures", Procedure, classes=True
+)
+Procedure.catalogue = PROCEDURES

@@ -6,7 +6,7 @@ A new procedure is a new file here: runs, `unicr verify` and its replay find it 
 from unicr.smoothing._procedure import EVERY_INPUT, THIS_INPUT, Procedure
 from unicr.smoothing.procedures._grid import Axis, Grid
 from unicr.smoothing.procedures.i_opt import IOpt, Method, share_answers
-from unicr.smoothing.procedures.offsets import Every, Offsets
+from unicr.smoothing.procedures.offsets import Offsets
 from unicr.smoothing.procedures.selector import SelectiveCertificate, Selector
 from unicr.smoothing.procedures.two_laws import TwoLawCertificate, TwoLawVotes
 from unicr.smoothing.procedures.two_steps import TwoSteps
@@ -15,7 +15,6 @@ __all__ = [
     "EVERY_INPUT",
     "THIS_INPUT",
     "Axis",
-    "Every",
     "Grid",
     "IOpt",
     "Method",

@@ -4,6 +4,7 @@ A new rule is a new file here: `unicr certify --rule 'name(setting=1)'` and `uni
 """
 
 from unicr.smoothing._rule import Rule, Votes
+from unicr.smoothing.rules.every import Every
 from unicr.smoothing.rules.fixed import Fixed
 from unicr.smoothing.rules.pilot import Pilot
 from unicr.smoothing.rules.randomised import Randomised
@@ -12,6 +13,7 @@ from unicr.smoothing.rules.three import ThreeTests
 from unicr.smoothing.rules.union import Union
 
 __all__ = [
+    "Every",
     "Fixed",
     "Pilot",
     "Randomised",
