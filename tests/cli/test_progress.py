@@ -14,8 +14,8 @@ from rich.console import Console
 
 from tests.cli.command import run
 from unicr.cli import _go_on, _progress
+from unicr.lab.report import copt, tables
 from unicr.progress import Meter
-from unicr.report import copt, tables
 
 DONE = re.compile(r"\((\d+\.\d) of (\d+)")
 

@@ -7,6 +7,7 @@ put a step in front of a model that belongs to it.
 from __future__ import annotations
 
 from unicr.classifier._base import Classifier, check_fit, check_shape
+from unicr.classifier._convert import convert_model
 from unicr.classifier._load import load_classifier
 from unicr.classifier._wrap import Denoised, Normalised
 from unicr.classifier.adapters.function import CallableClassifier
@@ -32,5 +33,6 @@ __all__ = [
     "SklearnClassifier",
     "check_fit",
     "check_shape",
+    "convert_model",
     "load_classifier",
 ]

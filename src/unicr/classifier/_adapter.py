@@ -22,15 +22,15 @@ class ModelAsked:
     """A model to load: its text, or the object it is, and what the user said about it.
 
     `weights` is a file for an architecture, `device` is None where an object may stay where it is,
-    `trust` allows files that run their author's code, `normalised` says that the user gave mean
-    and std.
+    `trust` are the files that may run their author's code, `normalised` says that the user gave
+    mean and std.
     """
 
     spec: str | None
     thing: Any = None
     weights: Path | None = None
     device: torch.device | None = None
-    trust: bool = False
+    trust: tuple[Path, ...] = ()
     num_classes: int | None = None
     normalised: bool = False
 

@@ -27,6 +27,7 @@ GROUPS = {
         "report": "Write one offline HTML page about runs.",
         "export": "Write the certificates of a run as a table, radii rounded down.",
         "recertify": "Carry a published log of radii to any other norm.",
+        "convert": "Write a model as a file that needs no trust.",
     },
     "Choose the noise": {
         "noise": "List the built-in noises, or show the facts of one.",

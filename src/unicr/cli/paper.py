@@ -90,8 +90,8 @@ def _options(given: Sequence[str]) -> dict[str, str]:
 
 
 def _print_list(request: Request) -> None:
+    from unicr.lab.report.tables import lay
     from unicr.paper import ITEMS, state_of
-    from unicr.report.tables import lay
 
     rows = [(one.name, one.source, one.title, state_of(one, request)) for one in ITEMS.values()]
     print(lay(("item", "in the paper", "what", "state"), rows))

@@ -32,9 +32,9 @@ def tightness(
     out
         Also draw it: .png, .svg or .pdf.
     """
+    from unicr.lab.report.tables import lay
     from unicr.noise import parse
     from unicr.radius import Question, round_down
-    from unicr.report.tables import lay
     from unicr.tightness import FORMULAS, load_formula, validate
 
     if formula == "list":
@@ -49,7 +49,7 @@ def tightness(
     print(f"{published.name} ({published.source})\n")
     print(lay(("p_A", "formula", "proved", "searched", "verdict"), lines))
     if out is not None:
-        from unicr.report.curves import draw_tightness
+        from unicr.lab.report.curves import draw_tightness
 
         draw_tightness(rows, published.name, f"{law.text}, {lp}", out)
         print(f"drawn to {out}")

@@ -17,11 +17,11 @@ import numpy as np
 from unicr.classifier import load_classifier
 from unicr.data import load_dataset
 from unicr.i_opt import Axis, Grid, IOpt, i_opt_run
+from unicr.lab.report.runs import RunBar, run_shown
 from unicr.metrics import Scores, accuracy_curve, robustness_score
 from unicr.noise import Gaussian, Noise
 from unicr.norms import l1, l2, linf
 from unicr.paper._item import Axes, Context, Figure, Output, Table, panels
-from unicr.report.runs import RunBar, run_shown
 from unicr.runs import Job, Row, Run, scores_of
 from unicr.smoothing import Plan, norms_of
 from unicr.values import round_down

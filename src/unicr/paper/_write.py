@@ -15,8 +15,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from unicr.lab.report.plots import figures
 from unicr.paper._item import Item, Output, Table
-from unicr.report.plots import figures
 
 RECORD = "item.json"
 COMPARISON = "comparison.txt"

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from unicr.c_opt import COpt, Scales, ShapeScore, c_opt, grid, search_of
 from unicr.data import load_dataset
+from unicr.lab.c_opt import COpt, Scales, ShapeScore, c_opt, grid, search_of
+from unicr.lab.report.copt import SearchBar
+from unicr.lab.train import Training
 from unicr.paper._certify import NORMS, TABLES, plan_of
 from unicr.paper._item import Axes, Context, Output, Table, item, panels
-from unicr.report.copt import SearchBar
 from unicr.smoothing import norms_of
-from unicr.train import Training
 from unicr.values import round_down
 
 TABLE = "Table 2"

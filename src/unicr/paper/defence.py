@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from unicr.attack import Defence, Settings, attack_run, defences, make
 from unicr.classifier import load_classifier
 from unicr.data import load_dataset
 from unicr.errors import MissingExtraError
+from unicr.lab.attack import Defence, Settings, attack_run, defences, make
+from unicr.lab.report.attack import AttackBar
 from unicr.noise import Gaussian
 from unicr.paper._certify import ALPHA, NORMS, Setup, certified
 from unicr.paper._item import Axes, Context, MissingDataError, Output, Table, item, panels
-from unicr.report.attack import AttackBar
 
 TABLE = "Table 6"
 PRINTED = 100.0  # in Table 6 of the paper: every attack, every norm, at the radius

@@ -1,0 +1,20 @@
+"""Classifiers trained with the noise that they will be smoothed with."""
+
+from unicr.lab.train._examples import Examples, TrainError, examples_of
+from unicr.lab.train._folder import train_run
+from unicr.lab.train._selector import SelectorTraining, train_selector, write_selector
+from unicr.lab.train._settings import Training
+from unicr.lab.train._trainer import DivergedError, Fitted
+
+__all__ = [
+    "DivergedError",
+    "Examples",
+    "Fitted",
+    "SelectorTraining",
+    "TrainError",
+    "Training",
+    "examples_of",
+    "train_run",
+    "train_selector",
+    "write_selector",
+]
