@@ -19,7 +19,7 @@ from unicr.errors import RunError, UnicrError
 from unicr.noise import parse
 from unicr.runs import NO_TRUST, Run, Trusted, caught, replay, seals, verify
 from unicr.runs._verify import difference
-from unicr.smoothing import Certificate, Counts, NormRadius, Plan, Question, answer_all, recompute
+from unicr.smoothing import Certificate, Counts, NormRadius, Plan, Request, answer_all, recompute
 from unicr.smoothing.rules import Randomised
 
 MODEL, DATA = "builtin:mnist-mlp-0.5", "builtin:mnist"
@@ -420,7 +420,7 @@ def test_votes_of_a_search_under_another_noise_of_the_lattice_are_caught_by_repl
         steps = plan.procedure.steps(plan, first, curves)
         best = max(row.certificate.counts) * 100 // plan.n
 
-        def answer(asked: Question, best: int = best) -> Counts:
+        def answer(asked: Request, best: int = best) -> Counts:
             """As if wider noise had as many votes: the search goes there."""
             return np.array([asked.n * best // 100, asked.n - asked.n * best // 100])
 
