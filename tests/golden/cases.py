@@ -16,11 +16,11 @@ from scipy import stats
 from unicr import noise
 from unicr.noise import IID, Lattice, Noise
 from unicr.norms import parse_norm
-from unicr.radius import RadiusCurve, certified_radius
+from unicr.radius import Evidence, Question, RadiusCurve, SecondLaw, certified_radius
 from unicr.radius._cache import NUMERICS
-from unicr.radius.two import TwoLaws
+from unicr.radius.internal import prove
 from unicr.sample import integer_law
-from unicr.smoothing import Plan, Radii, certification, converse
+from unicr.smoothing import Curves, Plan, answer_all
 
 Case = dict[str, Any]
 
@@ -138,8 +138,11 @@ def two_law_cases() -> Iterator[Case]:
 
 def answer_two_laws(case: Case) -> dict[str, Any]:
     """The proved radius in the norm of the density."""
-    laws = TwoLaws(noise.parse(case["noise"]), (case["share"],))
-    return {"proved": laws.radius(case["p_a"], case["q_a"], case["share"])}
+    law = noise.parse(case["noise"])
+    assert law.radial is not None
+    evidence = Evidence(case["p_a"], second=SecondLaw(case["q_a"], case["share"]))
+    both = prove(Question(law, law.radial.order), evidence, laws=2).radius
+    return {"proved": max(both, float(RadiusCurve(law, law.radial.order)(case["p_a"])))}
 
 
 def curve_cases() -> Iterator[Case]:
@@ -233,14 +236,14 @@ def certificate_cases() -> Iterator[Case]:
 def answer_certificate(case: Case) -> dict[str, Any]:
     """Class, bounds, charge and radii."""
     plan = Plan.from_dict(
-        {"rule": {"name": "fixed"}, "measure": {"name": "classes"}, **case["plan"]}
+        {"rule": {"name": "fixed"}, "procedure": {"name": "two_steps"}, **case["plan"]}
     )
     grid = None if case["lattice"] is None else Lattice.parse(case["lattice"])
     norms = [parse_norm(text) for text in case["norms"]]
-    radii = Radii(noise.parse(case["noise"]), norms, case["dim"], lattice=grid)
+    curves = Curves(norms, case["dim"], lattice=grid).when(moved=case["moved"])
     answers = iter([case["selection"], case["counts"]])
-    procedure = certification(plan, radii.when(moved=case["moved"]))
-    found = converse(procedure, lambda _: np.asarray(next(answers), np.int64))
+    steps = plan.procedure.steps(plan, noise.parse(case["noise"]), curves)
+    found = answer_all(steps, lambda _: np.asarray(next(answers), np.int64))
     return {
         "predict": found.predict,
         "p_a": found.p_a,
