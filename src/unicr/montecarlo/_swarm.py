@@ -149,14 +149,14 @@ def starting_directions(
     rows = [_paper(dim, k) for k in sorted({1, 2, 3, dim, *_powers(dim)})]
     if not math.isinf(norm.p) and dim > 4:
         rows += [_dusty(dim, big, share, norm) for big in (1, 2) for share in (0.05, 0.15, 0.4)]
-    if isinstance(noise, Anisotropic):
+    if noise.scales is not None:
         rows = [*rows, *_on_smallest(noise.scales, norm)]
-    elif not isinstance(noise, IID):
+    elif noise.iid is None:
         rows += [_one_hot(i, dim) for i in torch.randperm(dim, generator=generator)[:32]]
-        if isinstance(noise, Joint):
-            rows += weak_directions(noise, norm)
+        if noise.radial is None:  # the length alone says which direction is weak
+            rows += weak_directions(noise, dim, norm)
     while len(rows) < count - 1 or not len(rows) > 3:
-        rows.append(_random(dim, len(rows), generator, sparse=not isinstance(noise, IID)))
+        rows.append(_random(dim, len(rows), generator, sparse=noise.iid is None))
     rows.append(torch.randn(dim, generator=generator, dtype=torch.float64))
     found = torch.stack(rows)
     if not noise.facts.symmetric:
@@ -215,14 +215,14 @@ def _on_smallest(scales: Array, norm: Norm) -> list[torch.Tensor]:
     return rows
 
 
-def weak_directions(noise: Joint, norm: Norm) -> list[torch.Tensor]:
+def weak_directions(noise: Noise, dim: int, norm: Norm) -> list[torch.Tensor]:
     """Directions in which the samples say that small moves are easiest to see.
 
     Small moves are told apart by δᵀFδ, F the Fisher information E[∇log μ ∇log μᵀ] (differenced for
     d ≤ 256, the inverse covariance of samples up to 1,024, nothing beyond). Its largest
     eigenvectors, and from each the climb to a maximum of δᵀFδ on the ℓp ball.
     """
-    if noise.dim > COVARIANCE_DIM:
+    if dim > COVARIANCE_DIM:
         return []
     z = noise.sample(WEAK_SAMPLES, input_index=WEAK_STREAM, dtype=torch.float64)
     information = _information(noise, z)
