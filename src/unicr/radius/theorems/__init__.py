@@ -6,23 +6,29 @@ exact, which direction is worst and which radius is proved are asked of this lis
 
 from __future__ import annotations
 
-from functools import cache, lru_cache
+from functools import lru_cache
 
-from unicr.extras import modules_of
 from unicr.radius._question import Evidence, Question
 from unicr.radius._rounding import lower_radius
 from unicr.radius.theorems._base import Bound, Proof, Theorem
+from unicr.registry import Catalogue
 
-__all__ = ["Bound", "Proof", "Theorem", "bounds_of", "exact_bound", "prove", "theorems"]
+__all__ = ["THEOREMS", "Bound", "Proof", "Theorem", "bounds_of", "exact_bound", "prove", "theorems"]
 
 NOTHING_PROVED = Proof(0.0, None)
 
+# closed forms first, then by letter
+THEOREMS: Catalogue[Theorem] = Catalogue(
+    "unicr.theorems",
+    __name__,
+    Theorem,
+    sort=lambda theorem: (not theorem.closed, theorem.letter, theorem.words),
+)
 
-@cache
+
 def theorems() -> tuple[Theorem, ...]:
     """All of them: closed forms first, then by letter."""
-    listed: list[Theorem] = [module.THEOREM for module in modules_of(__name__)]
-    return tuple(sorted(listed, key=lambda one: (not one.closed, one.letter, one.words)))
+    return tuple(THEOREMS.values())
 
 
 def exact_bound(question: Question) -> Bound | None:
