@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from unicr.montecarlo._settings import MonteCarlo
-from unicr.noise import IID, Anisotropic, Joint, Noise
+from unicr.noise import Noise
 from unicr.norms import Norm
 from unicr.values import Array
 
@@ -225,31 +225,31 @@ def weak_directions(noise: Noise, dim: int, norm: Norm) -> list[torch.Tensor]:
     if dim > COVARIANCE_DIM:
         return []
     z = noise.sample(WEAK_SAMPLES, input_index=WEAK_STREAM, dtype=torch.float64)
-    information = _information(noise, z)
+    information = _information(noise, dim, z)
     if information is None:
         return []
     _, vectors = torch.linalg.eigh(information)
-    top = [vectors[:, -1 - j] for j in range(min(4, noise.dim))]
-    starts = [*top, torch.ones(noise.dim, dtype=torch.float64)]
-    strongest = _one_hot(information.diag().argmax(), noise.dim)
+    top = [vectors[:, -1 - j] for j in range(min(4, dim))]
+    starts = [*top, torch.ones(dim, dtype=torch.float64)]
+    strongest = _one_hot(information.diag().argmax(), dim)
     return [*top, strongest, *(_climb(information, start, norm) for start in starts)]
 
 
-def _information(noise: Joint, z: torch.Tensor) -> torch.Tensor | None:
-    if noise.dim > GRADIENT_DIM:
+def _information(noise: Noise, dim: int, z: torch.Tensor) -> torch.Tensor | None:
+    if dim > GRADIENT_DIM:
         covariance = torch.cov(z.T)
         ridge = 1e-6 * covariance.diag().mean()
-        return torch.linalg.inv(covariance + ridge * torch.eye(noise.dim, dtype=torch.float64))
+        return torch.linalg.inv(covariance + ridge * torch.eye(dim, dtype=torch.float64))
     scores = torch.empty_like(z)
     spread = z.abs().median(0).values.clamp_min(1e-12)
-    for i in range(noise.dim):
+    for i in range(dim):
         step = 1e-4 * float(spread[i])
         ahead, behind = z.clone(), z.clone()
         ahead[:, i] += step
         behind[:, i] -= step
         scores[:, i] = (noise.log_prob(ahead) - noise.log_prob(behind)) / (2 * step)
     scores = scores[torch.isfinite(scores).all(1)]
-    if len(scores) < 2 * noise.dim:
+    if len(scores) < 2 * dim:
         return None
     return torch.as_tensor(scores.T @ scores / len(scores))
 

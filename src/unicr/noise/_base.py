@@ -266,7 +266,7 @@ class Noise(ABC):
         return out if base is None else out.copy_(self.seen(out))
 
     def check_agreement(self) -> None:
-        """Raise NoiseError where samples do not follow the density; here they do by construction."""
+        """Raise NoiseError where samples do not follow the density; most do by construction."""
         return None
 
     def seen(self, noisy: torch.Tensor) -> torch.Tensor:

@@ -11,9 +11,9 @@ from typing import NamedTuple, overload
 from unicr.values import Array
 
 # Relative, off every proved radius after it was multiplied by the scale. Quantile functions of the
-# families are right to 1e-13 of their value (tests/radius/test_rounding.py compares them with
+# families are right to 3e-15 of their value (tests/radius/test_rounding.py compares them with
 # 40 digits); powers such as d^(1/p − 1/2), the scale and the product add a few units of 2e-16.
-RADIUS = 1e-12
+RADIUS = 1e-13
 
 # Relative, onto a tail probability before its quantile is taken. Near p_A = 1/2 a quantile is a
 # small difference: an error of one unit in the last place of the probability is then a large
@@ -31,7 +31,7 @@ class Charge(NamedTuple):
 
 
 CHARGES = (
-    Charge("all", "the radius, after the scale", "1e-12, relative", "quantiles, powers, products"),
+    Charge("all", "the radius, after the scale", "1e-13, relative", "quantiles, powers, products"),
     Charge("b, d", "1 − p_A and p_B", "2e-15, relative", "quantiles near 1/2 are differences"),
     Charge("k", "the minimum over one big coordinate", "1e-9, relative", "129 points, 5 zooms"),
     Charge("a, c, f, n", "H(t) of a composition", "2e-13 + 4e-16 per coordinate",

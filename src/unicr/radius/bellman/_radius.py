@@ -51,7 +51,8 @@ def _refined(sheet: Sheet, p_a: float, p_b: float) -> float:
         patience = PATIENCE if found > best * (1 + WORTH) else patience - 1
         best = found
         close = best * ABOVE > CLOSE * sheet.r
-        if patience <= (PATIENCE // 2 if close else 0) or best in (0.0, sheet.r) or spent >= MOST_FLOWS:
+        tired = patience <= (PATIENCE // 2 if close else 0) or spent >= MOST_FLOWS
+        if tired or best in (0.0, sheet.r):
             return best
         above = best * (1 + TOLERANCE)
         margins = [sheet.margin(i, above, p_a, p_b) for i in range(len(sheet.first) - 1)]

@@ -182,7 +182,7 @@ class Sheet:
         return True
 
     def _start(self, a: float, blurred: float) -> tuple[Array, float]:
-        """Masses of Ψ_0 and a constant to add, above the hockey-sticks of both signs of the first shift."""
+        """Masses of Ψ_0 and a constant, above both signs of the first shift's hockey-sticks."""
         mesh = self.mesh
         bell = np.exp(-0.5 * ((mesh.points - blurred**2 / 2) / blurred) ** 2)
         bell /= np.sum(bell)
