@@ -202,7 +202,7 @@ def difference(c: Certificate, again: Certificate) -> str | None:
             if [r.norm for r in old] != [r.norm for r in new]:
                 return f"norms {[r.norm for r in old]} where the run has {[r.norm for r in new]}"
             for stored, right in zip(old, new, strict=True):
-                for name in ("radius", "proved", "searched", "guarantee", "off"):
+                for name in ("radius", "proved", "searched", "guarantee", "grade", "off"):
                     was, now = getattr(stored, name), getattr(right, name)
                     if not _same(was, now) and not (name in WEAKER and _weaker(stored, right)):
                         return f"{name} in l{right.norm} is {was!r} stored, {now!r} from the counts"

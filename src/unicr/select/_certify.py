@@ -17,7 +17,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from unicr.radius.internal import guarantee_of
+from unicr.radius import Grade
+from unicr.radius.internal import guarantee_of, weakest
 from unicr.select._selector import Selector
 from unicr.smoothing import ABSTAIN, Ask, Counts, NormRadius, Plan, Procedure, Radii, add
 from unicr.smoothing import lower_bound as clopper_pearson
@@ -208,7 +209,9 @@ def _least(a: NormRadius, b: NormRadius) -> NormRadius:
     proved, searched = min(a.proved, b.proved), min(a.searched, b.searched)
     says = "abstain" if 0.0 in (a.searched, b.searched) else guarantee_of(proved, searched)
     less = min(a, b, key=lambda one: one.radius)
-    return NormRadius(a.norm, less.radius, proved, searched, says, less.off)
+    grades = [Grade(one.grade) for one in (a, b) if one.grade is not None]
+    grade = weakest(*grades) if proved > 0 and grades else None
+    return NormRadius(a.norm, less.radius, proved, searched, says, grade, less.off)
 
 
 def recounted(

@@ -18,7 +18,8 @@ ABSTAIN = -1
 class NormRadius:
     """The radius in one norm: `radius` is what is claimed, with the bracket it comes from.
 
-    `off` is what moving to the lattice costs: see `Certificate`.
+    `grade` says how good the proof of `proved` is (`unicr.radius.Grade`), None where nothing is
+    proved. `off` is what moving to the lattice costs: see `Certificate`.
     """
 
     norm: str
@@ -26,6 +27,7 @@ class NormRadius:
     proved: float
     searched: float
     guarantee: str
+    grade: str | None = None
     off: float = 0.0
 
     def to_dict(self) -> dict[str, Any]:
@@ -33,7 +35,8 @@ class NormRadius:
         radii = {k: getattr(self, k) for k in ("radius", "proved", "searched")}
         numbers = {k: "inf" if v == math.inf else v for k, v in radii.items()}
         more = {"off": self.off} if self.off else {}
-        return {"norm": self.norm, **numbers, "guarantee": self.guarantee, **more}
+        words = {"guarantee": self.guarantee, "grade": self.grade}
+        return {"norm": self.norm, **numbers, **words, **more}
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> NormRadius:
@@ -44,6 +47,7 @@ class NormRadius:
             proved=float(values["proved"]),
             searched=float(values["searched"]),
             guarantee=values["guarantee"],
+            grade=values["grade"],
             off=float(values.get("off", 0.0)),
         )
 
@@ -110,7 +114,7 @@ class Certificate:
         """
         values: dict[str, Any] = {"predict": self.predict}
         for one in self.radii:
-            for name in ("radius", "proved", "searched", "guarantee"):
+            for name in ("radius", "proved", "searched", "guarantee", "grade"):
                 values[f"{name}_l{one.norm}"] = getattr(one, name)
         for name in ("p_a", "p_b", "n0", "n", "alpha"):
             values[name] = getattr(self, name)
