@@ -26,8 +26,8 @@ def general_normal(beta: str) -> Tail:
 
 def exponential_mix(x: mpmath.mpf) -> mpmath.mpf:
     """∝ exp(−x/2 − x²/2), by completing the square."""
-    tail = lambda a: mpmath.erfc((a + mpmath.mpf("0.5")) / mpmath.sqrt(2))  # noqa: E731
-    return tail(x) / tail(0) / 2
+    half, root = mpmath.mpf("0.5"), mpmath.sqrt(2)
+    return mpmath.erfc((x + half) / root) / mpmath.erfc(half / root) / 2
 
 
 TAILS: dict[str, Tail] = {
