@@ -383,6 +383,11 @@ def test_honest_runs_verify(tmp_path: Path, plan: Plan) -> None:
             "UPDATE results SET radii = replace(radii, 'exact', 'approximate') WHERE idx = 3",
             "guarantee",
         ),
+        (
+            "UPDATE results SET radii = replace(radii, 'closed form', 'outward rounding') "
+            "WHERE idx = 3",
+            "grade",
+        ),
     ],
 )
 def test_tampering_is_found(tmp_path: Path, change: str, words: str) -> None:
