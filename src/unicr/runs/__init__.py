@@ -5,14 +5,6 @@ from unicr.runs._database import Database
 from unicr.runs._execute import Executor, Work, execute
 from unicr.runs._export import export, floor_decimal, table
 from unicr.runs._job import Job, Terms
-from unicr.runs._logs import (
-    LogRow,
-    paired,
-    read_intervals,
-    read_log,
-    recertify,
-    recertify_two,
-)
 from unicr.runs._manifest import THIS_INPUT, Manifest, changes
 from unicr.runs._preflight import preflight
 from unicr.runs._reopen import NOTHING, Own
@@ -21,6 +13,14 @@ from unicr.runs._scores import load_scores, scores_of
 from unicr.runs._sign import seals, sign, signed_by
 from unicr.runs._verify import Choice, Problem, caught, certifier, difference, replay, verify
 from unicr.runs._votes import Input
+from unicr.runs.logs import (
+    LogRow,
+    paired,
+    read_intervals,
+    read_log,
+    recertify,
+    recertify_two,
+)
 
 __all__ = [
     "NOTHING",
