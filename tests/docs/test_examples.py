@@ -50,7 +50,7 @@ def test_a_new_noise(tmp_path: Path) -> None:
         "new_noise.py", "--out", str(tmp_path), "--dim", "16", "--digits", "1", "--samples", "500"
     )
     assert "log_concave=True" in printed
-    assert "exact, by (b) one-hot, log-concave, facts checked" in printed
+    assert "exact, by (b) one-hot, log-concave, facts checked on a grid" in printed
     kept = float(printed.split("the worst classifier keeps ")[1].split()[0])
     assert kept == pytest.approx(0.5, abs=0.0062)  # 5.5 standard deviations of 200,000 votes
     assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")
@@ -78,10 +78,10 @@ def test_the_audit_catches_a_radius_that_is_too_large(
     with sqlite3.connect(onnx_run[0] / "run.sqlite") as source:
         with sqlite3.connect(tmp_path / "run.sqlite") as target:
             source.backup(target)
-            (text,) = target.execute("SELECT radii FROM results WHERE idx = 2").fetchone()
-            radii = json.loads(text)
-            radii[0]["radius"] *= 1.0001
-            target.execute("UPDATE results SET radii = ? WHERE idx = 2", (json.dumps(radii),))
+            (text,) = target.execute("SELECT claims FROM results WHERE idx = 2").fetchone()
+            claims = json.loads(text)
+            claims["radii"][0]["radius"] *= 1.0001
+            target.execute("UPDATE results SET claims = ? WHERE idx = 2", (json.dumps(claims),))
         target.close()
     source.close()
     script = loaded("audit")

@@ -6,6 +6,7 @@ put a step in front of a model that belongs to it.
 
 from __future__ import annotations
 
+from unicr.classifier._adapter import Adapter, ModelAsked, with_ending, with_prefix
 from unicr.classifier._base import Classifier, check_fit, check_shape
 from unicr.classifier._convert import convert_model
 from unicr.classifier._load import load_classifier
@@ -21,10 +22,12 @@ from unicr.classifier.resnet import ResNet
 
 __all__ = [
     "MLP",
+    "Adapter",
     "CallableClassifier",
     "Classifier",
     "Denoised",
     "DiffusionDenoiser",
+    "ModelAsked",
     "ModuleClassifier",
     "Normalised",
     "OnnxClassifier",
@@ -35,4 +38,6 @@ __all__ = [
     "check_shape",
     "convert_model",
     "load_classifier",
+    "with_ending",
+    "with_prefix",
 ]

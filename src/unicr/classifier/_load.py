@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from unicr.classifier._adapter import ModelAsked, all_adapters
+from unicr.classifier._adapter import ADAPTERS, ModelAsked
 from unicr.classifier._base import Classifier
 from unicr.classifier._trust import Trust, trusted_files
 from unicr.classifier._wrap import Normalised
@@ -88,7 +88,7 @@ def usable(device: str | torch.device) -> torch.device:
 def _loaded(asked: ModelAsked) -> Classifier:
     if isinstance(asked.thing, Classifier):
         return asked.thing
-    adapter = next((adapter for adapter in all_adapters() if adapter.takes(asked)), None)
+    adapter = next((adapter for adapter in ADAPTERS.values() if adapter.takes(asked)), None)
     if adapter is None:
         raise ModelError(_no_adapter(asked))
     if asked.weights is not None and not adapter.takes_weights:
@@ -107,7 +107,7 @@ def _no_adapter(asked: ModelAsked) -> str:
             f"{asked.name} is no classifier: a torch module, an object with predict, or a function "
             "from a batch to labels or scores is needed"
         )
-    forms = sorted(filter(None, (a.forms for a in all_adapters())), key=lambda f: f[0] != ".")
+    forms = sorted(filter(None, (a.forms for a in ADAPTERS.values())), key=lambda f: f[0] != ".")
     known = f"known forms: {', '.join(forms)}"
     if not asked.path.is_file():
         return f"no model file {asked.spec}; {known}"

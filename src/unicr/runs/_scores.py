@@ -10,10 +10,10 @@ import numpy as np
 from unicr.errors import RunError
 from unicr.metrics import Scores
 from unicr.norms import Norm, l2, parse_norm
-from unicr.runs._manifest import THIS_INPUT, Manifest
+from unicr.runs._manifest import Manifest
 from unicr.runs._run import Row, Run
 from unicr.runs.logs import LogRow, read_log
-from unicr.smoothing import Certificate
+from unicr.smoothing import THIS_INPUT, Certificate
 
 
 def scores_of(rows: Sequence[Row | LogRow], norm: str, name: str, alpha: float | None) -> Scores:

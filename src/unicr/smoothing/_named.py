@@ -1,6 +1,7 @@
 """Values that are known by a name: in a package of one file each, in a manifest, and as text.
 
-A subclass is a frozen dataclass with a `name`; a new one is a new file in its package.
+A subclass is a frozen dataclass with a `name`; a new one is a new file in its package, or an entry
+point of another distribution.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from dataclasses import fields
 from typing import Any, ClassVar, Self
 
 from unicr.errors import CertifyError, did_you_mean
-from unicr.extras import modules_of
+from unicr.registry import Catalogue
 from unicr.values import number
 
 
@@ -20,19 +21,12 @@ class Registered:
 
     name: ClassVar[str]
     kind: ClassVar[str]
-    home: ClassVar[str]
+    catalogue: ClassVar[Catalogue[Any]]
 
     @classmethod
-    def known(cls) -> dict[str, type[Self]]:
-        """Every one that a file of the home package (or a user's class) defines, by name."""
-        modules_of(cls.home)
-        found, waiting = {}, list(cls.__subclasses__())
-        while waiting:
-            one = waiting.pop()
-            waiting += one.__subclasses__()
-            if "name" in vars(one):
-                found[one.name] = one
-        return dict(sorted(found.items()))
+    def known(cls) -> Catalogue[type[Self]]:
+        """Every one by its name: `Rule.known().add(Mine)` makes one of this process known too."""
+        return cls.catalogue
 
     @property
     def text(self) -> str:
@@ -69,11 +63,16 @@ class Registered:
         if name not in known:
             hint = did_you_mean(name, known)
             raise CertifyError(f"no {cls.kind} {name!r}: {hint}there are {', '.join(known)}")
-        own = {f.name for f in fields(known[name])}  # type: ignore[arg-type]
+        return known[name].read(settings)
+
+    @classmethod
+    def read(cls, settings: Mapping[str, Any]) -> Self:
+        """The value with these settings, which are numbers; a subclass may read others."""
+        own = {f.name for f in fields(cls)}  # type: ignore[arg-type]
         for key, value in settings.items():
             if key not in own or isinstance(value, str | bool | list | dict):
-                raise CertifyError(f"the {cls.kind} {name} has no setting {key}={value!r}")
+                raise CertifyError(f"the {cls.kind} {cls.name} has no setting {key}={value!r}")
         try:
-            return known[name](**settings)
+            return cls(**settings)
         except TypeError as error:
-            raise CertifyError(f"the {cls.kind} {name}: {error}") from None
+            raise CertifyError(f"the {cls.kind} {cls.name}: {error}") from None

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from unicr.errors import CertifyError
+from unicr.registry import Catalogue
 from unicr.smoothing._anytime import anytime_lower_bound
 from unicr.smoothing._named import Registered
 
@@ -36,7 +35,6 @@ class Rule(Registered, ABC):
     """Subclasses are frozen dataclasses; `proof` says why `conclude` errs with at most α."""
 
     kind = "rule"
-    home = "unicr.smoothing.rules"
     proof: ClassVar[str]
     exact: ClassVar[bool] = False
     """Whether nothing is left to chance: α is 0 then."""
@@ -65,29 +63,6 @@ class Rule(Registered, ABC):
         return math.exp(math.log(plan.alpha) / plan.n)
 
 
-@dataclass(frozen=True)
-class Allowance:
-    """What may be given away by stopping: a `radius` (in the first norm), or a `share` of the
-    largest one.
-    """
-
-    radius: float | None = None
-    share: float | None = None
-
-    def check(self, plan: Plan) -> None:
-        """One of the two, not negative."""
-        given = [value for value in (self.radius, self.share) if value is not None]
-        if len(given) != 1 or not 0 <= given[0] < math.inf:
-            raise CertifyError(
-                f"the tolerance (radius={self.radius!r}, share={self.share!r}) must be one finite "
-                "number, not negative"
-            )
-
-    def allowed(self, largest: Callable[[], float]) -> float:
-        """In units of the radius; `largest` is asked for only where a share of it is allowed."""
-        return (self.share or 0.0) * largest() if self.radius is None else self.radius
-
-
 class EarlyRule(Rule):
     """A rule that looks now and then, with bounds that hold at every sample size at once."""
 
@@ -104,3 +79,7 @@ class EarlyRule(Rule):
     def best(self, plan: Plan) -> float:
         """Unanimous votes under the bound for every sample size."""
         return anytime_lower_bound(plan.n, plan.n, plan.alpha)
+
+
+RULES: Catalogue[type[Rule]] = Catalogue("unicr.rules", "unicr.smoothing.rules", Rule, classes=True)
+Rule.catalogue = RULES

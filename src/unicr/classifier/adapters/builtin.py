@@ -55,4 +55,4 @@ def load(asked: ModelAsked) -> Classifier:
     return classifier_of(asked, network, digest, own.out_features)
 
 
-ADAPTERS = (Adapter(KNOWN, with_prefix("builtin:"), load, takes_weights=True),)
+ADAPTER = Adapter(KNOWN, with_prefix("builtin:"), load, takes_weights=True)

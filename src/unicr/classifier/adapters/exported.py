@@ -68,4 +68,4 @@ class ExportedModule(nn.Module):
         return in_pieces(self.program, batch, self.batch_size)
 
 
-ADAPTERS = (Adapter(".pt2 (torch.export, with trust)", with_ending(".pt2"), load),)
+ADAPTER = Adapter(".pt2 (torch.export, with trust)", with_ending(".pt2"), load)

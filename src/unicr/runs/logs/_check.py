@@ -19,11 +19,12 @@ import numpy as np
 
 from unicr.binomial import lower_bound
 from unicr.errors import RunError, listed
-from unicr.noise import Gaussian, Noise, parse
+from unicr.noise import Noise, parse
 from unicr.norms import Norm, l2
 from unicr.runs.logs._evidence import (
     counts_between,
     gaussian_radius,
+    gaussian_sigma,
     largest_bound,
     least_p_a,
     needed_alpha,
@@ -120,7 +121,7 @@ def check_rows(rows: Sequence[LogRow], claim: Claim, noise: Noise | None) -> lis
     """The findings of one log."""
     found = [*_check_answers(rows), *_check_inputs(rows), *_check_sums(rows, claim)]
     if noise is not None and tells_p_a(noise):
-        if isinstance(noise, Gaussian) and claim.norm.p > 2 and claim.dim is None:
+        if gaussian_sigma(noise) is not None and claim.norm.p > 2 and claim.dim is None:
             raise RunError(f"l{claim.norm.text} radii need the number of coordinates: --dim")
         found += _check_columns(rows, claim, noise)
         if claim.n is not None and claim.alpha is not None:
@@ -188,13 +189,14 @@ def _stride(order: Sequence[int]) -> int | None:
 
 def _check_columns(rows: Sequence[LogRow], claim: Claim, noise: Noise) -> Iterator[Finding]:
     """A radius that no sound method has at the p_A beside it; under Gaussian noise also less."""
+    sigma = gaussian_sigma(noise)
 
     def differs(row: LogRow) -> bool:
         if row.predict == -1 or row.p_a_most is None or row.radius_most is None:
             return False
-        if isinstance(noise, Gaussian):
+        if sigma is not None:
             ends = (row.p_a or 0.0, row.p_a_most)
-            low, high = (gaussian_radius(p, noise, claim.norm, claim.dim or 1) for p in ends)
+            low, high = (gaussian_radius(p, sigma, claim.norm, claim.dim or 1) for p in ends)
             return low > row.radius_most * (1 + SLACK) or row.radius > high * (1 + SLACK)
         least = least_p_a(np.array([row.radius]), noise, claim.norm, claim.dim or 1)
         return bool(least[0] > row.p_a_most * (1 + SLACK))
@@ -252,13 +254,14 @@ def _check_digits(
     rows: Sequence[LogRow], claim: Claim, noise: Noise, n: int, alpha: float
 ) -> Iterator[Finding]:
     """Printed radii of Gaussian noise that no count of n votes gives."""
-    if not isinstance(noise, Gaussian):
+    sigma = gaussian_sigma(noise)
+    if sigma is None:
         return
 
     @cache
     def possible(low: float, high: float) -> bool:
         def radius(p: float) -> float:
-            return gaussian_radius(p, noise, claim.norm, claim.dim or 1)
+            return gaussian_radius(p, sigma, claim.norm, claim.dim or 1)
 
         first, last = counts_between(low, high, radius, n, alpha)
         return first <= last

@@ -15,7 +15,7 @@ from scipy import special
 
 from unicr.binomial import lower_bound
 from unicr.errors import RunError
-from unicr.noise import IID, Gaussian, Noise
+from unicr.noise import Noise
 from unicr.norms import Norm
 from unicr.values import Array
 
@@ -30,7 +30,7 @@ def l2_factor(norm: Norm, dim: int) -> float:
 
 def tells_p_a(noise: Noise) -> bool:
     """Whether a radius under this noise tells how large p_A was: `least_p_a`."""
-    return isinstance(noise, IID) and noise.facts.symmetric
+    return noise.iid is not None and noise.iid.facts.symmetric
 
 
 def least_p_a(radius: Array, noise: Noise, norm: Norm, dim: int) -> Array:
@@ -42,19 +42,25 @@ def least_p_a(radius: Array, noise: Noise, norm: Norm, dim: int) -> Array:
     In l1 it is exact for every symmetric log-concave noise (Laplace, uniform, General Normal).
     The radii must be those of p_A alone (p_B = 1 − p_A), as this format of logs has them.
     """
-    if not isinstance(noise, IID) or not tells_p_a(noise):
+    law = noise.iid
+    if law is None or not law.facts.symmetric:
         raise RunError(
             f"a log's radii are carried over for symmetric noise with independent coordinates, not "
             f"{noise.text}"
         )
-    if isinstance(noise, Gaussian):
+    if law.normal_sigma is not None:
         radius = radius * l2_factor(norm, dim)
-    return np.asarray(noise.cdf(radius))
+    return np.asarray(law.cdf(radius))
 
 
-def gaussian_radius(p_a: float, noise: Gaussian, norm: Norm, dim: int) -> float:
+def gaussian_sigma(noise: Noise) -> float | None:
+    """σ of Gaussian noise with independent coordinates of one scale; None of any other."""
+    return None if noise.iid is None else noise.iid.normal_sigma
+
+
+def gaussian_radius(p_a: float, sigma: float, norm: Norm, dim: int) -> float:
     """σ Φ⁻¹(p_A) in this norm, 0 where p_A is not above 1/2."""
-    return float(noise.sigma * max(0.0, special.ndtri(p_a))) / l2_factor(norm, dim)
+    return float(sigma * max(0.0, special.ndtri(p_a))) / l2_factor(norm, dim)
 
 
 def needed_alpha(p_a: float, n: int) -> float:

@@ -14,13 +14,14 @@ import numpy as np
 
 from unicr.binomial import lower_bound
 from unicr.errors import RunError
-from unicr.noise import Gaussian, Noise
+from unicr.noise import Noise
 from unicr.norms import Norm, l2
-from unicr.radius import RadiusCurve
-from unicr.radius.two import TwoLaws
+from unicr.radius import Evidence, Question, RadiusCurve, SecondLaw
+from unicr.radius.internal import check_two_laws, inclusion, prove
 from unicr.runs.logs._evidence import (
     counts_between,
     gaussian_radius,
+    gaussian_sigma,
     l2_factor,
     largest_bound,
     least_p_a,
@@ -71,10 +72,11 @@ def recertify(
             rows = [_narrowed(row, noise, origin, dim, n, alpha) for row in rows]
     kept = np.array([row.predict != -1 for row in rows])
     _check_plausible(rows, p_a, noise)
-    if isinstance(noise, Gaussian):
+    sigma = gaussian_sigma(noise)
+    if sigma is not None:
         # less than exact by more than the rounding of these operations
         factor = l2_factor(origin, dim) / l2_factor(norm, dim) * (1 - 1e-13)
-        known = [gaussian_radius(p, noise, norm, dim) for p in p_a.tolist()]
+        known = [gaussian_radius(p, sigma, norm, dim) for p in p_a.tolist()]
         radii = np.maximum(known, [row.radius * factor for row in rows])
     else:
         if any(row.radius > 0 for row in rows):
@@ -118,11 +120,12 @@ def _check_columns(rows: list[LogRow], noise: Noise, origin: Norm, dim: int) -> 
     Under Gaussian noise each gives the other. Under other noises no sound method can have the
     radius at that p_A.
     """
+    sigma = gaussian_sigma(noise)
     for row in rows:
         if row.predict == -1 or row.p_a is None or row.p_a_most is None or row.radius_most is None:
             continue
-        if isinstance(noise, Gaussian):
-            low, high = (gaussian_radius(p, noise, origin, dim) for p in (row.p_a, row.p_a_most))
+        if sigma is not None:
+            low, high = (gaussian_radius(p, sigma, origin, dim) for p in (row.p_a, row.p_a_most))
             agree = low <= row.radius_most * (1 + 1e-9) and row.radius <= high * (1 + 1e-9)
         else:
             least = float(least_p_a(np.array([row.radius]), noise, origin, dim)[0])
@@ -150,26 +153,27 @@ def _narrowed(row: LogRow, noise: Noise, origin: Norm, dim: int, n: int, alpha: 
             f"{p_a:.8g}, and n={n} votes at alpha={alpha:g} give at most {top:.8g}: they fit "
             f"alpha >= {needed_alpha(p_a, n):.3g}; or is sigma another?"
         )
-    if not isinstance(noise, Gaussian):
+    sigma = gaussian_sigma(noise)
+    if sigma is None:
         return row
-    least = _least_radius(row.radius, row.radius_most, noise, origin, dim, n, alpha)
+    least = _least_radius(row.radius, row.radius_most, sigma, origin, dim, n, alpha)
     return replace(row, radius=max(row.radius, least))
 
 
 @cache
 def _least_radius(
-    low: float, high: float, noise: Gaussian, origin: Norm, dim: int, n: int, alpha: float
+    low: float, high: float, sigma: float, origin: Norm, dim: int, n: int, alpha: float
 ) -> float:
     """σ Φ⁻¹ of the bound from the least count between two ends; 0 where there is none."""
     first, last = counts_between(
-        low, high, lambda p: gaussian_radius(p, noise, origin, dim), n, alpha
+        low, high, lambda p: gaussian_radius(p, sigma, origin, dim), n, alpha
     )
     if first > last:
         raise RunError(
             f"a radius between {low:.6g} and {high:.6g} comes from no count of n={n} votes at "
-            f"alpha={alpha:g} under {noise.text}: another n, alpha or sigma?"
+            f"alpha={alpha:g} under sigma={sigma:g}: another n, alpha or sigma?"
         )
-    return min(high, gaussian_radius(lower_bound(first, n, alpha), noise, origin, dim))
+    return min(high, gaussian_radius(lower_bound(first, n, alpha), sigma, origin, dim))
 
 
 def _check_plausible(rows: list[LogRow], p_a: Array, noise: Noise) -> None:
@@ -186,7 +190,10 @@ def recertify_two(rows: Iterable[LogRow], noise: Noise, norm: Norm, share: float
 
     q_A is under the same spherical noise within the ball that holds `share` of it.
     """
-    laws, found = TwoLaws(noise, (share,)), []
+    check_two_laws(noise)
+    question, found = Question(noise, norm), []
+    home = Norm(noise.radial.order if noise.radial is not None else 2.0)
+    alone = RadiusCurve(noise, home)
     for row in rows:
         if row.p_a is None or row.q_a is None:
             raise RunError(
@@ -195,7 +202,11 @@ def recertify_two(rows: Iterable[LogRow], noise: Noise, norm: Norm, share: float
                 "each law, the other one with --second"
             )
         kept = row.predict != -1 and row.p_a > 0.5
-        radius = laws.radius(row.p_a, row.q_a, share) if kept else 0.0
-        new = replace(row, radius=radius * laws.carried(norm), radius_most=None)
+        radius = 0.0
+        if kept:
+            evidence = Evidence(row.p_a, second=SecondLaw(row.q_a, share))
+            first = float(alone(row.p_a)) * inclusion(norm, home, question.dim)
+            radius = max(first, prove(question, evidence, laws=2).radius)
+        new = replace(row, radius=radius, radius_most=None)
         found.append(new if kept else replace(new, predict=-1, correct=False))
     return found
