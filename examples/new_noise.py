@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 from unicr import noise
 from unicr.classifier import load_classifier
 from unicr.data import load_dataset
+from unicr.lab.optimality import validate
+from unicr.lab.report.curves import write_curves
 from unicr.noise import IID
-from unicr.optimality import validate
 from unicr.radius import RadiusCurve, certified_radius, round_down
-from unicr.report.curves import write_curves
 from unicr.smoothing import SmoothedClassifier
 
 Array = NDArray[np.float64]

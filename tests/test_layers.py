@@ -13,7 +13,7 @@ import unicr
 ROOT = Path(unicr.__file__).parent
 LAYERS = (
     {"errors"},
-    {"binomial", "files", "extras", "progress", "values"},
+    {"binomial", "files", "extras", "progress", "registry", "values"},
     {"tables"},
     {"noise"},
     {"norms"},
@@ -26,17 +26,32 @@ LAYERS = (
     {"classifier"},
     {"smoothing"},
     {"runs", "sklearn"},
-    {"train", "i_opt", "optimality"},
+    {"i_opt"},
     {"select"},
-    {"attack"},
-    {"c_opt"},
     {"guard"},
-    {"report"},
-    {"explore", "paper"},
+    {"lab.train", "lab.optimality"},
+    {"lab.attack"},
+    {"lab.c_opt"},
+    {"lab.report"},
+    {"lab.explore"},
     {"cli"},
 )
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
-MODULES = [p for p in sorted(ROOT.rglob("*.py")) if p.parent != ROOT or p.name[0] != "_"]
+MODULES = [
+    path
+    for path in sorted(ROOT.rglob("*.py"))
+    if path.parent not in (ROOT, ROOT / "lab") or path.name[0] != "_"
+]
+
+
+def part_of(names: list[str]) -> str:
+    """The package of a dotted name below unicr; each package of `lab` is one by itself."""
+    return ".".join(names[:2] if names[0] == "lab" else names[:1])
+
+
+def home(path: Path) -> str:
+    """The part to which a file belongs."""
+    return part_of(list(path.relative_to(ROOT).with_suffix("").parts))
 
 
 def imported(path: Path) -> Iterator[str]:
@@ -45,25 +60,24 @@ def imported(path: Path) -> Iterator[str]:
         names: list[str] = []
         if isinstance(node, ast.ImportFrom) and node.module is not None:
             names = [node.module]
-            if node.module == "unicr":
-                names = [f"unicr.{alias.name}" for alias in node.names]
+            if node.module in ("unicr", "unicr.lab"):
+                names = [f"{node.module}.{alias.name}" for alias in node.names]
         elif isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         for name in names:
-            part = name.split(".")
-            if part[0] == "unicr" and len(part) > 1 and part[1] in RANK:
-                yield part[1]
+            package, *rest = name.split(".")
+            if package == "unicr" and rest and part_of(rest) in RANK:
+                yield part_of(rest)
 
 
 def test_every_part_has_a_place() -> None:
-    parts = {path.relative_to(ROOT).parts[0].removesuffix(".py") for path in MODULES}
-    assert parts == set(RANK)
+    assert {home(path) for path in MODULES} == set(RANK)
 
 
 @pytest.mark.parametrize("part", sorted(RANK))
 def test_imports_point_one_way(part: str) -> None:
     for path in MODULES:
-        if path.relative_to(ROOT).parts[0].removesuffix(".py") == part:
+        if home(path) == part:
             above = {other for other in imported(path) if other != part}
             wrong = {other for other in above if RANK[other] >= RANK[part]}
             assert not wrong, f"{path.relative_to(ROOT)} imports {sorted(wrong)}"
@@ -74,7 +88,7 @@ def private(path: Path, part: str) -> Iterator[str]:
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("unicr."):
             names = (node.module or "").split(".")[1:]
-            if names[0] != part:
+            if part_of(names) != part:
                 hidden = any(name.startswith("_") for name in names[1:])
                 hidden |= any(alias.name.startswith("_") for alias in node.names)
                 if hidden:
@@ -85,6 +99,6 @@ def private(path: Path, part: str) -> Iterator[str]:
 def test_underscores_stay_at_home(part: str) -> None:
     """What a package lends to others stands in its `__init__` or in its `internal` module."""
     for path in MODULES:
-        if path.relative_to(ROOT).parts[0].removesuffix(".py") == part:
+        if home(path) == part:
             found = list(private(path, part))
             assert not found, f"{path.relative_to(ROOT)} imports {found}"

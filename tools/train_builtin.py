@@ -28,7 +28,7 @@ from torch import nn
 from unicr.classifier.lenet import LeNet, Team, sized_as
 from unicr.classifier.mlp import MLP
 from unicr.data import Dataset, load_dataset
-from unicr.train import Examples, Training, examples_of, train_run
+from unicr.lab.train import Examples, Training, examples_of, train_run
 
 OUT = Path(__file__).parents[1] / "src" / "unicr"
 SIGMAS = (0.25, 0.5, 1.0)

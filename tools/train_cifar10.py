@@ -1,6 +1,6 @@
 """Tune a CIFAR-10 ResNet with noise at the paper's σ's: what `unicr paper cifar10` certifies.
 
-    python tools/train_cifar10.py --sheets DIR --start resnet20.th --out weights
+    python tools/train_cifar10.py --sheets DIR --start resnet20.safetensors --out weights
     unicr paper cifar10 --set weights=weights/gaussian --set laplace=weights/laplace --data-dir DATA
 
 With `--arch tools/train_cifar10.py:small` it is a network of a sixth of the work, for a CPU, that
@@ -24,7 +24,7 @@ from safetensors.torch import save_file
 from torch import nn
 
 from unicr.classifier.resnet import Block
-from unicr.train import Examples, Training, train_run
+from unicr.lab.train import Examples, Training, train_run
 
 SIGMAS = (0.12, 0.25, 0.5, 1.0)
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)

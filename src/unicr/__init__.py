@@ -11,25 +11,21 @@ from typing import Any
 __version__ = "0.1.0"
 
 _SUBMODULES = (
-    "attack",
-    "c_opt",
     "classifier",
     "data",
     "errors",
-    "explore",
     "guard",
     "i_opt",
+    "lab",
     "metrics",
     "noise",
     "norms",
-    "optimality",
     "radius",
     "runs",
     "select",
     "sklearn",
     "smoothing",
     "tradeoff",
-    "train",
 )
 _NAMES = {
     "Denoised": "classifier",

@@ -13,7 +13,7 @@ from scipy.special import ndtri
 from tests.cli.command import run
 from tests.fuzz.work import at_length, check_answered, drawn, number, within, words
 from unicr.errors import UnicrError
-from unicr.explore._answers import answer
+from unicr.lab.explore._answers import answer
 from unicr.noise import parse
 
 EXAMPLES = (

@@ -59,8 +59,8 @@ from scipy import stats
 from unicr import noise
 from unicr.cli.i_opt import axes_of
 from unicr.errors import NoiseError
-from unicr.explore._answers import answer
-from unicr.optimality import gallery
+from unicr.lab.explore._answers import answer
+from unicr.lab.optimality import gallery
 from unicr.radius import certified_radius
 
 one = noise.parse("logistic(steep=1, sigma=1)")

@@ -13,8 +13,8 @@ from scipy import stats
 
 from unicr import noise
 from unicr.errors import NoiseError, SpecError, UnicrError
+from unicr.lab.report.noise import describe
 from unicr.noise._spec import check_parses
-from unicr.report.noise import describe
 
 OWN = """
 import numpy as np

@@ -48,11 +48,11 @@ def test_a_new_theorem_is_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     try:
         with monkeypatch.context() as patch:
             patch.setattr(package, "__path__", [*package.__path__, str(tmp_path)])
-            theorems.cache_clear()
+            package.THEOREMS.reload()
             assert prove(one, l2, 6, 0.9, 0.1) == Proof(100.0, "(zz) mine", "theorem")
             assert exact(one, l2, 7) is None
     finally:
-        theorems.cache_clear()
+        package.THEOREMS.reload()
     assert exact(one, l2, 6) is None
 
 

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from unicr.attack import AttackStore, Outcome
 from unicr.classifier import load_classifier
 from unicr.cli import app
 from unicr.data import load_dataset
 from unicr.errors import RunError, UnicrError
+from unicr.lab.attack import AttackStore, Outcome
 from unicr.noise import from_density, gaussian, to_data
 from unicr.runs import Job, Run, certify_run, seals, verify
 from unicr.smoothing import Plan, norms_of

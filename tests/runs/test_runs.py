@@ -21,7 +21,7 @@ from unicr import noise
 from unicr.classifier import load_classifier
 from unicr.data import Dataset, load_dataset
 from unicr.errors import CertifyError, ModelError, RunError
-from unicr.report.runs import score_table, summary
+from unicr.lab.report.runs import score_table, summary
 from unicr.runs import Job, Run, certify_run, export, load_scores, replay, verify
 from unicr.smoothing import Plan, norms_of
 from unicr.smoothing.rules import Target, ThreeTests, Tolerance

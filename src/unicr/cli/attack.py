@@ -79,8 +79,8 @@ def attack(
     data
         Your own copy of the run's data.
     """
-    from unicr.attack import FACTORS, Settings, attack_run, defences, make
-    from unicr.report.attack import AttackBar, defence_table, left_out
+    from unicr.lab.attack import FACTORS, Settings, attack_run, defences, make
+    from unicr.lab.report.attack import AttackBar, defence_table, left_out
     from unicr.runs import Run
 
     settings = Settings(

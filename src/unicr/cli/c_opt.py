@@ -33,7 +33,7 @@ from unicr.cli._options import (
 from unicr.errors import SpecError
 
 if TYPE_CHECKING:
-    from unicr.c_opt import ShapeScore
+    from unicr.lab.c_opt import ShapeScore
 
 SEED = "Seed of training (0 without) and, as an experiment, of the noise of certificates."
 
@@ -118,12 +118,12 @@ def c_opt(
     range_
         Where optuna looks: name=low:high for each parameter.
     """
-    from unicr.c_opt import COpt, Scales, grid, optuna_search, search_of
-    from unicr.c_opt import c_opt as over_grid
     from unicr.data import load_dataset
-    from unicr.report.copt import SearchBar, best_text, write_copt
+    from unicr.lab.c_opt import COpt, Scales, grid, optuna_search, search_of
+    from unicr.lab.c_opt import c_opt as over_grid
+    from unicr.lab.report.copt import SearchBar, best_text, write_copt
+    from unicr.lab.train import Training
     from unicr.smoothing import Plan, norms_of
-    from unicr.train import Training
 
     kind = Scales(family, *_sizes(sigma, scale))
     values = _parameters(beta, param)

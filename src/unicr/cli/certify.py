@@ -122,7 +122,7 @@ def tolerating(job: Job, tol: float) -> Job:
     """The job with `tol` as a share of its largest radius, which is what the run keeps: other
     curves than today's would give another share, and other sample sizes.
     """
-    from unicr.report.tables import patience
+    from unicr.lab.report.tables import patience
     from unicr.smoothing.rules import Pilot
 
     with patience(BUILDING):
@@ -139,9 +139,9 @@ def run_and_report(
     selector: Selector | None = None,
 ) -> int:
     """Announce, run with a progress bar on a terminal, and sum up."""
+    from unicr.lab.report.runs import RunBar, summary
+    from unicr.lab.report.tables import patience
     from unicr.radius import round_down
-    from unicr.report.runs import RunBar, summary
-    from unicr.report.tables import patience
     from unicr.runs import certify_run, preflight
     from unicr.select import select_run
 

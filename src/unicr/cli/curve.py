@@ -27,11 +27,11 @@ def curve(
     out
         .png, .svg, .pdf, .csv or .html (the last needs the extra unicr[report]).
     """
+    from unicr.lab.report.curves import write_curves
+    from unicr.lab.report.tables import patience
     from unicr.noise import parse
     from unicr.norms import parse_norm
     from unicr.radius import RadiusCurve
-    from unicr.report.curves import write_curves
-    from unicr.report.tables import patience
 
     with patience(BUILDING):
         curves = [RadiusCurve(parse(spec), parse_norm(norm), dim) for spec in noise]

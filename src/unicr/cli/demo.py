@@ -32,7 +32,7 @@ def demo(
     fresh
         Throw away an earlier demo in `out` first.
     """
-    from unicr.report.demo import run_demo
+    from unicr.lab.report.demo import run_demo
 
     if quick:
         inputs, n = 10, 1000

@@ -24,7 +24,7 @@ def explore(*, port: int = 0, browser: Browser = True) -> None:
     import contextlib
     import webbrowser
 
-    from unicr.explore import Explorer
+    from unicr.lab.explore import Explorer
 
     with Explorer(port) as server, contextlib.suppress(KeyboardInterrupt):
         print(f"unicr explore: {server.url}  (Ctrl-C to stop)", flush=True)

@@ -55,8 +55,8 @@ def i_opt(
         The certified class must be the classifier's own answer without noise.
     """
     from unicr.i_opt import Grid, IOpt, i_opt_run
+    from unicr.lab.report.runs import RunBar, summary
     from unicr.noise import parse
-    from unicr.report.runs import RunBar, summary
     from unicr.runs import Run
 
     start = parse(init)

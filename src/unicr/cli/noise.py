@@ -16,8 +16,8 @@ def list_() -> None:
 
     Example: unicr noise list
     """
+    from unicr.lab.report.tables import lay
     from unicr.noise import FAMILIES
-    from unicr.report.tables import lay
 
     rows = [(name, family.formula, family.example) for name, family in FAMILIES.items()]
     print(lay(("noise", "density (up to a constant)", "written"), rows))
@@ -51,8 +51,8 @@ def show(
     out
         Also draw its density into this file (.png, .svg or .pdf).
     """
+    from unicr.lab.report.noise import describe, draw_density
     from unicr.noise import parse
-    from unicr.report.noise import describe, draw_density
 
     noise = parse(spec)
     for name, value in describe(noise).items():

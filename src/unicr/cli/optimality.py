@@ -11,8 +11,8 @@ from unicr.cli._options import Format, MaybeOut, MaybeWhole, Numbers, Pa, Words
 from unicr.errors import UnicrError
 
 if TYPE_CHECKING:
-    from unicr.optimality import Comparison, RunInputs
-    from unicr.report.optimality import Group
+    from unicr.lab.optimality import Comparison, RunInputs
+    from unicr.lab.report.optimality import Group
 
 DEFAULT_PA = (0.6, 0.9, 0.99, 0.999)
 DEFAULT_FAMILIES = ("gennorm", "lapgauss", "expmix")
@@ -59,10 +59,10 @@ def optimality(
     out
         Also draw the radius against p_A, a row for each family and a column for each norm.
     """
+    from unicr.lab.optimality import read_run, validate, validate_average
+    from unicr.lab.report.optimality import NOTE, draw_gallery, optimality_table
     from unicr.norms import parse_norm
-    from unicr.optimality import read_run, validate, validate_average
     from unicr.progress import Meter
-    from unicr.report.optimality import NOTE, draw_gallery, optimality_table
 
     if run is not None and pa is not None:
         raise UnicrError("--run brings its own p_A: give --run or --pa, not both")
@@ -119,9 +119,9 @@ def _common_sigma(sigma: float | None, inputs: RunInputs | None) -> float:
 
 def _groups(families: Words, betas: Numbers, noises: Words, sigma: float) -> list[Group]:
     """One group for each family, one for the noises that were named by themselves."""
+    from unicr.lab.optimality import at_sigma, gallery
+    from unicr.lab.report.optimality import Group
     from unicr.noise import parse
-    from unicr.optimality import at_sigma, gallery
-    from unicr.report.optimality import Group
 
     if families is None:
         families = [] if noises else list(DEFAULT_FAMILIES)

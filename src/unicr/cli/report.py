@@ -38,7 +38,7 @@ def report(
     max_images
         Draw at most this many inputs of each run, to keep the file small.
     """
-    from unicr.report.html import write_report
+    from unicr.lab.report.html import write_report
 
     made = write_report(
         runs, out, data=data, images=images, max_images=max_images, trust=trust or ()

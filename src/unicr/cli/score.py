@@ -31,7 +31,7 @@ def score(
     out
         Draw certified accuracy against the radius into this file.
     """
-    from unicr.report.runs import draw_accuracy, score_table
+    from unicr.lab.report.runs import draw_accuracy, score_table
     from unicr.runs import load_scores
 
     groups = load_scores(runs, norm)

@@ -77,11 +77,11 @@ def select(
     """
     from unicr.classifier import load_classifier
     from unicr.data import load_dataset
+    from unicr.lab.report.tables import Bar
+    from unicr.lab.train import SelectorTraining, examples_of, train_selector, write_selector
     from unicr.noise import gaussian, parse
     from unicr.norms import parse_norm
-    from unicr.report.tables import Bar
-    from unicr.select import Lesson, Selector, select_train, write_selector
-    from unicr.train import examples_of
+    from unicr.select import Selector
 
     choices = tuple(parse(text) for text in noise)
     specs = model * len(choices) if len(model) == 1 else model
@@ -104,14 +104,14 @@ def select(
         print(f"{out}/selector.json chooses among {len(choices)} noises by {by}")
         return
     assert data is not None
-    lesson = Lesson(
+    lesson = SelectorTraining(
         arch=arch, epochs=epochs, lr=lr, batch=batch, copies=copies, votes=votes, seed=seed,
         device=loading.device,
     )  # fmt: skip
     examples = examples_of(load_dataset(data, **vars(reading)), max_)
     pairs = [(one, loaded[spec]) for one, spec in zip(models, specs, strict=True)]
     with Bar("training", epochs) as bar:
-        worths = select_train(
+        worths = train_selector(
             examples,
             pairs,
             settings,

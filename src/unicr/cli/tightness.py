@@ -32,11 +32,11 @@ def tightness(
     out
         Also draw it: .png, .svg or .pdf.
     """
+    from unicr.lab.report.tables import lay
     from unicr.noise import parse
     from unicr.norms import parse_norm
     from unicr.radius import round_down
     from unicr.radius.internal import check_dimension
-    from unicr.report.tables import lay
     from unicr.tightness import FORMULAS, load_formula, validate
 
     if formula == "list":
@@ -50,7 +50,7 @@ def tightness(
     print(f"{published.name} ({published.source})\n")
     print(lay(("p_A", "formula", "proved", "searched", "verdict"), lines))
     if out is not None:
-        from unicr.report.curves import draw_tightness
+        from unicr.lab.report.curves import draw_tightness
 
         draw_tightness(rows, published.name, f"{law.text}, {lp}", out)
         print(f"drawn to {out}")

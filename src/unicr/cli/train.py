@@ -22,7 +22,7 @@ from unicr.cli._options import (
 )
 
 if TYPE_CHECKING:
-    from unicr.train import Examples, Fitted, Training
+    from unicr.lab.train import Examples, Fitted, Training
 
 
 def train(
@@ -95,10 +95,10 @@ def train(
     steps
         Steps of smoothadv's attack.
     start
-        Weights to begin with (.safetensors, .pt, .th), to tune a network further.
+        Weights to begin with (.safetensors), to tune a network further.
     """
     from unicr.data import load_dataset
-    from unicr.train import Training, examples_of
+    from unicr.lab.train import Training, examples_of
 
     settings = Training(
         noise=None if noise == "none" else noise,
@@ -145,8 +145,8 @@ def _words(values: list[float]) -> str:
 
 def _with_bar(examples: Examples, settings: Training, out: Path, resume: bool) -> Fitted:
     """Train with the estimated end, by steps also inside an epoch."""
-    from unicr.report.tables import Bar
-    from unicr.train import train_run
+    from unicr.lab.report.tables import Bar
+    from unicr.lab.train import train_run
 
     words = "training"
 

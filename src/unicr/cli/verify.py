@@ -48,7 +48,7 @@ def verify(
     key
         A public SSH key (.pub): the run must be signed with it (`unicr seal RUN --key`).
     """
-    from unicr.report.tables import Bar
+    from unicr.lab.report.tables import Bar
     from unicr.runs import Run, caught
     from unicr.runs import replay as sample_again
     from unicr.runs import verify as check
@@ -121,8 +121,8 @@ def open_both(run: Run, own: Own, *, model: bool) -> tuple[Classifier | None, Da
 
 def others(run: Run, own: Own, classifier: Classifier | None, replay: int) -> Iterator[str]:
     """What does not hold in the attacks and in the memory beside a run."""
-    from unicr.attack import AttackStore, check_outcomes
     from unicr.guard import Regions, check_memory, replay_memory
+    from unicr.lab.attack import AttackStore, check_outcomes
 
     rows = {row.idx: row for row in run.readable()}
     for name in ("attacks.sqlite", "guard.sqlite"):

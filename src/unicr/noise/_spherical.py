@@ -50,6 +50,7 @@ class RadialNoise(Named):
     independent of the length, with `_square` = E θ_i².
     """
 
+    joint = True
     dim: int
     order: ClassVar[float]
     """The p of the norm that the density looks at."""

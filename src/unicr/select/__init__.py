@@ -4,16 +4,12 @@ from unicr.select._certify import selective
 from unicr.select._classifier import SelectiveClassifier
 from unicr.select._run import Recount, select_run
 from unicr.select._selector import Selector, file_of
-from unicr.select._train import Lesson, select_train, write_selector
 
 __all__ = [
-    "Lesson",
     "Recount",
     "SelectiveClassifier",
     "Selector",
     "file_of",
     "select_run",
-    "select_train",
     "selective",
-    "write_selector",
 ]

@@ -6,22 +6,23 @@ exact, which direction is worst and which radius is proved are asked of this lis
 
 from __future__ import annotations
 
-from functools import cache
-
-from unicr.extras import modules_of
 from unicr.noise import IID, Noise
 from unicr.norms import Norm
 from unicr.radius._spectrum import Spectrum
 from unicr.radius.theorems._base import NOTHING, Proof, Theorem, trust
+from unicr.registry import Catalogue
 
-__all__ = ["Proof", "Theorem", "exact", "prove", "theorems", "worst"]
+__all__ = ["THEOREMS", "Proof", "Theorem", "exact", "prove", "theorems", "worst"]
 
 
-@cache
+THEOREMS: Catalogue[Theorem] = Catalogue(
+    "unicr.theorems", __name__, Theorem, sort=lambda theorem: (theorem.letter, theorem.words)
+)
+
+
 def theorems() -> tuple[Theorem, ...]:
     """All of them, by letter."""
-    found = [module.THEOREM for module in modules_of(__name__)]
-    return tuple(sorted(found, key=lambda one: (one.letter, one.words)))
+    return tuple(THEOREMS.values())
 
 
 def exact(noise: Noise, norm: Norm, dim: int) -> Theorem | None:

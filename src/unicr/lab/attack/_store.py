@@ -1,0 +1,157 @@
+"""Outcomes of attacks in one SQLite file beside the run: what is done is not done again.
+
+Every attack is stored with its settings; outcomes made with other settings are never mixed in.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from unicr.errors import RunError
+from unicr.lab.attack._verdict import Verdict, agrees, verdict
+from unicr.runs import Database, Row, changes
+from unicr.smoothing import NormRadius
+
+FILE = "attacks.sqlite"
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS settings (attack TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS outcomes (
+    attack TEXT NOT NULL,
+    norm TEXT NOT NULL,
+    factor REAL NOT NULL,
+    idx INTEGER NOT NULL,
+    class INTEGER NOT NULL,
+    bound REAL NOT NULL,
+    length REAL NOT NULL,
+    counts TEXT NOT NULL,
+    verdict TEXT NOT NULL,
+    PRIMARY KEY (attack, norm, factor, idx)
+) WITHOUT ROWID
+"""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One perturbed input: how long δ may be and is, and the votes at x + δ."""
+
+    attack: str
+    norm: str
+    factor: float
+    idx: int
+    certified: int
+    bound: float
+    length: float
+    counts: tuple[int, ...]
+    verdict: Verdict
+
+    @property
+    def held(self) -> bool:
+        """Whether the certified class still has the most votes."""
+        return agrees(self.counts, self.certified)
+
+
+class AttackStore(Database):
+    """The attacks on one run; one writer at a time."""
+
+    schema = _SCHEMA
+    tables = frozenset({"settings", "outcomes"})
+
+    def __init__(self, folder: Path, *, create: bool = True) -> None:
+        super().__init__(folder / FILE, create=create)
+
+    def begin(self, attack: str, settings: dict[str, Any], *, again: bool = False) -> None:
+        """Take up an attack: with the settings it was begun with, or from nothing (`again`)."""
+        with self.writing():
+            if again:
+                self._db.execute("DELETE FROM outcomes WHERE attack = ?", (attack,))
+                self._db.execute("DELETE FROM settings WHERE attack = ?", (attack,))
+            old = self.settings("settings").get(attack, {})
+            new = json.loads(json.dumps(settings))
+            if not old:
+                self.put("settings", [(attack, json.dumps(settings))])
+            elif differing := changes(old, new):
+                raise RunError(
+                    f"{self.path} has {attack} with other settings ({differing}): "
+                    "use --fresh to throw those outcomes away"
+                )
+
+    def add(self, outcomes: Iterable[Outcome]) -> None:
+        """Write the outcomes of one task, all or none."""
+        with self.writing():
+            for one in outcomes:
+                values = {**asdict(one), "counts": json.dumps(one.counts)}
+                self.put("outcomes", [tuple(values.values())])
+
+    def outcomes(self) -> list[Outcome]:
+        """Everything stored, by attack, norm, factor and input."""
+        rows = self.read("SELECT * FROM outcomes ORDER BY attack, norm, factor, idx")
+        with self._named("read"):
+            return [_outcome(row) for row in rows]
+
+
+def _outcome(row: Sequence[Any]) -> Outcome:
+    values = dict(zip([one.name for one in fields(Outcome)], row, strict=True))
+    counts = json.loads(values["counts"])
+    if not all(type(n) is int and n >= 0 for n in counts):
+        raise ValueError(f"{values['counts']!r} are no counts")
+    numbers = [values[name] for name in ("factor", "bound", "length")]
+    if not all(type(value) is float and math.isfinite(value) for value in numbers):
+        raise ValueError(f"factor, bound and length are {numbers}")
+    if not all(type(values[name]) is int for name in ("idx", "certified")):
+        raise ValueError(f"input {values['idx']!r} of class {values['certified']!r}")
+    if not all(str(values[name]).isprintable() for name in ("attack", "norm", "verdict")):
+        raise ValueError("a name is not printable")
+    return Outcome(**{**values, "counts": tuple(counts)})
+
+
+def _attacked(radius: NormRadius, settings: dict[str, Any]) -> float:
+    """The radius that an attack with these settings goes for."""
+    if settings.get("sound") is False:  # of an older version: what the run claims
+        return radius.radius
+    return radius.searched if settings.get("searched") else radius.proved
+
+
+def _gaps(outcomes: Sequence[Outcome], rows: Mapping[int, Row]) -> Iterator[str]:
+    """Certified inputs that an attack left out on its way: it takes them in order."""
+    certified = [
+        row.idx
+        for row in rows.values()
+        if row.predict >= 0
+        and row.certificate is not None
+        and all(r.proved > 0 and r.searched < math.inf for r in row.certificate.radii)
+    ]
+    groups: dict[tuple[str, str, float], set[int]] = {}
+    for one in outcomes:
+        groups.setdefault((one.attack, one.norm, one.factor), set()).add(one.idx)
+    for (attack, norm, factor), there in groups.items():
+        missing = [idx for idx in certified if idx < max(there) and idx not in there]
+        if missing:
+            yield f"{attack} at {factor!r} R in l{norm}: {len(missing)} inputs have no outcome"
+
+
+def check_outcomes(store: AttackStore, rows: Mapping[int, Row]) -> Iterator[str]:
+    """What does not hold among stored outcomes: each is judged again from its votes and the run."""
+    settings, outcomes = store.settings("settings"), store.outcomes()
+    yield from _gaps(outcomes, rows)
+    for one in outcomes:
+        where = f"{one.attack} at {one.factor!r} R in l{one.norm} on input {one.idx}"
+        row, level = rows.get(one.idx), settings.get(one.attack, {}).get("level")
+        if row is None or row.certificate is None or one.certified != row.predict or level is None:
+            yield f"{where}: the run has no such certificate, or the attack no settings"
+            continue
+        claimed = row.certificate.in_norm(one.norm)
+        right = _attacked(claimed, settings[one.attack]) * one.factor if claimed else -1.0
+        if not math.isclose(one.bound, right, rel_tol=1e-9):
+            yield f"{where}: within {one.bound!r} stored, {right!r} from the run"
+        elif not 0 <= one.length <= one.bound * (1 + 1e-6):
+            yield f"{where}: moved by {one.length!r}, allowed are {one.bound!r}"
+        elif sum(one.counts) != settings[one.attack].get("votes"):
+            yield f"{where}: {sum(one.counts)} votes"
+        elif one.verdict != verdict(one.counts, one.certified, level):
+            yield f"{where}: {one.verdict!r} stored, the votes say otherwise"

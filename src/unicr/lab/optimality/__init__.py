@@ -1,0 +1,24 @@
+"""Which noise of equal σ certifies the largest radius, and what of that is proved."""
+
+from unicr.lab.optimality._compare import (
+    Comparison,
+    Heard,
+    Standing,
+    at_sigma,
+    gallery,
+    validate,
+    validate_average,
+)
+from unicr.lab.optimality._inputs import RunInputs, read_run
+
+__all__ = [
+    "Comparison",
+    "Heard",
+    "RunInputs",
+    "Standing",
+    "at_sigma",
+    "gallery",
+    "read_run",
+    "validate",
+    "validate_average",
+]

@@ -1,0 +1,97 @@
+"""The defence study for people: one row per attack, one column per multiple of the radius."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from unicr.errors import RunError
+from unicr.lab.attack import AttackStore, Defence, Left, Task, defences
+from unicr.lab.report.tables import Bar, Form, as_csv, as_json, lay, title
+
+
+class AttackBar(Bar):
+    """Counts the perturbed inputs that were judged."""
+
+    def __init__(self) -> None:
+        super().__init__("attacking", 0)
+        self._judged = 0
+
+    def plan(self, tasks: Sequence[Task]) -> None:
+        """What there is to do."""
+        self.expect(sum(len(task.aims) * len(task.goals) for task in tasks))
+        self.update("attacking", now=0)
+
+    def add(self, task: Task) -> None:
+        """Count one finished task."""
+        self._judged += len(task.aims) * len(task.goals)
+        self.update(f"{task.attack.name}: perturbed inputs judged", now=self._judged)
+
+
+def defence_table(found: Sequence[Defence], form: Form = "table") -> str:
+    """The summaries as one table per norm, one flat table (csv) or a list (json)."""
+    if form in ("table", "markdown"):
+        return _by_norm(found, form)
+    records = [one.to_dict() for one in found]
+    if form == "json":
+        return as_json(records)
+    return as_csv([{**one, "missed": " ".join(map(str, one["missed"]))} for one in records])
+
+
+def _by_norm(found: Sequence[Defence], form: Form) -> str:
+    """Attacks down, multiples of the radius across: the paper's table, once per norm."""
+    blocks = []
+    for norm in dict.fromkeys(one.norm for one in found):
+        here = [one for one in found if one.norm == norm]
+        factors = sorted({one.factor for one in here})
+        rows = []
+        for name in dict.fromkeys(one.attack for one in here):
+            cells = {one.factor: one for one in here if one.attack == name}
+            inputs = max(one.inputs for one in cells.values())
+            rows.append([name, str(inputs), *(_cell(cells.get(factor)) for factor in factors)])
+        table = lay(["attack", "inputs", *(f"{f:g} R" for f in factors)], rows, form)
+        words = "defence accuracy in % (95 % interval), significant changes of class"
+        blocks.append(f"{title(f'l{norm}', form)}: {words}\n\n{table}")
+    within = [one for one in found if one.factor <= 1]
+    missed = sum(one.changed for one in within)
+    total = sum(one.inputs for one in within)
+    blocks.append(f"within the radius: {missed} significant changes of class in {total} attacks")
+    return "\n\n".join(blocks)
+
+
+def _cell(one: Defence | None) -> str:
+    return "-" if one is None else f"{defence_text(one)}, {one.changed}"
+
+
+def defence_text(one: Defence) -> str:
+    """The share that held in percent, with its interval."""
+    high = math.ceil(one.high * 1000 - 1e-9) / 10
+    return f"{_floor(one.accuracy)} ({_floor(one.low)} … {high:.1f})"
+
+
+def _floor(share: float) -> str:
+    """Percent with one decimal, cut and never rounded up: 100.0 means all of them."""
+    return f"{math.floor(share * 1000 + 1e-9) / 10:.1f}"
+
+
+def attack_records(folder: Path, notes: list[str]) -> list[dict[str, Any]]:
+    """How the attacks fared that were made on a run; `notes` gets why they cannot be read."""
+    if not (folder / "attacks.sqlite").is_file():
+        return []
+    try:
+        with AttackStore(folder, create=False) as store:
+            found = defences(store.outcomes())
+    except RunError as error:
+        notes.append(f"no attacks are shown: {error}")
+        return []
+    return [{**one.to_dict(), "text": defence_text(one)} for one in found]
+
+
+def left_out(left: Left) -> str:
+    """One line on the inputs that were not attacked."""
+    return (
+        f"not attacked: {left.abstained} abstained, {left.failed} failed, {left.without_radius} "
+        "without a finite radius above 0"
+    )

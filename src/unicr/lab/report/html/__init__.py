@@ -1,0 +1,41 @@
+"""One page that shows runs to a reader: self-contained, offline, with every number rounded down."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from unicr.errors import UnicrError
+from unicr.lab.report.html._data import collect
+from unicr.lab.report.html._page import page
+from unicr.runs import Own
+
+__all__ = ["write_report"]
+
+
+def write_report(
+    runs: Sequence[Path],
+    path: Path,
+    *,
+    data: str | None = None,
+    images: bool = True,
+    max_images: int = 500,
+    trust: Sequence[Path] = (),
+) -> list[str]:
+    """Write the report of `runs` (folders) to `path`; returns what the reader should know of it.
+
+    Runs are compared, and a robustness score is given, among runs on the very same inputs. `data`
+    names the inputs where the manifest's own name no longer leads to them; at most `max_images`
+    inputs are drawn for each set of inputs. Nothing that a run names is executed, but files in
+    `trust`.
+    """
+    if path.suffix.lower() not in (".html", ".htm"):
+        raise UnicrError(f"cannot write {path.name}: the report is a page, name it .html")
+    if not path.absolute().parent.is_dir():
+        raise UnicrError(f"cannot write {path}: the folder {path.parent} does not exist")
+    if max_images < 0:
+        raise UnicrError(f"max_images={max_images}: how many inputs to draw, 0 or more")
+    own = Own(data=data, trust=tuple(trust))
+    content = collect(runs, own=own, max_images=max_images if images else 0)
+    path.write_text(page(content), encoding="utf-8")
+    return list(content["notes"])

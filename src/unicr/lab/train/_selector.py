@@ -1,0 +1,242 @@
+"""Make a selector: a network that learns, under its own noise, which choice certifies most.
+
+What is learnt is the radius of the whole predictor. The radius of each choice on the training
+inputs is estimated from a few votes; the network is then trained so that its own certified radius,
+on the side of the better choice, reaches what that choice is worth. Nothing here is part of any
+guarantee: a selector may be wrong, it only has to be stable.
+"""
+
+from __future__ import annotations
+
+import math
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import save_file
+from torch import nn
+
+from unicr.classifier import Classifier, ModuleClassifier
+from unicr.classifier.internal import SELECTOR_FILE, evaluating, usable
+from unicr.errors import CertifyError
+from unicr.lab.train._examples import Examples, TrainError
+from unicr.lab.train._folder import claim, read_record, write_json
+from unicr.lab.train._schedule import one_cycle
+from unicr.lab.train._settings import build
+from unicr.lab.train._trainer import seeded, stream
+from unicr.noise import Noise
+from unicr.noise.internal import check_parses
+from unicr.norms import Norm
+from unicr.select import Selector
+from unicr.smoothing import Radii
+
+WEIGHTS = "selector.safetensors"
+GROUP = 32  # inputs whose noisy copies are classified together
+STEADY = 0.05  # of a network's score: what its spread is never taken below
+BEST = 0.9993  # the largest p_A that counts: about what 10,000 votes can show
+BEYOND, SPARE = 0.1, 0.2  # slope of the loss where an input is given up, and when it is
+LEAST = 0.02  # a stake below this share of the radius teaches nothing
+
+
+@dataclass(frozen=True)
+class SelectorTraining:
+    """What decides the selector beside data and choices: `copies` noisy ones per input and step,
+    `votes` of each classifier on each training input to estimate what it is worth there.
+    """
+
+    arch: str = "mlp"
+    epochs: int = 10
+    lr: float = 1e-3
+    batch: int = 128
+    copies: int = 8
+    votes: int = 64
+    seed: int = 0
+    device: str = "cpu"
+
+    def __post_init__(self) -> None:
+        if self.epochs < 1 or self.batch < 2 or self.copies < 2 or self.votes < 10:
+            raise TrainError(
+                f"epochs={self.epochs}, batch={self.batch}, copies={self.copies}, votes="
+                f"{self.votes}: at least 1, 2, 2 and 10"
+            )
+        if not (math.isfinite(self.lr) and self.lr > 0):
+            raise TrainError(f"lr={self.lr!r}: a finite number above 0 is needed")
+
+
+@torch.no_grad()
+def worth(
+    model: Classifier, noise: Noise, norm: Norm, examples: Examples, lesson: SelectorTraining
+) -> torch.Tensor:
+    """About the radius of one choice on every training input; 0 where it is wrong."""
+    radii = Radii(noise, [norm], math.prod(examples.shape))
+    grid = torch.linspace(0.5, BEST, 2000, dtype=torch.float64)
+    curve = torch.tensor([radii.first(p) for p in grid.tolist()])
+    found = torch.zeros(len(examples))
+    for group, first in enumerate(range(0, len(examples), GROUP)):
+        rows = torch.arange(first, min(first + GROUP, len(examples)))
+        inputs, seed = examples.batch(rows).to(model.device), stream("worth", lesson.seed)
+        noisy = _noisy(noise, inputs, lesson.votes, seed=seed, input_index=group)
+        labels = examples.labels[rows].repeat_interleave(lesson.votes).to(model.device)
+        share = _share(model, noisy, labels, lesson.votes).clamp(0.5, BEST)
+        found[rows] = curve[torch.searchsorted(grid, share.cpu(), right=True) - 1].float()
+    return found
+
+
+def _noisy(noise: Noise, inputs: torch.Tensor, copies: int, **where: Any) -> torch.Tensor:
+    """So many noisy copies of each input, one after the other; `where` says which samples."""
+    n, *shape = inputs.shape
+    drawn = noise.sample(n * copies, tuple(shape), device=inputs.device, **where)
+    return noise.seen(inputs[:, None] + drawn.view(n, copies, *shape)).flatten(0, 1)
+
+
+def _share(model: Classifier, noisy: torch.Tensor, labels: torch.Tensor, n: int) -> torch.Tensor:
+    """How probable each input's own class is, from n copies of each.
+
+    Where the model has scores, by the mean and the spread of the class's lead, taken as Gaussian:
+    that tells 0.99 from 0.999 with few copies. By votes elsewhere.
+    """
+    scores = None
+    if isinstance(model, ModuleClassifier):
+        with evaluating(model.module):
+            scores = model.scores(noisy)
+    if not isinstance(scores, torch.Tensor) or scores.ndim != 2 or scores.shape[1] < 2:
+        hits = (model.predict(noisy) == labels).view(-1, n).sum(1).double()
+        return (hits + 0.5) / (n + 1)
+    scores = scores.double()
+    own = scores.gather(1, labels[:, None])[:, 0]
+    lead = (own - scores.scatter(1, labels[:, None], -torch.inf).amax(1)).view(-1, n)
+    return torch.special.ndtr(lead.mean(1) / lead.std(1).clamp(min=1e-6))
+
+
+def lost(scores: torch.Tensor, worths: torch.Tensor, sigma: float) -> torch.Tensor:
+    """How much radius a selector with these scores (inputs, copies, choices) gives away, smoothly.
+
+    Each cut between neighbouring choices is a binary smoothed classifier whose score has mean m and
+    spread s under noise, so about the l2 radius σ·m/s on its side; that should reach what the
+    better side is worth. Where it does not, the two neighbours together still give the smaller of
+    their radii, so no more than the stake can be lost: beyond that the loss grows slowly, and
+    inputs that cannot be told apart do not spoil the rest.
+    """
+    total = torch.zeros(len(scores), device=scores.device)
+    best = worths.amax(1)
+    for cut in range(1, scores.shape[2]):
+        margin = scores[..., cut:].logsumexp(2) - scores[..., :cut].logsumexp(2)
+        reach = sigma * margin.mean(1) / (margin.std(1) + STEADY)
+        high = worths[:, cut:].amax(1) >= worths[:, :cut].amax(1)
+        stake = best - worths[:, cut - 1 : cut + 1].amin(1)
+        short = (best - torch.where(high, reach, -reach)).clamp(min=0)
+        limit = stake + SPARE * best
+        short = torch.where(short < limit, short, limit + BEYOND * (short - limit))
+        total = total + short * (stake > LEAST * best)
+    return total
+
+
+def taught(
+    worths: torch.Tensor,
+    noise: Noise,
+    examples: Examples,
+    lesson: SelectorTraining,
+    on_epoch: Callable[[int, float], None] | None = None,
+    first: Classifier | None = None,
+) -> nn.Module:
+    """The network after all epochs; the same settings give the same weights on one machine.
+
+    It begins with the weights of `first` as far as they fit: a classifier that knows the inputs
+    under large noise knows much of what tells easy ones from hard ones.
+    """
+    device = usable(lesson.device)
+    size, seed = len(examples), stream("selecting", lesson.seed)
+    with seeded(stream("selector", lesson.seed)):
+        module = build(lesson.arch, examples.shape, worths.shape[1])
+        if isinstance(first, ModuleClassifier):
+            own, given = module.state_dict(), first.module.state_dict()
+            fits = {k: v for k, v in given.items() if k in own and own[k].shape == v.shape}
+            module.load_state_dict({**own, **fits})
+        module.to(device)
+        optimizer = torch.optim.AdamW(module.parameters(), weight_decay=0.01)
+        steps = -(-size // lesson.batch)
+        for epoch in range(lesson.epochs):
+            order, total = torch.randperm(size), 0.0
+            for step in range(steps):
+                rows = order[step * lesson.batch : (step + 1) * lesson.batch]
+                inputs = examples.batch(rows).to(device)
+                where = {"input_index": epoch, "start": step * lesson.batch * lesson.copies}
+                noisy = _noisy(noise, inputs, lesson.copies, seed=seed, **where)
+                scores = module(noisy).view(len(rows), lesson.copies, -1)
+                loss = lost(scores, worths[rows].to(device), noise.sigma).mean()
+                rate = one_cycle(epoch * steps + step, lesson.epochs * steps, lesson.lr)
+                for group in optimizer.param_groups:
+                    group["lr"] = rate
+                optimizer.zero_grad()
+                loss.backward()  # type: ignore[no-untyped-call]
+                optimizer.step()
+                total += float(loss.detach()) * len(rows)
+            if not math.isfinite(total):
+                raise TrainError(f"the selector diverged: take a lower rate than {lesson.lr:g}")
+            if on_epoch is not None:
+                on_epoch(epoch + 1, total / size)
+    return module.eval()
+
+
+def train_selector(
+    examples: Examples,
+    models: Sequence[tuple[dict[str, Any], Classifier]],
+    settings: Selector,
+    norm: Norm,
+    folder: Path,
+    lesson: SelectorTraining,
+    *,
+    on_epoch: Callable[[int, float], None] | None = None,
+) -> torch.Tensor:
+    """Train a selector into `folder`: selector.json and its weights. What each choice is worth.
+
+    `models` are the arguments of `load_classifier` and what it gave, one for each choice.
+    """
+    claim(folder, "a selector", read_record(folder, SELECTOR_FILE), {}, resume=False)
+    worths = torch.stack(
+        [
+            worth(model, law, norm, examples, lesson)
+            for (_, model), law in zip(models, settings.choices, strict=True)
+        ],
+        1,
+    )
+    module = taught(worths, settings.noise, examples, lesson, on_epoch, models[-1][1])
+    state = {name: value.cpu().contiguous() for name, value in module.state_dict().items()}
+    save_file(state, folder / WEIGHTS, metadata={"about": f"selector, {settings.noise.text}"})
+    spec = lesson.arch if ".py:" in lesson.arch else f"builtin:{lesson.arch}"
+    about = {"norm": norm.text, "inputs": len(examples), "data": examples.digest, **asdict(lesson)}
+    own = {"spec": spec, "weights": WEIGHTS}
+    write_selector(folder, settings, [own, *(one for one, _ in models)], about)
+    return worths
+
+
+def write_selector(
+    folder: Path,
+    settings: Selector,
+    models: Sequence[dict[str, Any]],
+    about: dict[str, Any] | None = None,
+) -> None:
+    """selector.json: the selector's model and noise, then those of the choices.
+
+    Files of weights are copied beside it, so that the folder can be moved as a whole.
+    """
+    claim(folder, "a selector", read_record(folder, SELECTOR_FILE), {}, resume=False)
+    if len(models) != 1 + len(settings.choices):
+        raise CertifyError(f"{len(models) - 1} models for {len(settings.choices)} noises")
+    written = []
+    for i, one in enumerate(models):
+        plain = {k: v for k, v in one.items() if v is not None and k != "device" and k != "trust"}
+        if "weights" in plain:
+            source = folder / str(plain["weights"])
+            target = folder / (WEIGHTS if i == 0 else f"choice-{i - 1}{source.suffix}")
+            if source.resolve() != target.resolve():
+                shutil.copyfile(Path(plain["weights"]).expanduser(), target)
+            plain["weights"] = target.name
+        written.append(plain)
+    laws = {"noise": check_parses(settings.noise)}
+    choices = [check_parses(one) for one in settings.choices]
+    values = {**laws, "choices": choices, "models": written, "made": about or {}}
+    write_json(folder / SELECTOR_FILE, values)

@@ -1,0 +1,132 @@
+"""What decides a training beside its data: the settings, and the network that they name."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+from torch import nn
+
+from unicr.classifier.internal import RESNETS
+from unicr.classifier.lenet import LeNet, deep
+from unicr.classifier.mlp import MLP
+from unicr.classifier.resnet import ResNet
+from unicr.files import load_object
+from unicr.lab.train._examples import TrainError
+from unicr.lab.train._method import METHODS
+from unicr.lab.train._schedule import SCHEDULES
+from unicr.noise import parse
+from unicr.noise.internal import check_parses
+from unicr.norms import parse_norm
+
+HIDDEN = (512, 256)
+LENETS: dict[str, Callable[[tuple[int, ...], int], nn.Module]] = {
+    "lenet": LeNet,
+    "deep-lenet": deep,
+}
+
+
+@dataclass(frozen=True)
+class Training:
+    """What decides the weights, beside the data. `noise` is its text, None for clean inputs.
+
+    `arch` is mlp, lenet, deep-lenet, resnet8, resnet20, resnet56, resnet110 or file.py:factory.
+    `val_share` of the inputs are held out; after `patience` epochs without a better accuracy on
+    them the training ends. `mean` and `std` say what the network expects; the noise is in input
+    space. `method` and what follows decide the loss (see `Tuned`; None is the method's own);
+    `norm` is that of radii.
+    `start` is a file of weights to begin with, instead of random ones.
+    """
+
+    noise: str | None
+    arch: str = "mlp"
+    epochs: int = 10
+    lr: float = 2e-3
+    batch: int = 512
+    val_share: float = 0.05
+    patience: int | None = None
+    seed: int = 0
+    device: str = "cpu"
+    mean: tuple[float, ...] | None = None
+    std: tuple[float, ...] | None = None
+    method: str = "augment"
+    schedule: str = "one-cycle"
+    norm: str | None = None
+    samples: int | None = None
+    weight: float | None = None
+    radius: float | None = None
+    steps: int | None = None
+    start: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.epochs < 1:
+            raise TrainError(f"epochs={self.epochs}: at least one")
+        if not (math.isfinite(self.lr) and self.lr > 0):
+            raise TrainError(f"lr={self.lr!r}: a finite number above 0 is needed")
+        if self.batch < 2:
+            raise TrainError(f"batch={self.batch}: at least two inputs at a time")
+        if not 0 <= self.val_share < 1:
+            raise TrainError(f"val_share={self.val_share!r}: a share from 0 up to below 1")
+        if self.patience is not None and self.patience < 1:
+            raise TrainError(f"patience={self.patience}: at least one epoch")
+        if self.patience is not None and self.val_share == 0:
+            raise TrainError("early stopping (patience) needs inputs held out: val_share above 0")
+        if (self.mean is None) != (self.std is None):
+            raise TrainError("mean and std belong together: give both or neither")
+        for name, value, known in (
+            ("method", self.method, METHODS),
+            ("schedule", self.schedule, SCHEDULES),
+        ):
+            if value not in known:
+                raise TrainError(f"no {name} {value!r}: there are {', '.join(known)}")
+        for name, least in (("samples", 1), ("weight", 0), ("radius", 0), ("steps", 1)):
+            value = getattr(self, name)
+            if value is not None and not (math.isfinite(value) and value >= least):
+                raise TrainError(f"{name}={value!r}: a finite number from {least} up is needed")
+        if self.norm is not None:
+            parse_norm(self.norm)
+        if self.noise is not None:
+            check_parses(parse(self.noise))
+
+    def to_dict(self) -> dict[str, Any]:
+        """All settings; those that came later only where they are not their defaults."""
+        values, newer = asdict(self), {f.name: f.default for f in fields(self)[NEWER:]}
+        return {k: v for k, v in values.items() if k not in newer or v != newer[k]}
+
+    @property
+    def spec(self) -> str:
+        """What `load_classifier` takes, together with the weights."""
+        return self.arch if ".py:" in self.arch else f"builtin:{self.arch}"
+
+
+NEWER = [f.name for f in fields(Training)].index("method")
+
+
+def build(arch: str, shape: tuple[int, ...], num_classes: int) -> nn.Module:
+    """An untrained network for inputs of this shape."""
+    spec = f"builtin:{arch}"
+    if arch == "mlp":
+        return MLP((math.prod(shape), *HIDDEN, num_classes))
+    if (spec in RESNETS or arch in LENETS) and len(shape) != 3:
+        raise TrainError(f"{arch} is for images (channels, height, width), not {shape}")
+    if spec in RESNETS:
+        return ResNet(RESNETS[spec], num_classes, shape[0])
+    if arch in LENETS:
+        return LENETS[arch](shape, num_classes)
+    if ".py:" in arch:
+        return _from_factory(arch)
+    known = ", ".join(["mlp", *LENETS, *(name.removeprefix("builtin:") for name in RESNETS)])
+    raise TrainError(f"no architecture {arch!r}: there are {known}, or file.py:factory")
+
+
+def _from_factory(arch: str) -> nn.Module:
+    factory = load_object(arch)
+    try:
+        module = factory()
+    except Exception as error:
+        raise TrainError(f"{arch}() failed: {type(error).__name__}: {error}") from error
+    if not isinstance(module, nn.Module):
+        raise TrainError(f"{arch}() gave {type(module).__name__}, not a torch module")
+    return module

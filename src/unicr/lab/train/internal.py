@@ -1,0 +1,23 @@
+"""What other parts of unicr use of this package and users should not: it may change."""
+
+from unicr.lab.train._examples import arrays_of
+from unicr.lab.train._folder import WEIGHTS, claim, read_record, write_json
+from unicr.lab.train._schedule import one_cycle
+from unicr.lab.train._selector import lost, taught, worth
+from unicr.lab.train._settings import build
+from unicr.lab.train._trainer import seeded, stream
+
+__all__ = [
+    "WEIGHTS",
+    "arrays_of",
+    "build",
+    "claim",
+    "lost",
+    "one_cycle",
+    "read_record",
+    "seeded",
+    "stream",
+    "taught",
+    "worth",
+    "write_json",
+]

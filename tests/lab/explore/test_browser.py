@@ -1,0 +1,233 @@
+"""The explorer's page in a real browser: what it shows is what Python computes."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+from urllib.parse import urlencode, urlsplit
+
+import pytest
+
+from tests.browser import browser_or_skip, console_errors, requested
+from unicr.lab.explore import Explorer
+from unicr.noise import parse
+from unicr.radius import certified_radius, round_down
+
+START = {"family": "laplace", "sigma": "1", "norm": "1", "dim": "784", "pa": "0.9"}
+
+
+@pytest.fixture(scope="module")
+def page() -> Iterator[tuple[Any, Explorer]]:
+    with browser_or_skip() as driver, Explorer(0) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+        thread.start()
+        yield driver, server
+        driver.get("about:blank")
+        server.shutdown()
+        thread.join()
+
+
+def wait(condition: Callable[[], bool]) -> None:
+    for _ in range(600):
+        if condition():
+            return
+        time.sleep(0.1)
+    raise AssertionError("the page did not get there within a minute")
+
+
+def text(driver: Any, identifier: str) -> str:
+    return driver.execute_script(
+        "return document.getElementById(arguments[0]).textContent", identifier
+    )
+
+
+def visit(page: tuple[Any, Explorer], **words: str) -> Any:
+    driver, server = page
+    driver.get("about:blank")
+    console_errors(driver)
+    requested(driver)
+    driver.get(f"{server.url}#{urlencode({**START, **words})}")
+    wait(lambda: text(driver, "noise-text") != "")
+    return driver
+
+
+def shows(driver: Any, identifier: str, expected: str) -> None:
+    try:
+        wait(lambda: expected in text(driver, identifier))
+    except AssertionError:
+        assert expected in text(driver, identifier)
+        raise
+
+
+def reads(driver: Any, identifier: str, expected: float) -> None:
+    """Wait for a number, equal within the accuracy of a composition."""
+
+    def near() -> bool:
+        found = text(driver, identifier)
+        return found[:1].isdigit() and float(found) == pytest.approx(expected, rel=1e-4)
+
+    wait(near)
+
+
+def give(driver: Any, identifier: str, value: object, event: str = "input") -> None:
+    """Set a control as a hand would: the value, then its event."""
+    driver.execute_script(
+        "const e = document.getElementById(arguments[0]); e.value = arguments[1];"
+        "e.dispatchEvent(new Event(arguments[2], {bubbles: true}));",
+        identifier,
+        str(value),
+        event,
+    )
+
+
+def drawn(driver: Any, svg: str) -> int:
+    return len(driver.find_elements("css selector", f"#{svg} .line:not(.thin)"))
+
+
+def test_it_opens_quietly_and_asks_nobody_else(page: tuple[Any, Explorer]) -> None:
+    driver = visit(page)
+    expected = certified_radius(parse("laplace(sigma=1)"), 1, 784, p_a=0.9)
+    shows(driver, "proved", round_down(expected.proved))
+    shows(driver, "searched", round_down(expected.searched))
+    shows(driver, "guarantee", "exact")
+    shows(driver, "theorem", "one-hot, log-concave (b)")
+    shows(driver, "noise-text", "laplace(sigma=1)")
+    shows(driver, "command", "unicr radius --noise 'laplace(sigma=1)' --norm 1 --dim 784 --pa 0.9")
+    wait(lambda: drawn(driver, "curve") == 1 and drawn(driver, "density") == 1)
+    assert console_errors(driver) == []
+    hosts = {urlsplit(url).netloc for url in requested(driver) if url.startswith("http")}
+    entries = driver.execute_script(
+        "return performance.getEntriesByType('resource').map((e) => e.name)"
+    )
+    assert len(entries) >= 5
+    assert hosts == {f"127.0.0.1:{page[1].server_port}"}
+    assert {urlsplit(url).netloc for url in entries} == hosts
+
+
+def test_sliders_move_the_bracket_to_what_python_computes(page: tuple[Any, Explorer]) -> None:
+    driver = visit(page)
+    give(driver, "pa-slider", 700)
+    p_a = float(driver.execute_script("return document.getElementById('pa-exact').value"))
+    assert 0.99 < p_a < 0.9999
+    expected = certified_radius(parse("laplace(sigma=1)"), 1, 784, p_a=p_a)
+    shows(driver, "proved", round_down(expected.proved))
+    give(driver, "size-slider", 300)
+    sigma = float(driver.execute_script("return document.getElementById('size-exact').value"))
+    expected = certified_radius(parse(f"laplace(sigma={sigma})"), 1, 784, p_a=p_a)
+    shows(driver, "proved", round_down(expected.proved))
+    give(driver, "dim-exact", 100)
+    driver.find_element("css selector", "[name=norm][value=inf]").click()
+    expected = certified_radius(parse(f"laplace(sigma={sigma})"), "inf", 100, p_a=p_a)
+    reads(driver, "proved", expected.proved)
+    assert f"p_A = {p_a:g}" in text(driver, "where")
+
+
+def test_a_family_brings_its_own_parameters(page: tuple[Any, Explorer]) -> None:
+    driver = visit(page, dim="1")
+    give(driver, "family", "gennorm", "change")
+    give(driver, "beta-exact", 4)
+    expected = certified_radius(parse("gennorm(beta=4, sigma=1)"), 1, 1, p_a=0.9)
+    shows(driver, "proved", round_down(expected.proved))
+    assert "beta=4" in driver.current_url
+    give(driver, "family", "cauchy", "change")
+    shows(driver, "noise-text", "cauchy(scale=1)")
+    assert driver.find_elements("id", "beta-exact") == []
+
+
+def test_a_typed_density_has_a_radius_and_a_bad_one_a_reason(page: tuple[Any, Explorer]) -> None:
+    driver = visit(page, norm="1", dim="9")
+    give(driver, "family", "typed", "change")
+    give(driver, "expression", "3 * exp(-abs(x))")
+    expected = certified_radius(parse("laplace(sigma=1)"), 1, 9, p_a=0.9)
+    reads(driver, "proved", expected.proved)
+    shows(driver, "theorem", "facts checked")
+    shows(driver, "facts", "checked numerically")
+    shows(driver, "file-text", "parse_expression('3 * exp(-abs(x))')")
+    assert console_errors(driver) == []
+    give(driver, "expression", "__import__('os')")
+    shows(driver, "error", "unknown name '__import__'")
+    assert text(driver, "proved") == "–"
+    assert drawn(driver, "curve") == 0
+    give(driver, "expression", "exp(x**2)")
+    shows(driver, "error", "cannot be used as a density")
+    give(driver, "expression", "exp(-abs(x))")
+    reads(driver, "proved", expected.proved)
+    assert not driver.find_element("id", "error").is_displayed()
+
+
+def test_a_pinned_curve_stays_and_the_link_brings_it_back(page: tuple[Any, Explorer]) -> None:
+    driver = visit(page)
+    wait(lambda: drawn(driver, "curve") == 1)
+    driver.find_element("id", "pin").click()
+    give(driver, "family", "gaussian", "change")
+    shows(driver, "noise-text", "gaussian(sigma=1)")
+    wait(lambda: drawn(driver, "curve") == 2)
+    shows(driver, "pins", "laplace(σ=1) · ℓ1 · d = 784")
+    link = text(driver, "link")
+    driver.get("about:blank")
+    driver.get(link)
+    shows(driver, "noise-text", "gaussian(sigma=1)")
+    wait(lambda: drawn(driver, "curve") == 2 and drawn(driver, "density") == 2)
+    driver.find_element("css selector", "#pins button:last-child").click()
+    assert drawn(driver, "curve") == 1
+    assert "pin=" not in driver.current_url
+
+
+def test_a_link_with_a_pin_that_cannot_be_computed_loses_it(page: tuple[Any, Explorer]) -> None:
+    driver = visit(page, pin="family=gaussian&sigma=-1&norm=2&dim=5")
+    wait(lambda: "pin=" not in driver.current_url)
+    assert any("sigma=-1" in url for url in requested(driver))
+    assert text(driver, "pins") == ""
+    assert drawn(driver, "curve") == 1
+    assert not driver.find_element("id", "error").is_displayed()
+
+
+def test_the_command_can_be_copied(page: tuple[Any, Explorer]) -> None:
+    driver = visit(page)
+    origin = page[1].url.rstrip("/")
+    driver.execute_cdp_cmd(
+        "Browser.grantPermissions",
+        {"origin": origin, "permissions": ["clipboardReadWrite", "clipboardSanitizedWrite"]},
+    )
+    shows(driver, "command", "--pa 0.9")
+    driver.find_element("css selector", "[data-copy=command]").click()
+    shows(driver, "copied", "Copied: command")
+    copied = driver.execute_async_script(
+        "navigator.clipboard.readText().then(arguments[arguments.length - 1])"
+    )
+    assert copied == "unicr radius --noise 'laplace(sigma=1)' --norm 1 --dim 784 --pa 0.9"
+
+
+def test_a_click_on_the_curve_sets_p_a(page: tuple[Any, Explorer]) -> None:
+    from selenium.webdriver import ActionChains
+
+    driver = visit(page)
+    wait(lambda: drawn(driver, "curve") == 1)
+    svg = driver.find_element("id", "curve")
+    driver.execute_script("arguments[0].scrollIntoView({block: 'center'})", svg)
+    ActionChains(driver).move_to_element_with_offset(svg, 100, 0).click().perform()
+    wait(lambda: "At p_A = 0.9," not in text(driver, "where"))
+    p_a = float(driver.execute_script("return document.getElementById('pa-exact').value"))
+    assert 0.99 < p_a < 0.999
+    expected = certified_radius(parse("laplace(sigma=1)"), 1, 784, p_a=p_a)
+    shows(driver, "proved", round_down(expected.proved))
+
+
+def test_axes_have_names(page: tuple[Any, Explorer]) -> None:
+    driver = visit(page)
+    names = driver.find_elements("css selector", "svg .y-name")
+    assert [name.text for name in names] == ["ℓ1 radius", "density"]
+
+
+def test_every_control_has_a_name_and_results_are_announced(page: tuple[Any, Explorer]) -> None:
+    driver = visit(page, family="gennorm", beta="1.5")
+    shows(driver, "noise-text", "gennorm")
+    nameless = driver.execute_script(
+        "return [...document.querySelectorAll('input, select, textarea, button')].filter("
+        "(e) => !e.labels?.length && !e.ariaLabel && !e.textContent.trim()).map((e) => e.id)"
+    )
+    assert nameless == []
+    assert driver.find_element("id", "result").get_attribute("aria-live") == "polite"
+    assert driver.find_element("id", "error").get_attribute("role") == "alert"
