@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -120,14 +121,14 @@ def test_a_curve_between_its_nodes_is_below_single_radii(
 
 
 def test_the_first_root_is_the_end_that_holds() -> None:
-    for root in (0.3, 1.0, 47.0):
-        for power in (1.0, 3.0):
-            for monotone in (True, False):
-                found = first_root(
-                    lambda r, root=root, power=power: 1 - (r / root) ** power,
-                    1.0, 0.7, monotone=monotone,
-                )  # fmt: skip
-                assert root * (1 - 3e-5) <= found <= root
+    for root, power in product((0.3, 1.0, 47.0), (1.0, 3.0)):
+
+        def value(r: float, root: float = root, power: float = power) -> float:
+            return 1.0 - float(r / root) ** power
+
+        for monotone in (True, False):
+            found = first_root(value, 1.0, 0.7, monotone=monotone)
+            assert root * (1 - 3e-5) <= found <= root
 
 
 def test_one_dimension_is_the_worse_of_two_signs() -> None:

@@ -141,9 +141,9 @@ def test_two_bounds_of_a_log_certify_no_abstention() -> None:
     assert wide.radius == pytest.approx(found[0].radius / 6, rel=1e-12)
 
 
-def scores(radius: list[float], correct: list[int], **more: float) -> Scores:
+def scores(radius: list[float], correct: list[int], alpha: float | None = None) -> Scores:
     n = len(radius)
-    return Scores("run", "2", np.array(radius), np.array(correct), np.zeros(n), **more)
+    return Scores("run", "2", np.array(radius), np.array(correct), np.zeros(n), alpha)
 
 
 def test_scores_count_correct_inputs_with_at_least_the_radius() -> None:

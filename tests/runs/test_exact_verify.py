@@ -181,7 +181,7 @@ def test_an_older_proof_is_no_excuse_for_a_larger_radius() -> None:
     (one,) = now.radii
     assert one.guarantee == "approximate"
 
-    def stored(**changes: float) -> str | None:
+    def stored(**changes: Any) -> str | None:
         return difference(replace(now, radii=(replace(one, **changes),)), now)
 
     less, more = 0.9 * one.proved, 0.5 * (one.proved + one.searched)
@@ -329,7 +329,7 @@ def test_the_seal_covers_every_key_and_every_column(folder: Path) -> None:
             new = 1000 + old if isinstance(old, int | float) else f"{old or ''}!"
             db.execute(f"UPDATE {table} SET {column} = ? WHERE {where}", (new,))
             db.commit()
-            at = where.replace(old, new) if column == "key" else where
+            at = where.replace(str(old), str(new)) if column == "key" else where
             at = f"idx = {new}" if column == "idx" else at
             after = seals(folder)["run.sqlite"]
             assert after not in seen, (table, where, column)

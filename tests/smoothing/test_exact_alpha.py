@@ -289,11 +289,15 @@ def test_two_laws_share_alpha_and_count_no_sample_twice(inside: float) -> None:
         assert found.p_a == pytest.approx(least_p(round(0.8 * 1501), 1501, ALPHA / 2), rel=1e-9)
         assert found.q_a == pytest.approx(least_p(round(0.999 * 1500), 1500, ALPHA / 2), rel=1e-9)
     assert measure.again(found, plan, radii, None) == found
-    more = {"counts": (found.counts[0], found.counts[1] + 1, 0), "n": found.n + 1}
-    assert isinstance(measure.again(replace(found, **more), plan, radii, None), str)
-    for name in ("hint", "second"):
-        votes = getattr(found, name) or (0, 0, 0)
-        told = replace(found, **{name: (votes[0], votes[1] + 1, 0)})
+
+    def one_more(votes: tuple[int, ...]) -> tuple[int, ...]:
+        return (0, 1, 0) if not votes else (votes[0], votes[1] + 1, 0)
+
+    for told in (
+        replace(found, counts=one_more(found.counts), n=found.n + 1),
+        replace(found, hint=one_more(found.hint)),
+        replace(found, second=one_more(found.second)),
+    ):
         assert isinstance(measure.again(told, plan, radii, None), str)
 
 
