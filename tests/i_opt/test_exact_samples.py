@@ -49,6 +49,15 @@ def test_the_search_sees_the_first_samples_and_fresh_ones_certify(union: bool) -
     assert radius * (1 - 5e-4) <= found.radius() <= radius
 
 
+def test_a_union_is_over_all_noises_of_the_grid() -> None:
+    axes = (Axis("sigma", 0.5, 2, 2**0.5), Axis("beta", 1, 2, 0.5))
+    grid = Grid.around(parse("gaussian(sigma=1)"), "gennorm", axes)
+    assert grid.size == 15
+    (found,), _ = certify(IOpt(grid, union=True), Curves((l1,), 3))
+    part = ALPHA / 15
+    assert stats.binom.sf(found.counts[1] - 1, N, found.p_a) == pytest.approx(part, rel=1e-6)
+
+
 def test_votes_of_another_class_are_never_taken() -> None:
     """From sigma = 1.4 on the other class has most votes, and would have a larger radius."""
     asked: list[Ask] = []

@@ -115,7 +115,9 @@ def _test(copy: str, cache: str | None, tests: tuple[str, ...], out: str) -> Non
         os._exit(int(code))
 
 
-def run_tests(copy: Path, tests: tuple[str, ...], *, shared: bool) -> tuple[int | None, str]:
+def run_tests(
+    copy: Path, tests: tuple[str, ...], *, shared: bool, patience: float | None = None
+) -> tuple[int | None, str]:
     """Run tests on a copy, in a process of their own: pytest's code (None: it hangs), its words.
 
     `shared` lets them read the curves kept on disk. The process is a fork of one that has imported
@@ -124,7 +126,7 @@ def run_tests(copy: Path, tests: tuple[str, ...], *, shared: bool) -> tuple[int 
     cache, out = None if shared else str(copy.parent / "cache"), copy.parent / "out.txt"
     process = PROCESSES.Process(target=_test, args=(str(copy), cache, tests, str(out)))
     process.start()
-    process.join(PATIENCE)
+    process.join(patience)
     if process.exitcode is None:
         process.kill()
         process.join()
@@ -136,7 +138,8 @@ def try_slip(slip: Slip) -> Verdict:
     """Whether the tests of a slip notice it."""
     with copied() as copy:
         put_into(copy, slip)
-        code, said = run_tests(copy, slip.tests, shared=not slip.file.startswith(NUMERICS))
+        shared = not slip.file.startswith(NUMERICS)
+        code, said = run_tests(copy, slip.tests, shared=shared, patience=PATIENCE)
     if code not in (FAILED, PASSED, None):
         raise SlipError(f"{slip.id}: pytest ended with {code}\n{said[-2000:]}")
     return "survived" if code == PASSED else "killed"

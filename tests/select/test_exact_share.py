@@ -190,6 +190,16 @@ def test_answers_that_fit_no_question_are_refused(name: str) -> None:
     assert again(forged) != forged
 
 
+def test_an_answer_more_is_refused() -> None:
+    from unicr.select._certify import recounted
+
+    radii = SETTINGS.radii((l2,), 3, searched=False)
+    found, _ = certify(SETTINGS, radii, DECIDED)
+    plan = SETTINGS.plan(N0, N, ALPHA)
+    more = replace(found, talk=(*found.talk, found.talk[-1]))
+    assert isinstance(recounted(more, lambda: selective(SETTINGS, plan, radii)), str)
+
+
 def test_votes_of_another_member_are_refused() -> None:
     """As many votes, by the other classifier."""
     from unicr.select._certify import recounted
