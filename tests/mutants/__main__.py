@@ -10,9 +10,9 @@ from tests.mutants.slips import (
     Slip,
     SlipError,
     copied,
+    every_test_of,
     load,
     run_tests,
-    tests_of,
     try_slip,
 )
 
@@ -28,7 +28,7 @@ def verdict(slip: Slip) -> str:
 def passes(chosen: list[Slip]) -> bool:
     """Whether the tests pass without any slip; if not, nothing can be learnt from them."""
     with copied() as copy:
-        code, said = run_tests(copy, tests_of(chosen), shared=True)
+        code, said = run_tests(copy, every_test_of(chosen), shared=True)
     if code != PASSED:
         print(f"{said[-3000:]}\nthe tests fail without a slip")
     return code == PASSED

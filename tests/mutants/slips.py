@@ -74,7 +74,7 @@ def load() -> list[Slip]:
     return found
 
 
-def tests_of(slips: Iterable[Slip]) -> tuple[str, ...]:
+def every_test_of(slips: Iterable[Slip]) -> tuple[str, ...]:
     """The tests of several slips, each once."""
     return tuple(dict.fromkeys(test for slip in slips for test in slip.tests))
 

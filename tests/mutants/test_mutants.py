@@ -13,9 +13,9 @@ from tests.mutants.slips import (
     Slip,
     SlipError,
     copied,
+    every_test_of,
     load,
     run_tests,
-    tests_of,
     try_slip,
 )
 
@@ -62,7 +62,7 @@ def test_the_copy_is_what_is_tested() -> None:
 @pytest.mark.slow
 def test_without_a_slip_all_of_these_tests_pass() -> None:
     with copied() as copy:
-        code, said = run_tests(copy, tests_of(SLIPS), shared=True)
+        code, said = run_tests(copy, every_test_of(SLIPS), shared=True)
     assert code == PASSED, said
 
 
