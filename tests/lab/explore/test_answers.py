@@ -90,7 +90,7 @@ def test_the_file_of_a_typed_density_is_the_same_noise(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = answer("radius", {**BUMP, "pa": "0.9"})
-    assert "facts checked" in found["theorem"]
+    assert found["grade"] == "facts checked on a grid"
     (tmp_path / found["file"]["name"]).write_text(found["file"]["text"])
     monkeypatch.chdir(tmp_path)
     noise = parse(found["noise"])

@@ -166,7 +166,7 @@ function showPoint() {
   const abstains = point.guarantee === "abstain";
   $("theorem").textContent = abstains
     ? "With p_A at or below 1/2 a classifier must abstain."
-    : `Proved by theorem: ${point.theorem}. Searched by ${point.engine}` +
+    : `Proved by theorem: ${point.theorem}${point.grade ? `, ${point.grade}` : ""}. Searched by ${point.engine}` +
       (point.direction ? `, worst direction: ${point.direction}.` : ".");
   $("noise-text").textContent = point.noise;
   $("command").textContent = point.command;
