@@ -7,6 +7,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+import mpmath
 import numpy as np
 import pytest
 from numpy.typing import ArrayLike
@@ -16,11 +17,11 @@ from unicr import noise
 from unicr.errors import RadiusError
 from unicr.noise import IID, Anisotropic
 from unicr.norms import Norm, l1, linf
-from unicr.radius import RadiusCurve, certified_radius
+from unicr.radius import Evidence, Question, RadiusCurve, SecondLaw, certified_radius
 from unicr.radius._boundary import first_root
 from unicr.radius._cache import cached, packed, unpacked
-from unicr.radius._radius import above
 from unicr.radius._readings import LAST, Readings
+from unicr.radius._result import reconcile
 from unicr.radius._steps import proved_steps
 from unicr.radius.bellman._chord import gaps
 from unicr.radius.bellman._kernel import Kernel
@@ -29,10 +30,8 @@ from unicr.radius.bellman._sheet import Part, Sheet
 from unicr.radius.bellman._stencil import FAR, STEP, stencils, terms
 from unicr.radius.bellman._stencil import above as above_stencil
 from unicr.radius.bellman._verify import Flow, missing
-from unicr.radius.theorems import Proof
 from unicr.radius.theorems import few as box_by_box
 from unicr.radius.theorems.cubes import _least
-from unicr.radius.two import TwoLaws
 from unicr.tradeoff import ClosedForm, TradeOff, shifted
 from unicr.tradeoff.internal import margin
 from unicr.values import Array
@@ -227,7 +226,9 @@ def test_boxes_find_a_corner_between_the_directions_that_were_tried(
         return Planted(not harm)
 
     monkeypatch.setattr(box_by_box, "shifted", moved)
-    found = box_by_box.THEOREM.radius(noise.laplace(scale=1), Norm(p), 2, 0.8, 0.2)
+    bound = box_by_box.match(Question(noise.laplace(scale=1), Norm(p), 2))
+    assert bound is not None
+    found = bound.radius(Evidence(0.8))
     truth = (a**p + b**p) ** (1 / p)
     assert 0.9 * truth <= found <= truth
 
@@ -249,10 +250,24 @@ def test_the_least_overlap_of_cubes_is_below_that_of_any_shift(p: float) -> None
 
 
 def test_a_proof_above_what_was_found_is_an_error() -> None:
-    assert above(Proof(1.0, "x"), 1.0 - 1e-5, "search", 1e-4) == 1.0
-    assert above(Proof(0.5, "x"), 1.0, "search", 1e-4) == 1.0
+    assert reconcile(1.0, "x", 1.0 - 1e-5, "search", 1e-4) == 1.0
+    assert reconcile(0.5, "x", 1.0, "search", 1e-4) == 1.0
     with pytest.raises(RadiusError, match="one of the two is wrong"):
-        above(Proof(1.0, "x"), 0.99, "search", 1e-3)
+        reconcile(1.0, "x", 0.99, "search", 1e-3)
+
+
+def test_a_proved_radius_is_rounded_down_and_not_up() -> None:
+    """Closed forms to forty digits: Gaussian and Laplace noise at any scale, near ½ and near 1."""
+    with mpmath.workdps(40):
+        for scale in (0.1, 0.3, 7.7):
+            for p_a in (0.5 + 1e-9, 0.5000001, 0.7, 0.99, 1 - 1e-9):
+                tail = 1 - mpmath.mpf(p_a)
+                normal = -mpmath.sqrt(2) * mpmath.erfinv(2 * tail - 1) * mpmath.mpf(scale)
+                double = -mpmath.log(2 * tail) * mpmath.mpf(scale)
+                found = certified_radius(noise.gaussian(sigma=scale), 2, 3, p_a=p_a).proved
+                assert (1 - 1e-5) * normal <= found <= normal
+                found = certified_radius(noise.laplace(scale=scale), 1, 3, p_a=p_a).proved
+                assert (1 - 1e-5) * double <= found <= double
 
 
 def test_probabilities_are_used_as_given() -> None:
@@ -269,7 +284,6 @@ def test_two_laws_promise_no_half_space_more_than_it_has() -> None:
     """f = {z₁ < t}: p_A = F(t), and q_A from its share within the ball; the truth is t."""
     dim = 6
     law = noise.l1_exp(k=1, j=0, scale=1, dim=dim)
-    laws = TwoLaws(law, (0.5,))
     rng = np.random.default_rng(3)
     length = special.gammaincinv(dim, 0.5 * rng.random(400_000))  # ‖z‖₁ within the ball of half
     weight = rng.exponential(size=(400_000, dim))
@@ -277,11 +291,15 @@ def test_two_laws_promise_no_half_space_more_than_it_has() -> None:
     for t in (0.2, 0.6, 1.2, 2.0):
         p_a = float(noise.laplace(scale=1).cdf(t))
         q_a = float(np.mean(first < t)) + 0.004  # five standard deviations of 400,000 samples
-        found = laws.radius(p_a, min(q_a, 1.0), 0.5)
-        assert laws.single(p_a) <= t
-        assert found <= t + 0.02
-    assert laws.carried(linf) == pytest.approx(1 / dim)
-    assert laws.carried(l1) == 1.0
+        second = SecondLaw(min(q_a, 1.0), 0.5)
+        found = certified_radius(law, 1, dim, p_a=p_a, second=second).proved
+        assert certified_radius(law, 1, dim, p_a=p_a).proved <= t
+        assert t * (1 - 1e-3) <= found <= t + 0.02
+    strong = SecondLaw(0.999, 0.5)
+    one = certified_radius(law, 1, dim, p_a=0.8, second=strong).proved
+    assert one > 1.02 * certified_radius(law, 1, dim, p_a=0.8).proved
+    wide = certified_radius(law, linf, dim, p_a=0.8, second=strong).proved
+    assert wide == pytest.approx(one / dim, rel=1e-9)
 
 
 def sticks(u: Array, t: Array) -> Array:
