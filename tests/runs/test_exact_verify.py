@@ -132,7 +132,9 @@ FIELDS: dict[str, Callable[[Certificate], Certificate]] = {
     "searched": larger("searched"),
     "guarantee": of_radii(guarantee="approximate"),
     "off": larger("off", 0.999),
-    "norm": lambda c: replace(c, radii=c.radii[::-1]),
+    "norm": lambda c: replace(c, radii=tuple(
+        replace(a, norm=b.norm) for a, b in zip(c.radii, c.radii[::-1], strict=True)
+    )),
     "one radius less": lambda c: replace(c, radii=c.radii[:1]),
     "older and larger": lambda c: replace(
         c, radii=(replace(c.radii[0], guarantee="approximate", radius=c.radii[0].radius * 1.001,
