@@ -57,6 +57,7 @@ def families(query: Query) -> Answer:
                 for one in family.parameters
             ],
             "sizes": list(family.sizes),
+            "joint": family.joint,
         }
         for name, family in FAMILIES.items()
     ]
@@ -218,8 +219,7 @@ def _noise(query: Query) -> tuple[Known, Answer]:
     _only(query, ("family", size, *taken, *ASKED))
     numbers = {name: _number(query, name) for name in (*taken, size)}
     maker: Callable[..., Known] = cast("Callable[..., Known]", kind)
-    joint = issubclass(kind, RadialNoise)
-    noise = maker(**numbers, dim=_dim(query)) if joint else maker(**numbers)
+    noise = maker(**numbers, dim=_dim(query)) if kind.joint else maker(**numbers)
     return noise, {"noise": noise.text}
 
 

@@ -39,8 +39,8 @@ function noiseWords(s) {
   return { ...words, ...s.parameters };
 }
 
-const spherical = (s) => ["spherical_gg", "spherical_exp", "ball"].includes(s.family);
-const noiseKey = (s) => JSON.stringify([noiseWords(s), spherical(s) ? s.dim : 0]);
+const joint = (s) => catalogue.families.find((f) => f.name === s.family)?.joint ?? false;
+const noiseKey = (s) => JSON.stringify([noiseWords(s), joint(s) ? s.dim : 0]);
 const curveKey = (s) => JSON.stringify([noiseWords(s), s.norm, s.dim]);
 const fragment = (s) => new URLSearchParams(
   { ...noiseWords(s), norm: s.norm, dim: s.dim, pa: s.pa }).toString();
@@ -132,7 +132,7 @@ async function loadPin(pin, signal) {
 async function loadDensity(item, signal) {
   if (item.density) return;
   const s = item.state;
-  const words = spherical(s) ? { ...noiseWords(s), dim: s.dim } : noiseWords(s);
+  const words = joint(s) ? { ...noiseWords(s), dim: s.dim } : noiseWords(s);
   item.density = await ask("density", words, signal);
   draw();
 }
