@@ -387,7 +387,7 @@ def test_an_input_off_the_lattice_pays_for_its_own_move_and_for_that_of_any_othe
                 left = exact - times * (h / 2) * root
             left = max(left, 0.0)
             assert one.radius == pytest.approx(left if moved else exact, rel=2e-4)
-            assert one.proved == one.radius == one.searched
+            assert one.proved == one.radius == pytest.approx(one.searched, rel=1e-12)
             assert one.off == pytest.approx(exact - left, rel=2e-3)
             assert (one.radius if moved else one.radius - one.off) <= left
 
