@@ -299,7 +299,7 @@ def test_two_laws_promise_no_half_space_more_than_it_has() -> None:
     one = certified_radius(law, 1, dim, p_a=0.8, second=strong).proved
     assert one > 1.02 * certified_radius(law, 1, dim, p_a=0.8).proved
     wide = certified_radius(law, linf, dim, p_a=0.8, second=strong).proved
-    assert wide == pytest.approx(one / dim, rel=1e-9)
+    assert one / dim * (1 - 1e-9) <= wide <= one
 
 
 def sticks(u: Array, t: Array) -> Array:
