@@ -2,37 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 import torch
 from scipy import stats
 
-from unicr.i_opt import Axis, Curves, Grid, IOpt, optimised
+from unicr.i_opt import Axis, Grid, IOpt
 from unicr.noise import Lattice, parse
 from unicr.norms import l1, l2
-from unicr.smoothing import Ask, Certificate, Counts, converse
+from unicr.smoothing import Certificate, Counts, Curves, Plan, Request, answer_all
 
 ALPHA, N0, N = 0.01, 50, 700
 GRID = Grid.around(parse("gaussian(sigma=1)"), "gaussian", (Axis("sigma", 0.5, 2, 2**0.5),))
 
 
 def certify(
-    settings: IOpt, curves: Curves, share: float = 0.9
-) -> tuple[tuple[Certificate, ...], list[Ask]]:
-    asked: list[Ask] = []
+    settings: IOpt, curves: Curves, share: Callable[[Request], float] = lambda ask: 0.9
+) -> tuple[Certificate, list[Request]]:
+    asked: list[Request] = []
 
-    def answer(ask: Ask) -> Counts:
+    def answer(ask: Request) -> Counts:
         asked.append(ask)
-        k = round(share * ask.n)
+        k = round(share(ask) * ask.n)
         return np.array([ask.n - k, k])
 
-    plan = settings.plan(N0, N, ALPHA)
-    return converse(optimised(settings, plan, curves), answer), asked
+    plan = settings.fit(Plan(n0=N0, n=N, alpha=ALPHA))
+    law = settings.grid.noise(settings.grid.centre)
+    return answer_all(settings.steps(plan, law, curves), answer), asked
 
 
 @pytest.mark.parametrize("union", [False, True])
 def test_the_search_sees_the_first_samples_and_fresh_ones_certify(union: bool) -> None:
-    (found,), asked = certify(IOpt(GRID, union=union), Curves((l2,), 3))
+    found, asked = certify(IOpt(GRID, union=union), Curves((l2,), 3))
     candidates = [ask for ask in asked if ask.start == 0]
     fresh = [ask for ask in asked if ask.start != 0]
     assert {ask.n for ask in candidates} == {N0}
@@ -53,23 +56,19 @@ def test_a_union_is_over_all_noises_of_the_grid() -> None:
     axes = (Axis("sigma", 0.5, 2, 2**0.5), Axis("beta", 1, 2, 0.5))
     grid = Grid.around(parse("gaussian(sigma=1)"), "gennorm", axes)
     assert grid.size == 15
-    (found,), _ = certify(IOpt(grid, union=True), Curves((l1,), 3))
+    found, _ = certify(IOpt(grid, union=True), Curves((l1,), 3))
     part = ALPHA / 15
     assert stats.binom.sf(found.counts[1] - 1, N, found.p_a) == pytest.approx(part, rel=1e-6)
 
 
 def test_votes_of_another_class_are_never_taken() -> None:
     """From sigma = 1.4 on the other class has most votes, and would have a larger radius."""
-    asked: list[Ask] = []
 
-    def answer(ask: Ask) -> Counts:
-        asked.append(ask)
+    def share(ask: Request) -> float:
         assert ask.noise is not None
-        k = round(ask.n * (0.6 if ask.noise.sigma < 1.2 else 0.01))
-        return np.array([ask.n - k, k])
+        return 0.6 if ask.noise.sigma < 1.2 else 0.01
 
-    settings = IOpt(GRID)
-    (found,) = converse(optimised(settings, settings.plan(N0, N, ALPHA), Curves((l2,), 3)), answer)
+    found, _ = certify(IOpt(GRID), Curves((l2,), 3), share)
     assert found.predict == 1
     assert found.noise is not None
     assert parse(found.noise).sigma < 1.2
@@ -77,19 +76,15 @@ def test_votes_of_another_class_are_never_taken() -> None:
 
 def test_an_input_that_was_moved_pays_for_it_and_every_input_for_the_sampler() -> None:
     step, dim = Lattice.parse("1/32"), 100
-    curves = Curves((l1, l2), dim, points=step)
-    found = {}
-    for x in (0.25, 0.26):
-        (one, two), _ = certify(IOpt(GRID), curves.at(torch.full((dim,), x)))
-        found[x] = (one, two)
-        for c, norm in ((one, l1), (two, l2)):
-            assert c.moved is (x == 0.26)
+    for norm, p in ((l1, 1), (l2, 2)):
+        curves = Curves((norm,), dim, lattice=step)
+        on, off = (certify(IOpt(GRID), curves.at(torch.full((dim,), x)))[0] for x in (0.25, 0.26))
+        assert (on.moved, off.moved) == (False, True)
+        for c in (on, off):
             assert c.lattice == step.text
-            radii = Curves((norm,), dim, points=step).of(parse(str(c.noise)), norm)
-            assert c.charge == radii.charge
+            assert c.charge == curves.of(parse(str(c.noise))).charge
             assert c.charge is not None
             assert c.charge > 0
-    for on, off, p in zip(found[0.25], found[0.26], (1, 2), strict=True):
         if on.noise == off.noise:
             assert off.radius() == pytest.approx(on.radius() - dim ** (1 / p) / 32, abs=1e-9)
-    assert found[0.25][1].noise == found[0.26][1].noise
+        assert norm != l2 or on.noise == off.noise

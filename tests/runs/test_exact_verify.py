@@ -32,8 +32,16 @@ from unicr.runs import (
     seals,
     verify,
 )
-from unicr.smoothing import Certificate, Plan, Radii, Rule
-from unicr.smoothing.rules import Pilot, Randomised, Target, ThreeTests, Union
+from unicr.smoothing import (
+    Certificate,
+    Counts,
+    Curves,
+    Plan,
+    Request,
+    Transcript,
+    answer_all,
+)
+from unicr.smoothing.rules import Randomised, Union
 
 LAW, STEP = noise.gaussian(sigma=0.5), "1/16"
 PLAN = Plan(n0=40, n=300, alpha=0.001)
@@ -91,15 +99,28 @@ def forge(folder: Path, index: int, change: Callable[[Certificate], Certificate]
         run.add(replace(row, certificate=change(row.certificate)))
 
 
-def radii(moved: bool, law: noise.Noise = LAW, dim: int = 3) -> Radii:
-    lattice = noise.Lattice.parse(STEP)
-    return Radii(law, (l2, linf), dim, lattice=lattice).when(moved=moved)
+CURVES = Curves((l2, linf), 3, lattice=noise.Lattice.parse(STEP))
 
 
-def concluded(c: Certificate, plan: Plan = PLAN, **votes: tuple[int, ...]) -> Certificate:
+def concluded(
+    c: Certificate, plan: Plan = PLAN, moved: bool | None = None, **votes: tuple[int, ...]
+) -> Certificate:
     """The certificate that follows from other votes: as good a forgery as can be made of them."""
-    both = [np.asarray(votes.get(name, getattr(c, name))) for name in ("selection", "counts")]
-    return plan.measure.conclude(plan, radii(c.moved), both[0], both[1])
+    curves = CURVES.when(moved=c.moved if moved is None else moved)
+
+    def answer(ask: Request) -> Counts:
+        name = "selection" if ask.purpose == "choose" else "counts"
+        return np.asarray(votes.get(name, getattr(c, name)))
+
+    return answer_all(plan.procedure.steps(plan, LAW, curves), answer)
+
+
+def with_votes(c: Certificate, index: int, change: Callable[[list[int]], list[int]]) -> Certificate:
+    """Other votes in one answer, and all else as it was."""
+    parts = list(c.transcript)
+    counts = tuple(change(list(parts[index].counts)))
+    parts[index] = replace(parts[index], counts=counts, n=sum(counts))
+    return replace(c, transcript=Transcript(tuple(parts)))
 
 
 def of_radii(**changes: Any) -> Callable[[Certificate], Certificate]:
@@ -121,8 +142,6 @@ FIELDS: dict[str, Callable[[Certificate], Certificate]] = {
     "n0": lambda c: replace(c, n0=c.n0 + 1),
     "n": lambda c: replace(c, n=c.n + 1),
     "alpha": lambda c: replace(c, alpha=c.alpha / 2),
-    "selection": lambda c: replace(c, selection=(c.selection[0] + 1, *c.selection[1:])),
-    "counts": lambda c: replace(c, counts=(0, c.counts[1] + c.counts[0], c.counts[2])),
     "noise": lambda c: replace(c, noise=LAW.text),
     "lattice": lambda c: replace(c, lattice="1/32"),
     "charge": lambda c: replace(c, charge=(c.charge or 0.0) * 0.999),
@@ -140,11 +159,16 @@ FIELDS: dict[str, Callable[[Certificate], Certificate]] = {
         c, radii=(replace(c.radii[0], guarantee="approximate", radius=c.radii[0].radius * 1.001,
                           proved=c.radii[0].proved * 1.001), c.radii[1]),
     ),
-    "one vote more": lambda c: concluded(c, counts=(c.counts[0], c.counts[1] + 1, c.counts[2])),
-    "one vote less": lambda c: concluded(c, counts=(c.counts[0] - 1, *c.counts[1:])),
-    "twice the votes": lambda c: concluded(c, counts=tuple(2 * k for k in c.counts)),
-    "more selection votes": lambda c: concluded(c, selection=(0, 2 * PLAN.n0, 0)),
-    "no selection votes": lambda c: concluded(c, selection=(0, 0, 0)),
+    "one vote more": lambda c: with_votes(c, 1, lambda v: [v[0], v[1] + 1, v[2]]),
+    "one vote less": lambda c: with_votes(c, 1, lambda v: [v[0] - 1, *v[1:]]),
+    "a vote changes sides": lambda c: with_votes(c, 1, lambda v: [v[0] - 1, v[1] + 1, v[2]]),
+    "twice the votes": lambda c: with_votes(c, 1, lambda v: [2 * k for k in v]),
+    "another class chosen": lambda c: with_votes(c, 0, lambda v: [v[1], v[0], v[2]]),
+    "more selection votes": lambda c: with_votes(c, 0, lambda v: [2 * k for k in v]),
+    "no votes": lambda c: replace(c, transcript=Transcript()),
+    "an answer more": lambda c: replace(
+        c, transcript=Transcript((*c.transcript, c.transcript.exchanges[1]))
+    ),
 }  # fmt: skip
 
 
@@ -177,9 +201,9 @@ def test_one_changed_claim_is_refused(folder: Path, field: str, index: int) -> N
 
 def test_an_older_proof_is_no_excuse_for_a_larger_radius() -> None:
     """Laplace noise in l2: the proved radius is below the searched one, and may have been lower."""
-    law = noise.laplace(sigma=1)
-    plan, where = Plan(n0=10, n=100), Radii(law, (l2,), 3072)
-    now = plan.measure.conclude(plan, where, np.array([0, 10]), np.array([0, 100]))
+    plan = Plan(n0=10, n=100)
+    steps = plan.procedure.steps(plan, noise.laplace(sigma=1), Curves((l2,), 3072))
+    now = answer_all(steps, lambda ask: np.array([0, ask.n]))
     (one,) = now.radii
     assert one.guarantee == "approximate"
 
@@ -198,9 +222,7 @@ def test_an_older_proof_is_no_excuse_for_a_larger_radius() -> None:
 def test_a_flipped_move_is_refused_with_the_data(folder: Path) -> None:
     """Made again from its own votes as if the input had been on the lattice, or off it."""
     for index in (0, 1):
-        forge(folder, index, lambda c: PLAN.measure.conclude(
-            PLAN, radii(not c.moved), np.asarray(c.selection), np.asarray(c.counts)
-        ))  # fmt: skip
+        forge(folder, index, lambda c: concluded(c, moved=not c.moved))
     assert told(folder) == []
     assert [idx for idx, _ in told(folder, data=data())] == [0, 1]
     forge(folder, 0, lambda c: replace(c, moved=False))
@@ -237,7 +259,6 @@ def test_missing_and_surplus_rows_are_told(folder: Path) -> None:
 MANIFEST = {
     "dim": 4,
     "noise": "gaussian(sigma=0.50)",
-    "scope": "this input's noise",
     "shape": [1],
     "skip": 2,
     "max": 5,
@@ -275,37 +296,10 @@ def test_a_draw_of_ones_own_and_a_union_without_a_search_are_told(tmp_path: Path
                 run.set_manifest(replace(run.manifest, plan=plan))
                 for row in list(run.rows()):
                     assert row.certificate is not None
-                    run.add(replace(row, certificate=concluded(row.certificate, plan)))
+                    run.add(replace(row, certificate=concluded(row.certificate, run.manifest.plan)))
         ((idx, text),) = told(folder)
         assert idx is None
         assert words in text
-
-
-RULES = [PLAN.rule, Pilot(share=0.2), Randomised(3), ThreeTests(), Target(0.2)]
-
-
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
-def test_a_rule_gets_no_other_number_of_votes_than_it_asks_for(rule: Rule) -> None:
-    """The certificate of k votes more or less, all else as it follows from them.
-
-    Target may stop at any size, so that only more than n votes can be told.
-    """
-    plan = replace(PLAN, rule=rule, n=4000)
-    where = radii(moved=False)
-    selection = np.array([2, 38, 0])
-    n, counts = 0, np.zeros(3, dtype=np.int64)
-    while more := plan.rule.next(plan.measure.votes(selection, counts), plan, where):
-        n, counts = n + more, counts + np.array([0, more, 0])
-    honest = plan.measure.conclude(plan, where, selection, counts)
-    assert plan.measure.again(honest, plan, where, None) == honest
-    free = rule.name == "target"
-    for other in (n // 2 - 1, n - 1, n + 1, 2 * n, plan.n, plan.n + 1):
-        if other == n or (free and other <= plan.n):
-            continue
-        forged = plan.measure.conclude(plan, where, selection, np.array([0, other, 0]))
-        found = plan.measure.again(forged, plan, where, None)
-        proved = not isinstance(found, str) and found.p_a > 0
-        assert not proved, f"{other} votes where {n} are asked for"
 
 
 def every_value(folder: Path) -> Iterator[tuple[str, str, str]]:
@@ -374,12 +368,19 @@ def test_replay_tells_selection_counts_and_model_apart(folder: Path) -> None:
     assert told(folder) == []
     with Run(folder) as run:
         found = dict(replay(run, model, inputs, 6))
-    assert "selection" in str(found[0])
-    assert "counts" in str(found[1])
+    assert "[30, 10, 0] stored" in str(found[0])
+    assert "[0, 300, 0] stored" in str(found[1])
     assert [found[i] for i in range(2, 6)] == [None] * 4
     other = load_classifier(lambda batch: 1 - three_parts(batch).clamp(max=1), num_classes=3)
     with Run(folder) as run, pytest.raises(RunError, match="its hash differs"):
         list(replay(run, other, inputs, 1))
+
+
+def test_replay_counts_the_questions(folder: Path) -> None:
+    forge(folder, 0, lambda c: replace(c, transcript=Transcript(c.transcript.exchanges[:1])))
+    with Run(folder) as run:
+        found = dict(replay(run, load_classifier(three_parts, num_classes=3), data(), 6))
+    assert "1 questions stored, 2 asked now" in str(found[0])
 
 
 def test_the_chance_to_catch_a_forger_is_rounded_down() -> None:

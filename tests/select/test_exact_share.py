@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import pairwise
 
@@ -12,10 +12,12 @@ import torch
 from scipy import stats
 
 from unicr import SelectiveClassifier, noise
+from unicr.errors import CertifyError
 from unicr.norms import l2, linf
-from unicr.select import Selector, selective
-from unicr.smoothing import Ask, Counts, Radii, converse
-from unicr.smoothing.measures import MemberVotes, SelectiveCertificate
+from unicr.select import Selector
+from unicr.smoothing import Counts, Curves, Plan, Request, Transcript, answer_all, recompute
+from unicr.smoothing.measures import MemberVotes
+from unicr.smoothing.procedures import SelectiveCertificate
 
 ALPHA, N0, N = 0.1, 60, 900
 LOOKS = 4  # each test may stop at four sizes, and pays for all of them
@@ -25,24 +27,29 @@ SETTINGS = Selector(SMALL, WIDE[:2], share=0.25)
 Shares = Mapping[int, tuple[float, ...]]
 
 
-def certify(
-    settings: Selector, radii: tuple[Radii, ...], shares: Shares
-) -> tuple[SelectiveCertificate, list[tuple[int, Ask]]]:
-    """A certificate from votes of these shares for each member, and what was asked."""
-    asked: list[tuple[int, Ask]] = []
+CURVES = Curves((l2,), 3)
 
-    def answer(ask: Ask) -> Counts:
-        assert isinstance(ask.measure, MemberVotes)
-        asked.append((ask.measure.index, ask))
-        found = np.floor(np.array(shares[ask.measure.index]) * ask.n).astype(np.int64)
+
+def certify(
+    settings: Selector, curves: Curves, shares: Shares
+) -> tuple[SelectiveCertificate, list[tuple[int, Request]]]:
+    """A certificate from votes of these shares for each member, and what was asked."""
+    asked: list[tuple[int, Request]] = []
+
+    def answer(ask: Request) -> Counts:
+        assert isinstance(ask.counted, MemberVotes)
+        asked.append((ask.counted.index, ask))
+        found = np.floor(np.array(shares[ask.counted.index]) * ask.n).astype(np.int64)
         found[int(np.argmax(found))] += ask.n - found.sum()
         return found
 
-    plan = settings.plan(N0, N, ALPHA)
-    return converse(selective(settings, plan, radii), answer), asked
+    plan = settings.fit(Plan(n0=N0, n=N, alpha=ALPHA))
+    found = answer_all(settings.steps(plan, settings.noise, curves), answer)
+    assert isinstance(found, SelectiveCertificate)
+    return found, asked
 
 
-def fresh(asked: list[tuple[int, Ask]], member: int) -> int:
+def fresh(asked: list[tuple[int, Request]], member: int) -> int:
     """Votes of a member after its first n0, which choose only."""
     return sum([ask.n for index, ask in asked if index == member][1:])
 
@@ -53,8 +60,7 @@ UNDECIDED: Shares = {0: (0.45, 0.55), 1: (0.02, 0.98), 2: (0.04, 0.96)}
 
 def test_the_classifier_has_its_part_of_alpha_and_the_selector_the_rest() -> None:
     """Unanimous votes for choice 1: P(h ≥ 1) is bounded once, at share·α over four looks."""
-    radii = SETTINGS.radii((l2,), 3, searched=False)
-    found, asked = certify(SETTINGS, radii, DECIDED)
+    found, asked = certify(SETTINGS, CURVES, DECIDED)
     k = found.counts[1]
     part = 0.75 * ALPHA
     assert stats.binom.sf(k - 1, N, found.p_a) == pytest.approx(part, rel=1e-6)
@@ -70,8 +76,7 @@ def test_the_classifier_has_its_part_of_alpha_and_the_selector_the_rest() -> Non
 def test_every_test_pays_its_part_where_several_are_needed() -> None:
     """s may be any of the two: no test of h, one of the other classifier, at share·α."""
     wide = Selector(SMALL, (noise.gaussian(sigma=0.3), noise.gaussian(sigma=3)), share=0.25)
-    radii = wide.radii((l2,), 3, searched=False)
-    found, asked = certify(wide, radii, UNDECIDED)
+    found, asked = certify(wide, CURVES, UNDECIDED)
     assert found.among == (0, 1)
     assert fresh(asked, 0) == 0
     m = fresh(asked, 1)
@@ -89,8 +94,7 @@ def test_every_test_pays_its_part_where_several_are_needed() -> None:
 
 @pytest.mark.parametrize("shares", [DECIDED, UNDECIDED], ids=["decided", "undecided"])
 def test_no_sample_of_an_input_is_used_twice(shares: Shares) -> None:
-    radii = SETTINGS.radii((l2,), 3, searched=False)
-    found, asked = certify(SETTINGS, radii, shares)
+    found, asked = certify(SETTINGS, CURVES, shares)
     ends = sorted((ask.start, ask.start + ask.n) for _, ask in asked)
     assert all(one[1] <= two[0] for one, two in pairwise(ends)), ends
     assert len(asked) > 3
@@ -100,7 +104,7 @@ def test_no_sample_of_an_input_is_used_twice(shares: Shares) -> None:
 
 def test_classifiers_that_disagree_are_not_joined() -> None:
     shares = {**UNDECIDED, 1: (0.98, 0.02)}
-    found, _ = certify(SETTINGS, SETTINGS.radii((l2,), 3, searched=False), shares)
+    found, _ = certify(SETTINGS, CURVES, shares)
     assert found.radius() == 0.0
     assert found.predict == -1
 
@@ -109,22 +113,22 @@ def test_both_sides_of_the_selector_are_tested() -> None:
     """The middle one of three: s ≥ 1 and s ≤ 1 each hold with half of the part."""
     three = Selector(SMALL, WIDE, share=0.25)
     shares: Shares = {0: (0, 1, 0), 1: (1, 0), 2: (0.03, 0.97), 3: (1, 0)}
-    found, asked = certify(three, three.radii((l2,), 3, searched=False), shares)
+    found, asked = certify(three, CURVES, shares)
     assert found.among == (1, 1)
     bound = (0.25 * ALPHA / (2 * LOOKS)) ** (1 / fresh(asked, 0))
     limit = 0.2 * stats.norm.ppf(bound)
     assert limit * (1 - 5e-4) <= found.radius() <= limit
     lower: Shares = {**shares, 0: (0, 0.5, 0.5)}
-    found, asked = certify(three, three.radii((l2,), 3, searched=False), lower)
+    found, asked = certify(three, CURVES, lower)
     assert found.radius() == 0.0  # class 0 beyond, and s goes there
 
 
 def test_every_part_pays_for_its_sampler_and_for_an_input_that_was_moved() -> None:
     dim, lattice = 40_000, noise.Lattice.parse("1/64")
     for moved in (False, True):
-        plain = SETTINGS.radii((l2, linf), dim, searched=False, lattice=lattice)
-        radii = tuple(one.when(moved=moved) for one in plain)
-        found, asked = certify(SETTINGS, radii, DECIDED)
+        curves = Curves((l2, linf), dim, lattice=lattice).when(moved=moved)
+        radii = [curves.of(law) for law in SETTINGS.laws]
+        found, asked = certify(SETTINGS, curves, DECIDED)
         p = (0.25 * ALPHA / LOOKS) ** (1 / fresh(asked, 0))
         p_a, p_b = radii[0].charged(p, 1 - p)
         assert p_a < p - 1e-12
@@ -152,87 +156,51 @@ def test_an_input_off_the_lattice_is_seen_by_the_whole_predictor() -> None:
     assert on.radii[0].off == pytest.approx(4 / 32, rel=1e-9)
 
 
-Change = Callable[[SelectiveCertificate], SelectiveCertificate]
+def test_answers_that_fit_no_question_are_refused() -> None:
+    """Votes of another member, samples under another noise, a vote more, an answer more or less."""
+    found, _ = certify(SETTINGS, CURVES, DECIDED)
+    plan = SETTINGS.fit(Plan(n0=N0, n=N, alpha=ALPHA))
 
+    def again(transcript: Transcript) -> object:
+        return recompute(SETTINGS.steps(plan, SETTINGS.noise, CURVES), transcript)
 
-def votes(index: int, change: Callable[[tuple[int, ...]], tuple[int, ...]]) -> Change:
-    def changed(c: SelectiveCertificate) -> SelectiveCertificate:
-        talk = list(c.talk)
-        talk[index] = (talk[index][0], change(talk[index][1]))
-        return replace(c, talk=tuple(talk))
-
-    return changed
-
-
-FORGERIES: dict[str, Change] = {
-    "one vote more": votes(-1, lambda v: (v[0], v[1] + 1)),
-    "one vote less": votes(2, lambda v: (v[0] - 1, *v[1:])),
-    "a vote changes sides": votes(2, lambda v: (v[0] - 1, v[1] + 1)),
-    "another member": lambda c: replace(c, talk=((1, c.talk[0][1]), *c.talk[1:])),
-    "an answer more": lambda c: replace(c, talk=(*c.talk, c.talk[-1])),
-    "an answer less": lambda c: replace(c, talk=c.talk[:-1]),
-}
-
-
-@pytest.mark.parametrize("name", FORGERIES)
-def test_answers_that_fit_no_question_are_refused(name: str) -> None:
-    from unicr.select._certify import recounted
-
-    radii = SETTINGS.radii((l2,), 3, searched=False)
-    found, _ = certify(SETTINGS, radii, DECIDED)
-    plan = SETTINGS.plan(N0, N, ALPHA)
-
-    def again(c: SelectiveCertificate) -> SelectiveCertificate | str:
-        return recounted(c, lambda: selective(SETTINGS, plan, radii))
-
-    assert again(found) == found
-    forged = FORGERIES[name](found)
-    assert again(forged) != forged
-
-
-def test_an_answer_more_is_refused() -> None:
-    from unicr.select._certify import recounted
-
-    radii = SETTINGS.radii((l2,), 3, searched=False)
-    found, _ = certify(SETTINGS, radii, DECIDED)
-    plan = SETTINGS.plan(N0, N, ALPHA)
-    more = replace(found, talk=(*found.talk, found.talk[-1]))
-    assert isinstance(recounted(more, lambda: selective(SETTINGS, plan, radii)), str)
-
-
-def test_votes_of_another_member_are_refused() -> None:
-    """As many votes, by the other classifier."""
-    from unicr.select._certify import recounted
-
-    radii = SETTINGS.radii((l2,), 3, searched=False)
-    found, _ = certify(SETTINGS, radii, DECIDED)
-    plan = SETTINGS.plan(N0, N, ALPHA)
-    talk = tuple((1 if member == 2 else member, counts) for member, counts in found.talk)
-    assert talk != found.talk
-    again = recounted(replace(found, talk=talk), lambda: selective(SETTINGS, plan, radii))
-    assert isinstance(again, str)
+    parts = found.transcript.exchanges
+    assert again(found.transcript) == found
+    for i, one in enumerate(parts):
+        other = "member(index=1)" if "2" in one.counted else "member(index=2)"
+        for changed in (
+            (replace(one, counted=other),),
+            (replace(one, noise="gaussian(sigma=9)"),),
+            (replace(one, start=one.start + 1),),
+            (replace(one, counts=(one.counts[0], one.counts[1] + 1)),),
+            (replace(one, counts=(one.counts[0], one.counts[1] + 1), n=one.n + 1),),
+            (one, one),
+            (),
+        ):
+            with pytest.raises(CertifyError):
+                again(Transcript((*parts[:i], *changed, *parts[i + 1 :])))
+    with pytest.raises(CertifyError, match="nobody asked for"):
+        again(Transcript((*parts, parts[-1])))
 
 
 def test_a_test_that_proves_nothing_is_an_abstention() -> None:
     """The selector says choice 1 at first, and then any: no class is left to promise."""
-    radii = SETTINGS.radii((l2,), 3, searched=False)
-    plan = SETTINGS.plan(N0, N, ALPHA)
+    plan = SETTINGS.fit(Plan(n0=N0, n=N, alpha=ALPHA))
 
-    def answer(ask: Ask) -> Counts:
-        assert isinstance(ask.measure, MemberVotes)
-        index, first = ask.measure.index, ask.start == 0
+    def answer(ask: Request) -> Counts:
+        assert isinstance(ask.counted, MemberVotes)
+        index, first = ask.counted.index, ask.start == 0
         if index == 0:
             return np.array([0, ask.n]) if first else np.array([ask.n - ask.n // 2, ask.n // 2])
         return np.array([ask.n, 0]) if index == 1 else np.array([0, ask.n])
 
-    found = converse(selective(SETTINGS, plan, radii), answer)
+    found = answer_all(SETTINGS.steps(plan, SETTINGS.noise, CURVES), answer)
     assert (found.predict, found.radius()) == (-1, 0.0)
     assert found.radii[0].guarantee == "abstain"
 
 
 def test_the_proved_radius_is_that_of_the_weakest_part() -> None:
-    radii = SETTINGS.radii((l2, linf), 3, searched=False)
-    found, _ = certify(SETTINGS, radii, DECIDED)
+    found, _ = certify(SETTINGS, Curves((l2, linf), 3), DECIDED)
     for one in found.radii:
         assert one.radius == one.proved == pytest.approx(one.searched, rel=1e-12)
         assert one.radius > 0
@@ -242,7 +210,7 @@ def test_the_choice_is_the_median() -> None:
     """Votes 40 : 25 : 35 have their median at choice 1, where the fewest are."""
     three = Selector(SMALL, WIDE, share=0.25)
     shares: Shares = {0: (0.4, 0.25, 0.35), 1: (0, 1), 2: (0, 1), 3: (0, 1)}
-    found, asked = certify(three, three.radii((l2,), 3, searched=False), shares)
+    found, asked = certify(three, CURVES, shares)
     assert found.noise == "gaussian(sigma=1.5)"
     assert found.among[0] <= 1 <= found.among[1]
     assert asked[1][0] == 2

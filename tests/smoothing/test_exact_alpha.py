@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -15,28 +15,34 @@ from scipy import optimize, stats
 
 from unicr import noise
 from unicr.errors import CertifyError
+from unicr.noise import Noise
 from unicr.noise.internal import LatticeNoise
 from unicr.norms import Norm, l2
 from unicr.smoothing import (
-    Ask,
     Certificate,
     Counts,
+    Curves,
+    Exchange,
     Plan,
     Radii,
+    Request,
     Rule,
     SmoothedClassifier,
+    Transcript,
     Votes,
-    certification,
+    answer_all,
     clear_winner,
-    converse,
     log_wealth,
     lower_bound,
+    recompute,
     upper_bound,
 )
-from unicr.smoothing.measures import TwoLawCertificate, TwoLawVotes
+from unicr.smoothing.procedures import TwoLawCertificate, TwoLawVotes
 from unicr.smoothing.rules import Fixed, Pilot, Randomised, Target, ThreeTests, Union
 
-GAUSSIAN = Radii(noise.gaussian(sigma=1), [l2], 3)
+LAW = noise.gaussian(sigma=1)
+CURVES = Curves([l2], 3)
+GAUSSIAN = CURVES.of(LAW)
 ALPHA = 0.01
 
 
@@ -191,16 +197,23 @@ def test_predict_tests_the_votes_of_g_at_alpha_for_one_input_and_for_many() -> N
     ).predict(inputs[0], n=6, alpha=alpha) == 0  # fmt: skip
 
 
+def certified(
+    plan: Plan, answer: Callable[[Request], Counts], law: Noise = LAW, curves: Curves = CURVES
+) -> Certificate:
+    """The certificate that a plan's procedure makes of these answers."""
+    return answer_all(plan.procedure.steps(plan, law, curves), answer)
+
+
 @dataclass
 class Recorder:
     """Answers questions with votes of fixed shares, and keeps the questions."""
 
-    share: Callable[[Ask], float]
+    share: Callable[[Request], float]
 
     def __post_init__(self) -> None:
-        self.asks: list[Ask] = []
+        self.asks: list[Request] = []
 
-    def __call__(self, ask: Ask) -> Counts:
+    def __call__(self, ask: Request) -> Counts:
         self.asks.append(ask)
         k = round(ask.n * self.share(ask))
         return np.array([ask.n - k, k, 0], dtype=np.int64)
@@ -221,7 +234,7 @@ RULES = [
 def test_no_sample_is_counted_twice(rule: Rule) -> None:
     plan = Plan(n0=100, n=4000, alpha=ALPHA, rule=rule)
     answer = Recorder(lambda ask: 0.85)
-    found = converse(certification(plan, GAUSSIAN), answer)
+    found = certified(plan, answer)
     answer.check_disjoint()
     assert (answer.asks[0].n, answer.asks[0].start) == (100, 0)
     assert sum(found.selection) == 100
@@ -235,15 +248,15 @@ def test_the_class_and_its_runner_up_are_those_of_the_selection() -> None:
     plan = Plan(n0=100, n=1000, alpha=ALPHA, rule=ThreeTests())
     fresh = np.array([100, 500, 40, 360])
 
-    def answer(ask: Ask) -> Counts:
+    def answer(ask: Request) -> Counts:
         return np.array([10, 20, 25, 45]) if ask.start == 0 else fresh
 
-    found = converse(certification(plan, GAUSSIAN), answer)
+    found = certified(plan, answer)
     assert found.p_a == pytest.approx(least_p(360, 1000, ALPHA / 3), rel=1e-9)
     assert found.p_b == pytest.approx(most_p(600, 1000, ALPHA / 3), rel=1e-9)  # all the others
     assert found.predict == -1
     fresh = np.array([10, 30, 60, 900])
-    found = converse(certification(plan, GAUSSIAN), answer)
+    found = certified(plan, answer)
     assert found.predict == 3
     assert found.p_b == pytest.approx(most_p(60, 1000, ALPHA / 3), rel=1e-9)
 
@@ -260,7 +273,7 @@ class Even(Rule):
 
 def test_where_no_class_is_more_probable_nothing_is_claimed() -> None:
     plan = Plan(n0=10, n=10, rule=Even())
-    found = converse(certification(plan, GAUSSIAN), Recorder(lambda ask: 1.0))
+    found = certified(plan, Recorder(lambda ask: 1.0))
     assert (found.predict, found.radius()) == (-1, 0.0)
     assert found.radii[0].guarantee == "abstain"
 
@@ -268,14 +281,15 @@ def test_where_no_class_is_more_probable_nothing_is_claimed() -> None:
 CROSS = noise.l1_exp(k=1, j=0, scale=1, dim=6)
 
 
+CROSS_CURVES = Curves([Norm(1)], 6)
+
+
 @pytest.mark.parametrize("inside", [0.999, 0.6])
 def test_two_laws_share_alpha_and_count_no_sample_twice(inside: float) -> None:
     """The radius of p_A alone where the second law does not pay, with all of α."""
-    measure = TwoLawVotes(0.5)
-    plan = Plan(n0=200, n=3001, alpha=ALPHA, measure=measure)
-    radii = Radii(CROSS, [Norm(1)], 6)
+    plan = TwoLawVotes(0.5).fit(Plan(n0=200, n=3001, alpha=ALPHA))
     answer = Recorder(lambda ask: 0.8 if ask.noise is None else inside)
-    found = converse(certification(plan, radii), answer)
+    found = certified(plan, answer, CROSS, CROSS_CURVES)
     answer.check_disjoint()
     assert isinstance(found, TwoLawCertificate)
     assert found.alpha == ALPHA
@@ -288,29 +302,80 @@ def test_two_laws_share_alpha_and_count_no_sample_twice(inside: float) -> None:
         assert (first, second) == (1501, 1500)
         assert found.p_a == pytest.approx(least_p(round(0.8 * 1501), 1501, ALPHA / 2), rel=1e-9)
         assert found.q_a == pytest.approx(least_p(round(0.999 * 1500), 1500, ALPHA / 2), rel=1e-9)
-    assert measure.again(found, plan, radii, None) == found
+    assert again(plan, found.transcript, CROSS, CROSS_CURVES) == found
+    for changed in forged(found.transcript):
+        with pytest.raises(CertifyError):
+            again(plan, changed, CROSS, CROSS_CURVES)
 
-    def one_more(votes: tuple[int, ...]) -> tuple[int, ...]:
-        return (0, 1, 0) if not votes else (votes[0], votes[1] + 1, 0)
 
-    for told in (
-        replace(found, counts=one_more(found.counts), n=found.n + 1),
-        replace(found, hint=one_more(found.hint)),
-        replace(found, second=one_more(found.second)),
-    ):
-        assert isinstance(measure.again(told, plan, radii, None), str)
+def again(
+    plan: Plan, transcript: Transcript, law: Noise = LAW, curves: Curves = CURVES
+) -> Certificate:
+    """The certificate that a transcript gives by itself."""
+    return recompute(plan.procedure.steps(plan, law, curves), transcript)
+
+
+def forged(transcript: Transcript) -> Iterator[Transcript]:
+    """A vote more or less in each answer, with a sample more or less asked for or not; an answer
+    more, one less, each twice, two in the other order, and other samples than were asked for.
+    """
+    parts = transcript.exchanges
+    for i, one in enumerate(parts):
+        top = int(np.argmax(one.counts))
+        for votes, n, start in (
+            (1, 0, 0), (-1, 0, 0), (1, 1, 0), (-1, -1, 0), (0, 0, 1), (one.n, one.n, 0),
+        ):  # fmt: skip
+            counts = list(one.counts)
+            counts[top] += votes
+            changed = replace(one, counts=tuple(counts), n=one.n + n, start=one.start + start)
+            yield Transcript((*parts[:i], changed, *parts[i + 1 :]))
+        yield Transcript((*parts[:i], *parts[i + 1 :]))
+        yield Transcript((*parts[: i + 1], *parts[i:]))
+        purpose = "support" if one.purpose == "choose" else "choose"
+        for other in (replace(one, purpose=purpose), replace(one, noise="gaussian(sigma=9)")):
+            yield Transcript((*parts[:i], other, *parts[i + 1 :]))
+    yield Transcript((*parts, parts[-1]))
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.text)
+def test_a_transcript_with_other_votes_than_were_asked_for_is_refused(rule: Rule) -> None:
+    """For every rule: the number of votes and of samples, their order, purpose and noise."""
+    plan = Plan(n0=100, n=4000, alpha=ALPHA, rule=rule)
+    found = certified(plan, Recorder(lambda ask: 0.85))
+    assert again(plan, found.transcript) == found
+    for changed in forged(found.transcript):
+        with pytest.raises(CertifyError):
+            again(plan, changed)
+
+
+def test_an_answer_has_one_vote_for_each_sample() -> None:
+    plan = Plan(n0=10, n=100, alpha=ALPHA)
+    for more in (1, -1):
+        with pytest.raises(CertifyError, match="votes where"):
+            certified(plan, lambda ask, more=more: np.array([0, ask.n + more]))  # type: ignore[misc]
+
+
+def test_a_procedure_that_asks_for_a_sample_twice_is_stopped() -> None:
+    def twice() -> Generator[Request, Counts, Certificate]:
+        yield Request(10, 0)
+        yield Request(10, 9)
+        raise AssertionError("the second question was answered")
+
+    with pytest.raises(CertifyError, match="used twice"):
+        answer_all(twice(), lambda ask: np.array([ask.n]))
+    kept = Exchange.of(Request(3, 5), (1, 2))
+    assert Exchange.from_dict(kept.to_dict()) == kept
 
 
 def test_the_second_law_is_asked_about_the_class_of_the_selection() -> None:
-    measure = TwoLawVotes(0.5)
-    plan = Plan(n0=200, n=3000, alpha=ALPHA, measure=measure)
+    plan = TwoLawVotes(0.5).fit(Plan(n0=200, n=3000, alpha=ALPHA))
     answer = Recorder(lambda ask: 0.8 if ask.noise is None else 0.999)
 
-    def other(ask: Ask) -> Counts:
+    def other(ask: Request) -> Counts:
         late = ask.noise is not None and ask.start > plan.n + plan.n0
         return np.array([0, 0, ask.n]) if late else answer(ask)
 
-    found = converse(certification(plan, Radii(CROSS, [Norm(1)], 6)), other)
+    found = certified(plan, other, CROSS, CROSS_CURVES)
     assert isinstance(found, TwoLawCertificate)
     assert found.q_a == 0.0  # class 1 was chosen, and the ball votes for the others alone
     assert found.predict == 1
@@ -451,8 +516,8 @@ def test_a_searched_radius_is_claimed_only_where_asked_for_and_named_so() -> Non
     law, votes = noise.laplace(sigma=1), Recorder(lambda ask: 1.0)
     plan = Plan(n0=10, n=100, alpha=ALPHA)
     for searched in (False, True):
-        radii = Radii(law, [l2], 3072, searched=searched)  # its curves come with the package
-        found = converse(certification(plan, radii), votes)
+        curves = Curves([l2], 3072, searched=searched)  # they come with the package
+        found = certified(plan, votes, law, curves)
         (one,) = found.radii
         assert one.proved < one.searched
         assert one.radius == (one.searched if searched else one.proved)
