@@ -26,10 +26,9 @@ from unicr.radius._steps import proved_steps
 from unicr.radius.bellman._chord import gaps
 from unicr.radius.bellman._kernel import Kernel
 from unicr.radius.bellman._mesh import Mesh
-from unicr.radius.bellman._sheet import Part, Sheet
-from unicr.radius.bellman._stencil import FAR, STEP, stencils, terms
-from unicr.radius.bellman._stencil import above as above_stencil
-from unicr.radius.bellman._verify import Flow, missing
+from unicr.radius.bellman._sheet import ProvedFlow, Sheet
+from unicr.radius.bellman._stencil import FAR, STEP, dominates, stencils, terms
+from unicr.radius.bellman._verify import Flow, surcharge
 from unicr.radius.theorems import few as box_by_box
 from unicr.radius.theorems.cubes import _least
 from unicr.tradeoff import ClosedForm, TradeOff, shifted
@@ -334,7 +333,7 @@ def test_a_flow_without_convexity_is_refused() -> None:
 
     def check() -> object:
         flow = Flow(nodes, masses, np.zeros((1, mesh.count)))
-        return missing(flow, [still, still], costs, shares, mesh, 1.0)
+        return surcharge(flow, [still, still], costs, shares, mesh, 1.0)
 
     check()
     masses[1, 4] = -1e-9
@@ -343,7 +342,7 @@ def test_a_flow_without_convexity_is_refused() -> None:
 
 
 def test_beyond_what_was_verified_a_part_says_nothing() -> None:
-    part = Part(
+    part = ProvedFlow(
         1.0, np.array([0.0, 2.0]), np.array([[0.1], [0.3]]), np.array([[0.0]]),
         (np.array([0.0, 2.0]), np.array([0.0, 0.02])), 1.0, 1,
     )  # fmt: skip
@@ -371,11 +370,11 @@ def test_a_stencil_is_checked_between_its_points() -> None:
     c = stencils(step, smooth, 8)[4]
     x = np.linspace(-FAR, FAR, 1 + round(2 * FAR / STEP))
     value, _ = terms(x, place, step, smooth)
-    assert above_stencil(c, place, step, smooth)
+    assert dominates(c, place, step, smooth)
     least = float(np.min(c @ value / (1.0 + 1e-13 * (np.abs(c) @ value + 1.0))))
     assert least > 1
     for shrunk, holds in ((1.0, True), ((1 + 1e-12) / least, False)):
-        assert above_stencil(c * shrunk, place, step, smooth) is holds
+        assert dominates(c * shrunk, place, step, smooth) is holds
 
 
 def test_kept_arrays_are_read_again_only_for_their_own_key(
