@@ -9,13 +9,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
-
-import torch
+from typing import Any, TypeAlias
 
 from unicr.classifier import Classifier
 from unicr.data import Dataset
 from unicr.errors import CertifyError, RunError
+from unicr.extras import torch
 from unicr.guard._memory import Answer, Memory
 from unicr.i_opt import IOpt
 from unicr.noise import Lattice
@@ -23,7 +22,7 @@ from unicr.runs import NOTHING, Manifest, Own, Row, certifier
 from unicr.smoothing import Certificate, SmoothedClassifier
 
 # Chooses a noise for x and certifies x with it, on the noise stream of the number given.
-Policy = Callable[[torch.Tensor, int], Certificate]
+Policy: TypeAlias = "Callable[[torch.Tensor, int], Certificate]"
 
 
 def policy(manifest: Manifest, classifier: Classifier, seed: int, own: Own = NOTHING) -> Policy:

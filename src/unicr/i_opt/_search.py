@@ -17,9 +17,8 @@ from functools import cache, cached_property
 from itertools import product
 from typing import Any, Literal
 
-import torch
-
 from unicr.errors import CertifyError, UnicrError
+from unicr.extras import torch
 from unicr.i_opt._grid import Grid, Node
 from unicr.noise import Lattice, Noise
 from unicr.norms import Norm

@@ -14,11 +14,10 @@ from dataclasses import dataclass, fields, replace
 from functools import cache
 from typing import Any, Protocol, runtime_checkable
 
-import torch
-
 from unicr.classifier import Classifier
 from unicr.data import Dataset
 from unicr.errors import UNREADABLE, RunError, UnicrError, listed
+from unicr.extras import torch
 from unicr.noise import Lattice, Noise
 from unicr.radius.internal import guarantee_of
 from unicr.runs._manifest import EVERY_INPUT, THIS_INPUT, Manifest

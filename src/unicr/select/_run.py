@@ -8,10 +8,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-import torch
-
 from unicr.classifier import Selective
 from unicr.errors import CertifyError, RunError
+from unicr.extras import torch
 from unicr.runs import Job, Manifest, Own, Row, Run, carried_out, difference, going_on
 from unicr.select._certify import recounted, selective
 from unicr.select._selector import Selector

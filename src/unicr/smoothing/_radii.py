@@ -9,9 +9,9 @@ from dataclasses import replace
 from functools import cached_property, lru_cache
 
 import numpy as np
-import torch
 
 from unicr.errors import CertifyError
+from unicr.extras import torch
 from unicr.noise import IID, Lattice, Noise
 from unicr.noise.internal import LatticeNoise, RadialNoise
 from unicr.norms import Norm, parse_norm

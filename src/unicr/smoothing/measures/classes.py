@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 
 from unicr.classifier import Classifier
+from unicr.extras import torch
 from unicr.smoothing._measure import Counts, Measure, as_tuple, at
 from unicr.smoothing._rule import Votes
 

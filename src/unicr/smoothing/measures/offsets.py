@@ -15,9 +15,9 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 
 from unicr.errors import CertifyError
+from unicr.extras import torch
 from unicr.noise import Lattice, Noise, Splitting
 from unicr.smoothing._certificate import Certificate
 from unicr.smoothing._measure import Counts, as_tuple, at
