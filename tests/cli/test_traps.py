@@ -170,7 +170,7 @@ def trapped(real: Path, place: Path, target: str, kind: str) -> tuple[Path, Path
         db.execute("DELETE FROM sealed")
         for field in fields:
             if field == "rows":
-                db.execute("UPDATE results SET noise = ?", (spec,))
+                db.execute("UPDATE results SET claims = json_set(claims, '$.noise', ?)", (spec,))
                 continue
             db.execute("UPDATE manifest SET value = ? WHERE key = ?", (json.dumps(spec), field))
             if field == "noise":

@@ -18,7 +18,7 @@ from unicr.guard._memory import FIRST_STREAM
 from unicr.noise import gaussian
 from unicr.norms import l2
 from unicr.runs import Job, Row
-from unicr.smoothing import Certificate, Plan, Radii, SmoothedClassifier
+from unicr.smoothing import Certificate, Curves, Plan, SmoothedClassifier
 
 
 def band(batch: torch.Tensor) -> torch.Tensor:
@@ -160,9 +160,9 @@ def test_a_model_that_fails_stores_nothing_but_its_samples_count() -> None:
     plan = Plan(n0=10, n=100)
     with memory(1) as store:
         smoothed = SmoothedClassifier(broken, gaussian(sigma=1), seed=store.seed, lattice=None)
-        radii = Radii(gaussian(sigma=1), [l2], 1)
+        curves = Curves([l2], 1)
         with pytest.raises(ModelError, match="no such layer"):
-            Guard(lambda x, i: smoothed.certify_with(x, plan, radii, i), store)([0.0])
+            Guard(lambda x, i: smoothed.certify_with(x, plan, curves, i), store)([0.0])
         assert (len(store), store.spent) == (0, 0.001)
 
 

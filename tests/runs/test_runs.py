@@ -24,7 +24,7 @@ from unicr.errors import CertifyError, ModelError, RunError
 from unicr.lab.report.runs import score_table, summary
 from unicr.runs import Job, Run, certify_run, export, load_scores, replay, verify
 from unicr.smoothing import Plan, norms_of
-from unicr.smoothing.rules import Target, ThreeTests, Tolerance
+from unicr.smoothing.rules import Pilot, Target, ThreeTests
 
 LAW = noise.gaussian(sigma=0.5)
 
@@ -100,34 +100,27 @@ def table(folder: Path) -> list[tuple[object, ...]]:
     return rows
 
 
-def as_once(folder: Path, *, sound: bool) -> None:
-    """The manifest as it was written before radii were proved by default."""
-    with sqlite3.connect(folder / "run.sqlite") as db:
-        later = "('searched', 'noise_data', 'loading', 'reading', 'model_digests', 'data_size', "
-        later += "'versions', 'date', 'scope')"
-        db.execute(f"DELETE FROM manifest WHERE key IN {later}")
-        old = {"n0": 100, "n": 400, "alpha": 0.001, "bound": "single", "mode": "fixed"}
-        old |= {"target": None, "tolerance": None, "look_every": 500, "candidates": 1}
-        db.execute("UPDATE manifest SET value = ? WHERE key = 'plan'", (json.dumps(old),))
-        db.execute("DROP TABLE sealed")
-        db.execute("ALTER TABLE results DROP COLUMN more")
-        db.execute("INSERT INTO manifest VALUES ('sound', ?)", (json.dumps(sound),))
-    db.close()
-
-
-@pytest.mark.parametrize("sound", [False, True])
-def test_an_old_run_opens_and_says_what_its_radii_are(tmp_path: Path, sound: bool) -> None:
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE manifest SET value = '1' WHERE key = 'format'",
+        "DELETE FROM manifest WHERE key = 'format'",
+    ],
+)
+def test_a_run_of_another_format_is_refused_in_one_line(tmp_path: Path, change: str) -> None:
     folder = tmp_path / "run"
-    certify_run(job(searched=not sound, lattice=None), folder).close()
-    as_once(folder, sound=sound)
-    with Run(folder) as store:
-        assert store.manifest.searched is not sound
-        assert list(verify(store)) == []
-    certify_run(job(searched=not sound), folder, resume=True).close()
-    with pytest.raises(RunError, match=r"cannot resume .*searched: "):
-        certify_run(job(searched=sound), folder, resume=True)
-    (scores,) = load_scores([folder], "2")["2"]
-    assert ("searched radii" in scores.name) is not sound
+    certify_run(job(), folder).close()
+    with sqlite3.connect(folder / "run.sqlite") as db:
+        db.execute("DELETE FROM sealed")
+        assert db.execute(change).rowcount == 1
+    db.close()
+    with (
+        Run(folder) as store,
+        pytest.raises(RunError, match=r"format .*use the version that wrote"),
+    ):
+        list(verify(store))
+    with pytest.raises(RunError, match=r"format .*use the version that wrote"):
+        certify_run(job(), folder, resume=True)
 
 
 def test_a_run_stores_what_it_found(tmp_path: Path) -> None:
@@ -355,7 +348,7 @@ def test_folders_that_are_no_runs(tmp_path: Path) -> None:
     [
         Plan(n=400),
         Plan(n=400, rule=ThreeTests()),
-        Plan(n=400, rule=Tolerance(0.05)),
+        Plan(n=400, rule=Pilot(0.05)),
         Plan(n=400, rule=Target(0.2)),
     ],
     ids=lambda plan: plan.rule.text,
@@ -368,21 +361,16 @@ def test_honest_runs_verify(tmp_path: Path, plan: Plan) -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ("UPDATE results SET counts = '[0, 400]' WHERE idx = 3", "p_A"),
-        ("UPDATE results SET counts = '[10, 500]' WHERE idx = 3", "votes"),
-        ("UPDATE results SET selection = '[1, 1]' WHERE idx = 3", "selection"),
-        ("UPDATE results SET p_a = 0.99999 WHERE idx = 3", "p_A"),
-        ("UPDATE results SET predict = 1 - predict WHERE idx = 3", "class"),
-        ("UPDATE results SET alpha = 0.5 WHERE idx = 3", "alpha"),
-        (
-            "UPDATE results SET radii = replace(radii, '\"radius\": 0.', '\"radius\": 9.') "
-            "WHERE idx = 3",
-            "radius",
-        ),
-        (
-            "UPDATE results SET radii = replace(radii, 'exact', 'approximate') WHERE idx = 3",
-            "guarantee",
-        ),
+        ("transcript = json_set(transcript, '$[1].counts', json('[0, 400]'))", "p_A"),
+        ("transcript = json_set(transcript, '$[1].counts', json('[10, 500]'))", "510 votes"),
+        ("transcript = json_set(transcript, '$[0].counts', json('[1, 1]'))", "2 votes"),
+        ("claims = json_set(claims, '$.p_a', 0.99999)", "p_A"),
+        ("claims = json_set(claims, '$.predict', 0)", "class 0 stored, 1"),
+        ("claims = json_set(claims, '$.alpha', 0.5)", "alpha"),
+        ("claims = json_set(claims, '$.n0', 99)", "n0 99"),
+        ("claims = json_set(claims, '$.charge', 0.0)", "charge"),
+        ("claims = replace(claims, '\"radius\": 0.', '\"radius\": 9.')", "radius"),
+        ("claims = replace(claims, 'exact', 'approximate')", "guarantee"),
     ],
 )
 def test_tampering_is_found(tmp_path: Path, change: str, words: str) -> None:
@@ -391,7 +379,7 @@ def test_tampering_is_found(tmp_path: Path, change: str, words: str) -> None:
     data = load_dataset((x, np.ones(6, dtype=np.int64)))
     certify_run(job(data=data), tmp_path / "run").close()
     with sqlite3.connect(tmp_path / "run" / "run.sqlite") as db:
-        assert db.execute(change).rowcount == 1
+        assert db.execute(f"UPDATE results SET {change} WHERE idx = 3").rowcount == 1
     db.close()
     with Run(tmp_path / "run") as store:
         problems = list(verify(store))

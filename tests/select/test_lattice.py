@@ -14,8 +14,8 @@ from tests.smoothing.test_adversaries import DIM, LAW, SHIFT, LowBits
 from unicr import SelectiveClassifier, noise
 from unicr.data import Dataset
 from unicr.norms import l1, l2
-from unicr.runs import NOTHING, replay, verify
-from unicr.select import Recount, Selector, select_run
+from unicr.runs import NO_TRUST, certify_run, replay, verify
+from unicr.select import Selector
 
 
 def zeros(batch: torch.Tensor) -> torch.Tensor:
@@ -94,35 +94,34 @@ def test_runs_are_verified_replayed_and_resumed_as_they_were_made(
     folder: Path,  # noqa: F811
     tmp_path: Path,
 ) -> None:
-    settings = Selector.load(folder)
     job = replace(job_of(folder), norms=(l1, l2), limit=2)
     if kind != "seed":
         job = replace(job, seed=None, nonce="ab" * 32)
-    if kind == "real":  # as older runs are: seeds, and noise of real numbers
+    if kind == "real":
         job = replace(job, seed=0, nonce=None, lattice=None)
     if kind == "off the lattice":
         job = replace(job, data=brighter(job.data), lattice="1/255")
-    select_run(job, tmp_path, selector=settings).close()
+    certify_run(job, tmp_path).close()
     again = replace(job, seed=None, nonce=None, lattice="auto", limit=3)
-    with select_run(again, tmp_path, selector=settings, resume=True) as run:
+    with certify_run(again, tmp_path, resume=True) as run:
         manifest, rows = run.manifest, list(run.rows())
-        search = Recount.of(manifest, NOTHING)
-        assert list(verify(run, search=search, data=job.data)) == []
+        assert list(verify(run, data=job.data)) == []
         assert manifest.lattice == (None if kind == "real" else "1/255")
         assert (manifest.nonce is None) == (kind in ("seed", "real"))
         found = [row.certificate for row in rows if row.certificate is not None]
         assert len(found) == 3
         assert {one.moved for one in found} == {kind == "off the lattice"}
         if kind == "nonce":
-            model = NOTHING.open_model(manifest)
-            done = list(replay(run, model, job.data, 3, search=search))
+            model = NO_TRUST.open_model(manifest)
+            done = list(replay(run, model, job.data, 3))
             assert [text for _, text in done] == [None] * 3
             lied = replace(rows[0], certificate=replace(found[0], moved=True))
-            assert search.check(lied) is not None
+            run.add(lied)
+            assert [one.idx for one in verify(run) if one.idx is not None] == [lied.idx]
 
 
 def test_the_smallest_noise_sets_the_lattice_of_a_run(folder: Path, tmp_path: Path) -> None:  # noqa: F811
     small = Selector(noise.gaussian(sigma=1), (noise.gaussian(sigma=0.01), CHOICES[1]))
-    job = replace(job_of(folder), limit=1)
-    with select_run(job, tmp_path, selector=small) as run:
+    job = replace(job_of(folder, small), limit=1)
+    with certify_run(job, tmp_path) as run:
         assert run.manifest.lattice == "1/2040"

@@ -13,7 +13,7 @@ from unicr.data.internal import from_arrays
 from unicr.noise import gaussian
 from unicr.norms import l2
 from unicr.runs import Job, Run, certify_run, replay
-from unicr.smoothing import Plan, SmoothedClassifier, fitting
+from unicr.smoothing import Plan, SmoothedClassifier, guess_batch_size
 from unicr.smoothing import _batch as batches
 
 CPU = torch.device("cpu")
@@ -42,15 +42,16 @@ def careful(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_large_inputs_have_small_batches() -> None:
-    sizes = [fitting(shape, CPU) for shape in ((784,), (3, 32, 32), (3, 64, 64), (3, 224, 224))]
+    shapes = ((784,), (3, 32, 32), (3, 64, 64), (3, 224, 224))
+    sizes = [guess_batch_size(shape, CPU) for shape in shapes]
     assert sizes[:2] == [1000, 1000]
     assert 1000 > sizes[2] > sizes[3] > 1
 
 
 def test_memory_that_is_short_halves_them(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batches, "_free", lambda device: 2.0**28)
-    assert 1 < fitting((3, 32, 32), CPU) < 1000
-    assert fitting((3, 32, 32), CPU, sharing=64) < fitting((3, 32, 32), CPU)
+    assert 1 < guess_batch_size((3, 32, 32), CPU) < 1000
+    assert guess_batch_size((3, 32, 32), CPU, sharing=64) < guess_batch_size((3, 32, 32), CPU)
 
 
 @pytest.mark.usefixtures("careful")

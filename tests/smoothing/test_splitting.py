@@ -18,10 +18,11 @@ from unicr.noise import Lattice
 from unicr.radius import RadiusCurve, certified_radius
 from unicr.runs import Manifest, load_run
 from unicr.smoothing import Certificate, Plan, SmoothedClassifier
-from unicr.smoothing.measures import OffsetVotes, exactly
+from unicr.smoothing.measures import OffsetVotes
+from unicr.smoothing.procedures import Offsets
 from unicr.values import Array
 
-EXACT = exactly(Plan(n=1000))
+EXACT = Offsets().fit(Plan(n=1000))
 # Levine & Feizi 2021, github.com/alevine0/smoothingSplittingNoise, CIFAR-10: σ, p_A, their radius
 SAMPLED = [
     (0.5, 0.99590725, 0.85893655),
@@ -253,7 +254,7 @@ def test_nobody_passes_samples_off_as_all_offsets(runs: Path, tmp_path: Path) ->
     with load_run(runs / "counted") as opened:
         plan = opened.manifest.plan.to_dict()
     with pytest.raises(RunError, match="for the offsets of splitting noise alone"):
-        changed(runs / "counted", "plan", {**plan, "measure": {"name": "classes"}})
+        changed(runs / "counted", "plan", {**plan, "procedure": {"name": "two_steps"}})
     with pytest.raises(RunError, match="alpha=0"):
         changed(runs / "counted", "plan", {**plan, "rule": {"name": "fixed"}})
     for key, value, words in (
@@ -313,10 +314,9 @@ def test_what_cannot_be_counted_is_refused_in_one_line(
     done.check_refused(words)
 
 
-def test_the_measure_without_its_rule_claims_nothing() -> None:
-    plan = Plan(n=1000, measure=OffsetVotes())
+def test_the_procedure_without_its_rule_claims_nothing() -> None:
     with pytest.raises(CertifyError, match="by the rule fixed"):
-        exact(rough, 0.5, 0).certify(torch.tensor([0.5, 0.5]), 1, plan=plan)
+        Plan(n=1000, procedure=Offsets())
 
 
 def test_training_and_attacks_see_the_split_inputs() -> None:

@@ -19,7 +19,6 @@ import torch
 
 from unicr.classifier import load_classifier
 from unicr.errors import UnicrError
-from unicr.i_opt import IOpt
 from unicr.metrics import Scores
 from unicr.noise import parse
 from unicr.runs import Run, verify
@@ -203,7 +202,7 @@ def test_i_opt(tmp_path: Path) -> None:
     assert [28 * r for r in numbers(rows, "fixed", norm="inf")] == pytest.approx(flat, rel=1e-3)
     for norm in ("1", "inf"):
         with Run(work(folder) / "i-opt" / f"l{norm}") as store:
-            assert not any(verify(store, search=IOpt.from_dict(store.manifest.i_opt or {})))
+            assert not any(verify(store))
             right = [row.radius(norm) * row.correct for row in store.rows()]
         top = numbers(read(folder / "top.csv"), "i_opt", norm=norm, top_percent="100")
         assert top == pytest.approx([fmean(right)], rel=1e-12)
@@ -338,7 +337,7 @@ def test_standard(tmp_path: Path) -> None:
     rows = read(folder / "agreement.csv")
     assert numbers(rows, "i_opt", norm="2")[0] >= 50  # noise small enough keeps f(x)
     with Run(work(folder) / "i-opt" / "l2") as store:
-        assert not any(verify(store, search=IOpt.from_dict(store.manifest.i_opt or {})))
+        assert not any(verify(store))
         noises = [row.certificate.noise for row in store.rows() if row.certificate]
     assert all(parse(text or "").sigma < standard_item.SIGMA for text in noises)
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from unicr.classifier import Classifier
     from unicr.data import Dataset
     from unicr.noise import Noise
-    from unicr.runs import Job, Own
+    from unicr.runs import Job, Trusted
     from unicr.smoothing import Rule
 
 FAILED = 3  # exit code: single inputs, trainings or items failed
@@ -112,7 +112,7 @@ ModelTrust = Annotated[
         "given several times. `unicr convert` makes a file that needs no trust.",
     ),
 ]
-Trusted = Annotated[
+TrustedFiles = Annotated[
     list[Path] | None,
     Parameter(
         consume_multiple=False,
@@ -254,12 +254,12 @@ class JobOptions:
         """Open model and data."""
         from unicr.runs import Job
         from unicr.smoothing import Plan, norms_of
-        from unicr.smoothing.measures import exactly
+        from unicr.smoothing.procedures import Offsets
         from unicr.smoothing.rules import Fixed
 
         norms = norms_of(self.norm)
         plan = Plan(n0=self.n0, n=self.n, alpha=self.alpha)
-        plan = exactly(plan) if rule and rule.exact else replace(plan, rule=rule or Fixed())
+        plan = Offsets().fit(plan) if rule and rule.exact else replace(plan, rule=rule or Fixed())
         classifier = self.loading.load(self.model)
         return Job(
             classifier=classifier,
@@ -317,15 +317,15 @@ class RunOptions:
         Literal["test", "train"] | None, Parameter(help="Which part, where data has both.")
     ] = None
     label_column: Column = None
-    trust: Trusted = None
+    trust: TrustedFiles = None
 
-    def own(self, data: str | None = None) -> Own:
+    def trusted(self, data: str | None = None) -> Trusted:
         """The options as `unicr.runs` takes them."""
-        from unicr.runs import Own
+        from unicr.runs import Trusted
 
         loading = ("weights", "device", "mean", "std", "precision")
         reading = ("labels", "split", "label_column")
-        return Own(
+        return Trusted(
             model=self.model,
             data=data,
             loading={name: getattr(self, name) for name in loading},

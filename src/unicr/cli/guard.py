@@ -57,7 +57,7 @@ def guard(
 
     if max_ is not None and max_ < 0:
         raise CertifyError(f"--max {max_}: a number of queries, 0 or more")
-    own = options.own(run_data)
+    trusted = options.trusted(run_data)
     with Run(run) as opened:
         manifest = opened.manifest
         chosen = parse_norm(manifest.one_norm(norm))
@@ -66,12 +66,12 @@ def guard(
         with Memory(
             file, norm=chosen, shape=manifest.shape, made_for=holds_for, seed=seed
         ) as regions:
-            planted = plant(regions, opened.rows(), own.open_data(manifest))
+            planted = plant(regions, opened.rows(), trusted.open_data(manifest))
             report(planted, regions, searched=manifest.searched)
             if data is None:
                 return 0
             queries = read_queries(data, list(manifest.shape))
-            certify = policy(manifest, own.open_model(manifest), regions.seed, own)
+            certify = policy(manifest, trusted.open_model(manifest), regions.seed, trusted)
             guard = Guard(certify, regions, alpha=manifest.plan.alpha, lattice=manifest.points)
             return answer_all(guard, queries, max_)
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from unicr.classifier import Classifier
     from unicr.data import Dataset
-    from unicr.runs import Choice, Own, Run
+    from unicr.runs import Run, Trusted
 
 
 def verify(
@@ -63,13 +63,12 @@ def verify(
             problems += 1
             print(printable(str(text)))
 
-    own = options.own(data)
+    trusted = options.trusted(data)
     with Run(run) as opened:
-        search = search_of(opened, own)
-        classifier, dataset = open_both(opened, own, model=replay > 0)
-        tell(check(opened, own=own, search=search, data=dataset))
+        classifier, dataset = open_both(opened, trusted, model=replay > 0)
+        tell(check(opened, trusted=trusted, data=dataset))
         rows = opened.records()
-        failed = sum(row["status"] == "failed" for row in rows)
+        failed = sum(row["claims"] is None for row in rows)
         print(
             f"{len(rows)} inputs checked from their counts, {problems} do not hold; "
             f"{failed} failed in the run"
@@ -80,9 +79,9 @@ def verify(
             print(
                 f"of {unbounded} inputs the noise was drawn by a sampler without a bound of its law"
             )
-        tell(others(opened, own, classifier, replay))
+        tell(others(opened, trusted, classifier, replay))
         if classifier is not None and dataset is not None:
-            found = sample_again(opened, classifier, dataset, replay, own=own, search=search)
+            found = sample_again(opened, classifier, dataset, replay, trusted=trusted)
             again = []
             with Bar("sampling inputs again", min(replay, len(rows))) as bar:
                 for one in found:
@@ -101,25 +100,16 @@ def verify(
     return 1 if problems else 0
 
 
-def search_of(run: Run, own: Own) -> Choice | None:
-    """How a run chose the noise of each input: by a search, by a selector, or not at all."""
-    from unicr.i_opt import IOpt
-    from unicr.select import Recount
-
-    if run.manifest.selector is not None:
-        return Recount.of(run.manifest, own)
-    settings = run.manifest.i_opt
-    return None if settings is None else IOpt.from_dict(settings)
-
-
-def open_both(run: Run, own: Own, *, model: bool) -> tuple[Classifier | None, Dataset | None]:
+def open_both(
+    run: Run, trusted: Trusted, *, model: bool
+) -> tuple[Classifier | None, Dataset | None]:
     """The model where it is asked for; the data then too, or where a copy of it was given."""
-    classifier = own.open_model(run.manifest) if model else None
-    wanted = model or own.data is not None
-    return classifier, own.open_data(run.manifest, classifier) if wanted else None
+    classifier = trusted.open_model(run.manifest) if model else None
+    wanted = model or trusted.data is not None
+    return classifier, trusted.open_data(run.manifest, classifier) if wanted else None
 
 
-def others(run: Run, own: Own, classifier: Classifier | None, replay: int) -> Iterator[str]:
+def others(run: Run, trusted: Trusted, classifier: Classifier | None, replay: int) -> Iterator[str]:
     """What does not hold in the attacks and in the memory beside a run."""
     from unicr.guard import Regions, check_memory, replay_memory
 
@@ -136,9 +126,9 @@ def others(run: Run, own: Own, classifier: Classifier | None, replay: int) -> It
                     stored, now = attacks.stored_seal(), attacks.seal()
             else:
                 with Regions(run.folder / name) as regions:
-                    found = list(check_memory(regions, run.manifest, rows, own))
+                    found = list(check_memory(regions, run.manifest, rows, trusted))
                     if classifier is not None and not found:
-                        found += replay_memory(regions, run.manifest, classifier, replay, own)
+                        found += replay_memory(regions, run.manifest, classifier, replay, trusted)
                     stored, now = regions.stored_seal(), regions.seal()
             if stored not in (None, now):
                 found.append("it was changed after it was sealed")
@@ -157,7 +147,7 @@ def sealed(folder: Path, wanted: list[str] | None, key: Path | None) -> Iterator
         print(f"seal of {name}: {seal}")
     with Run(folder) as run:
         if run.stored_seal() is None:
-            print("the run was not sealed when it was written: it is older, or was not finished")
+            print("the run was not sealed: it was not finished")
     for seal in wanted or []:
         if seal.strip().lower() not in now.values():
             yield f"the seal {seal} is of nothing in {folder}: something was changed"

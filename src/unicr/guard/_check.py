@@ -17,18 +17,18 @@ from unicr.classifier import Classifier
 from unicr.errors import UNREADABLE, RunError, UnicrError
 from unicr.extras import torch
 from unicr.guard._guard import policy
-from unicr.guard._memory import FIRST_STREAM, FORMAT, OPTIONAL, SEED, Regions
+from unicr.guard._memory import FIRST_STREAM, FORMAT, SEED, Regions
 from unicr.guard._metric import Metric
 from unicr.guard._table import Table
-from unicr.i_opt import IOpt
 from unicr.norms import Norm, parse_norm
-from unicr.runs import NOTHING, Manifest, Own, Row, changes
+from unicr.runs import NO_TRUST, Manifest, Row, Trusted, changes
 from unicr.smoothing import Radii
+from unicr.smoothing.procedures import IOpt
 
 SAME = 1e-9
 SETTINGS = (
     *("model_hash", "shape", "dim", "noise", "norms", "plan"),
-    *("seed", "searched", "scope", "i_opt", "nonce", "lattice"),
+    *("seed", "searched", "nonce", "lattice"),
 )
 
 
@@ -39,7 +39,7 @@ def made_for(manifest: Manifest) -> dict[str, Any]:
 
 
 def check_memory(
-    regions: Regions, manifest: Manifest, rows: Mapping[int, Row], own: Own = NOTHING
+    regions: Regions, manifest: Manifest, rows: Mapping[int, Row], trusted: Trusted = NO_TRUST
 ) -> Iterator[str]:
     """What does not hold in the memory of a run; needs neither model nor data.
 
@@ -51,7 +51,7 @@ def check_memory(
         norm, shape = parse_norm(about["norm"]), tuple(manifest.shape)
         seed = about.pop(SEED)
         wanted = {**made_for(manifest), "norm": norm.text, "format": FORMAT}
-        if says := changes(about, wanted, OPTIONAL - set(about)):
+        if says := changes(about, wanted):
             yield f"it is for something else ({says})"
         if norm.text not in manifest.norms or type(seed) is not int:
             yield f"norm {norm.text!r} and seed {seed!r}"
@@ -65,7 +65,7 @@ def check_memory(
         fresh = sorted(stream for stream in draws if stream >= FIRST_STREAM)
         if fresh != list(range(FIRST_STREAM, FIRST_STREAM + len(fresh))):
             yield f"certificates of {len(fresh)} new points were counted, and others before them"
-        largest = _largest(manifest, norm, own)
+        largest = _largest(manifest, norm, trusted)
         table = Table(math.prod(shape))
         for record in regions.read("SELECT * FROM regions ORDER BY number"):
             complaint = _region(dict(record), table, Metric(norm), shape, rows, draws)
@@ -77,17 +77,18 @@ def check_memory(
         yield f"it cannot be read: {error!r}"
 
 
-def _largest(manifest: Manifest, norm: Norm, own: Own) -> Callable[[str | None], float]:
+def _largest(manifest: Manifest, norm: Norm, trusted: Trusted) -> Callable[[str | None], float]:
     """The largest radius that a new point may have under the noise of a region; −1: none may."""
-    search = None if manifest.i_opt is None else IOpt.from_dict(manifest.i_opt)
+    procedure = manifest.plan.procedure
 
     @cache
     def largest(noise: str | None) -> float:
-        if noise is not None if search is None else noise not in search.noises:
+        offered = procedure.offers(str(noise)) if isinstance(procedure, IOpt) else noise is None
+        if not offered:
             return -1.0
         if manifest.plan.rule.name == "three":  # its p_B is free
             return math.inf
-        law = own.noise(manifest, noise)
+        law = trusted.noise(manifest, noise)
         radii = Radii(law, [norm], math.prod(manifest.shape), searched=manifest.searched)
         return radii.largest(manifest.plan)[norm.text] * (1 + SAME)
 
@@ -144,12 +145,16 @@ def _planted(
 
 
 def replay_memory(
-    regions: Regions, manifest: Manifest, classifier: Classifier, count: int, own: Own = NOTHING
+    regions: Regions,
+    manifest: Manifest,
+    classifier: Classifier,
+    count: int,
+    trusted: Trusted = NO_TRUST,
 ) -> Iterator[str]:
     """Certify `count` points that are no inputs of the run again, drawn afresh: what differs."""
     about = regions.settings("about")
     norm = parse_norm(about["norm"])
-    certify = policy(manifest, classifier, about[SEED], own)
+    certify = policy(manifest, classifier, about[SEED], trusted)
     fresh = regions.read("SELECT * FROM regions WHERE stream >= ?", (FIRST_STREAM,))
     for r in random.SystemRandom().sample(fresh, min(count, len(fresh))):
         point = np.frombuffer(r["point"], "<f4").reshape(manifest.shape)

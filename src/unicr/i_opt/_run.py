@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
-from unicr.errors import CertifyError
-from unicr.i_opt._search import Curves, IOpt, optimised
 from unicr.norms import Norm
-from unicr.runs import THIS_INPUT, Input, Job, Manifest, Row, carried_out, going_on
-from unicr.smoothing import Certificate, Procedure
-from unicr.smoothing.rules import Fixed
+from unicr.runs import Input, Job, Row, certify_into, resume_job
+from unicr.smoothing import Certificate, Steps
+from unicr.smoothing.procedures import IOpt, share_answers
 
 
 def folders_of(out: Path, norms: tuple[Norm, ...]) -> dict[Norm, Path]:
@@ -36,26 +34,18 @@ def i_opt_run(
     `settings`. The votes of an input under a noise are counted once and serve all norms. Inputs
     that have a result in every norm are not done again with `resume`.
     """
-    plan = settings.plan(job.plan.n0, job.plan.n, job.plan.alpha)
-    if job.plan.rule not in (Fixed(), plan.rule):
-        raise CertifyError(f"I-OPT takes a fixed number of samples, not the rule {job.plan.rule}")
-    job = replace(job, plan=plan, noise=settings.grid.noise(settings.grid.centre))
+    first = settings.grid.noise(settings.grid.centre)
+    job = replace(job, plan=settings.fit(job.plan), noise=first)
     job.check()
     folders = folders_of(out, job.norms)
-    job = going_on(job, next(iter(folders.values())))
+    job = resume_job(job, next(iter(folders.values())))
     job = replace(job, lattice=None if job.points is None else job.points.text)
-    curves = Curves(job.norms, math.prod(job.data.shape), job.searched, job.points)
+    each = {norm: replace(job, norms=(norm,)) for norm in job.norms}
 
-    def start(one: Input) -> Procedure[tuple[Certificate, ...]]:
-        assert one.x is not None
-        return optimised(settings, plan, curves.at(one.x))
+    def start(one: Input) -> Steps[tuple[Certificate, ...]]:
+        return share_answers([partial(alone.steps, one.x) for alone in each.values()])
 
-    manifests = {folder: manifest(job, settings, norm) for norm, folder in folders.items()}
-    for run in carried_out(job, manifests, start, resume=resume, on_result=on_result):
+    manifests = {folder: each[norm].manifest() for norm, folder in folders.items()}
+    for run in certify_into(job, manifests, start, resume=resume, on_result=on_result):
         run.close()
     return folders
-
-
-def manifest(job: Job, settings: IOpt, norm: Norm) -> Manifest:
-    """That of an ordinary run, with the search and what its certificates speak of."""
-    return replace(job, norms=(norm,)).manifest(scope=THIS_INPUT, i_opt=settings.to_dict())

@@ -19,8 +19,8 @@ from unicr.runs._execute import executor
 from unicr.runs._job import Job
 from unicr.runs._manifest import Manifest, key_words
 from unicr.runs._run import ENVIRONMENT, Row, Run
-from unicr.runs._votes import Conversations, Failed, Input, VoteWork, read_input
-from unicr.smoothing import Certificate, Procedure, certification
+from unicr.runs._schedule import Failed, Input, Scheduler, VoteWork, read_input
+from unicr.smoothing import Certificate, Steps
 
 Result = TypeVar("Result")
 
@@ -38,12 +38,12 @@ def certify_run(
     `resume` goes on where a run stopped, and does again what failed by the environment;
     `retry_failed` does again all that failed.
     """
-    job = going_on(job, folder)
+    job = resume_job(job, folder)
     job.largest  # noqa: B018  the curves are made here, not within the first input's time
-    (run,) = carried_out(
+    (run,) = certify_into(
         job,
         {folder: job.manifest()},
-        lambda one: _started(job, one),
+        lambda one: job.steps(one.x),
         resume=resume,
         retry_failed=retry_failed,
         on_result=on_result,
@@ -51,25 +51,25 @@ def certify_run(
     return run
 
 
-def carried_out(
+def certify_into(
     job: Job,
     manifests: Mapping[Path, Manifest],
-    start: Callable[[Input], Procedure[Certificate | tuple[Certificate, ...]]],
+    start: Callable[[Input], Steps[Certificate | tuple[Certificate, ...]]],
     *,
     resume: bool = False,
     retry_failed: bool = False,
     on_result: Callable[[Row], None] | None = None,
 ) -> list[Run]:
-    """The procedure that `start` gives each input of the job, into a run in each folder, sealed.
+    """The steps that `start` gives each input of the job, into a run in each folder, sealed.
 
-    Where there are several runs it concludes a certificate for each; `on_result` hears the first.
+    Where there are several runs they conclude a certificate for each; `on_result` hears the first.
     """
     with ExitStack() as opened:
         runs = [opened.enter_context(Run(folder, create=True)) for folder in manifests]
         todo: set[int] = set()
         for run, manifest in zip(runs, manifests.values(), strict=True):
             todo.update(begin(run, manifest, job.indices, resume=resume, retry_failed=retry_failed))
-        for one, found, seconds in conversations(job, sorted(todo), start):
+        for one, found, seconds in certify_inputs(job, sorted(todo), start):
             each = found if isinstance(found, tuple) else (found,) * len(runs)
             rows = [row_of(one, result, seconds) for result in each]
             for run, row in zip(runs, rows, strict=True):
@@ -82,19 +82,14 @@ def carried_out(
     return runs
 
 
-def _started(job: Job, one: Input) -> Procedure[Certificate]:
-    assert one.x is not None
-    return certification(job.plan, job.radii.of(one.x))
-
-
-def going_on(job: Job, folder: Path) -> Job:
-    """The job with the noise of the run in `folder`, if any, its batch settled, its rule keyed."""
+def resume_job(job: Job, folder: Path) -> Job:
+    """The job with the noise of the run in `folder`, if any, its batch chosen, its rule keyed."""
     try:
         with Run(folder) as run:
-            job = job.going_on(run.manifest) if run.started else job
+            job = job.resume(run.manifest) if run.started else job
     except RunError:  # there is none, or `begin` will say what is wrong with it
         pass
-    job = job.settled()
+    job = job.with_batch()
     words = key_words(job.nonce, job.seed, job.classifier.digest, job.noise.text)
     return replace(job, plan=job.plan.keyed(*words))
 
@@ -129,10 +124,10 @@ def write(run: Run, row: Row) -> None:
         run.add(Row(row.idx, row.label, row.input_hash, row.seconds, None, reason))
 
 
-def conversations(
-    job: Job, todo: Iterable[int], start: Callable[[Input], Procedure[Result]]
+def certify_inputs(
+    job: Job, todo: Iterable[int], start: Callable[[Input], Steps[Result]]
 ) -> Iterator[tuple[Input, Result | Failed, float]]:
-    """The procedure that `start` gives each input, carried out where the job says."""
+    """The steps that `start` gives each input, run where the job says."""
     alone = job.workers == 0 and job.ray is None
     sent = not alone and job.model_arguments is not None
     work = VoteWork(
@@ -144,8 +139,8 @@ def conversations(
     )
     with executor(work, workers=job.workers, ray=job.ray, gpus=job.gpus) as where:
         chunk = min(job.chunk, max(job.batch or 0, 1000)) if alone else job.chunk
-        talks = Conversations(where, start, chunk=chunk, on_samples=job.on_samples)
-        yield from talks.over(read_input(job.data, index) for index in todo)
+        scheduler = Scheduler(where, start, chunk=chunk, on_samples=job.on_samples)
+        yield from scheduler.certify(read_input(job.data, index) for index in todo)
 
 
 def row_of(one: Input, result: Certificate | Failed, seconds: float) -> Row:

@@ -86,6 +86,7 @@ def _record(row: Row, manifest: Manifest) -> dict[str, Any]:
     if c is not None:
         values.update(p_a=c.p_a, p_b=c.p_b, n0=c.n0, n=c.n, alpha=c.alpha)
         values.update(selection=list(c.selection), counts=list(c.counts))
+        values["transcript"] = c.transcript.to_list()
         values["radii"] = [one.to_dict() for one in c.radii]
         values.update(moved=c.moved, charge=c.charge, promise=c.promise)
     return values

@@ -27,17 +27,20 @@ from unicr.files import file_digest
 from unicr.noise import Lattice, Noise, to_data
 from unicr.noise.internal import check_parses
 from unicr.norms import Norm
-from unicr.runs._manifest import LOADING, Manifest
-from unicr.runs._votes import CHUNK
+from unicr.runs._manifest import FORMAT, LOADING, Manifest
+from unicr.runs._schedule import CHUNK
 from unicr.smoothing import (
     AUTO,
     FINE,
+    Certificate,
+    Curves,
     Plan,
-    Radii,
     SmoothedClassifier,
+    Steps,
     checked_nonce,
     chosen_lattice,
-    fitting,
+    guess_batch_size,
+    record,
 )
 
 LOOKED_AT = 16  # inputs that choose the lattice
@@ -138,10 +141,14 @@ class Job(Terms):
         return math.prod(self.data.shape)
 
     @cached_property
-    def radii(self) -> Radii:
-        """The radius curves of the run's noise, made once."""
-        points = self.points
-        return Radii(self.noise, self.norms, self.dim, searched=self.searched, lattice=points)
+    def curves(self) -> Curves:
+        """The radii of every noise of the run; curves are made once."""
+        return Curves(self.norms, self.dim, searched=self.searched, lattice=self.points)
+
+    def steps(self, x: torch.Tensor | None) -> Steps[Certificate]:
+        """The procedure of one input, with a record of its questions."""
+        assert x is not None
+        return record(self.plan.procedure.steps(self.plan, self.noise, self.curves.at(x)))
 
     @cached_property
     def points(self) -> Lattice | None:
@@ -156,7 +163,8 @@ class Job(Terms):
             if len(some) == LOOKED_AT:
                 break
         some = some or [torch.zeros(self.data.shape)]
-        return chosen_lattice(some, self.noise, self.norms, fine=self.lattice == FINE)
+        finest = self.plan.procedure.finest(self.noise)
+        return chosen_lattice(some, finest, self.norms, fine=self.lattice == FINE)
 
     @cached_property
     def largest(self) -> dict[str, float]:
@@ -165,9 +173,9 @@ class Job(Terms):
         Refuses a model that does not fit the data, and plans that can certify nothing.
         """
         self.check()
-        return self.radii.largest(self.plan)
+        return self.curves.of(self.noise).largest(self.plan)
 
-    def going_on(self, old: Manifest) -> Job:
+    def resume(self, old: Manifest) -> Job:
         """This job with the noise that a run was begun with: its nonce, lattice and batches.
 
         A seed or a nonce that was given must be the run's.
@@ -187,7 +195,7 @@ class Job(Terms):
             changed["batch"] = old.batch
         return replace(self, **changed)
 
-    def settled(self) -> Job:
+    def with_batch(self) -> Job:
         """This job with its batch, tried on an input before any vote is counted."""
         if self.batch is not None:
             return self
@@ -196,6 +204,7 @@ class Job(Terms):
 
     def check(self) -> None:
         """The model takes the inputs, one by one, and the samples suffice for something."""
+        self.plan.procedure.check_model(self.classifier)
         check_fit(self.classifier, self.data)
         smoothed = partial(SmoothedClassifier, batch=self.batch, seed=0, lattice=self.points)
         try:
@@ -214,6 +223,7 @@ class Job(Terms):
         """What is written down of the run; resuming must agree in all that changes results."""
         return Manifest.from_dict(
             {
+                "format": FORMAT,
                 "model": self.classifier.name,
                 "model_hash": self.classifier.digest,
                 "model_digests": self.classifier.digests,
@@ -226,7 +236,7 @@ class Job(Terms):
                 **self.terms,
                 "nonce": self.nonce,
                 "lattice": None if self.points is None else self.points.text,
-                "batch": self.batch or fitting(self.data.shape, self.classifier.device),
+                "batch": self.batch or guess_batch_size(self.data.shape, self.classifier.device),
                 "workers": self.workers,
                 "device": str(self.classifier.device),
                 "unicr": unicr.__version__,

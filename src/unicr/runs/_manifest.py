@@ -10,14 +10,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from unicr.errors import RunError, UnicrError
+from unicr.errors import RunError, UnicrError, listed
 from unicr.noise import Lattice
 from unicr.norms import Norm, parse_norm
-from unicr.smoothing import Plan, checked_nonce
+from unicr.smoothing import Curves, Plan, checked_nonce
 
 MOST_INPUTS = 100_000_000
-EVERY_INPUT = "every input"  # scope of a run with one noise: one g, certified at many points
-THIS_INPUT = "this input's noise"  # scope of a run with a noise per input
+FORMAT = 2  # of a run folder; one of another number is refused
 LOADING = {  # arguments of `load_classifier` that a run keeps, with their types
     "weights": str,
     "mean": list | float | int,
@@ -35,10 +34,8 @@ class Manifest:
     `model_hash` is of the whole model, `model_digests` of it and its preprocessing apart; `classes`
     are its own names for its labels, or those of the data.
     `noise_data` is the noise as numbers, so that nobody needs its code.
-    `i_opt` are the settings of a search for each input, `selector` those of a certified choice.
-    None where an older version did not know.
     Noise comes from the `nonce`, or in an experiment from the `seed`, on a `lattice` or (None) as
-    real numbers, as in all runs of older versions.
+    real numbers.
     """
 
     model: str
@@ -57,15 +54,12 @@ class Manifest:
     workers: int
     device: str
     unicr: str
-    scope: str = EVERY_INPUT
-    i_opt: dict[str, Any] | None = None
-    selector: dict[str, Any] | None = None
+    data_size: int
     noise_data: dict[str, Any] | None = None
     loading: dict[str, Any] | None = None
     reading: dict[str, Any] | None = None
     model_digests: dict[str, str] | None = None
     classes: list[str | int] | None = None
-    data_size: int | None = None
     data_hash: str | None = None
     versions: dict[str, str] | None = None
     date: str | None = None
@@ -74,8 +68,15 @@ class Manifest:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Manifest:
-        """Read and check the settings of a run, of this version or an older one."""
-        given = in_todays_words(values)
+        """Read and check the settings of a run."""
+        given = dict(values)
+        if given.pop("format", None) != FORMAT:
+            raise RunError(
+                f"the run has the format {values.get('format')!r}, this version of unicr has "
+                f"{FORMAT}: use the version that wrote it"
+            )
+        if unknown := sorted(set(given) - {one.name for one in fields(cls)}):
+            raise RunError(f"the manifest has {listed(unknown)}, which unicr did not write")
         read: dict[str, Any] = {}
         for one in fields(cls):
             if one.name not in given:
@@ -95,16 +96,20 @@ class Manifest:
         values = {one.name: getattr(self, one.name) for one in fields(self)}
         plain = {k: v for k, v in values.items() if v is not None or k in ("max", "seed")}
         lists = {"shape": list(self.shape), "norms": list(self.norms), "plan": self.plan.to_dict()}
-        return {**plain, **lists}
+        return {"format": FORMAT, **plain, **lists}
 
     def refuse_changes(self, new: Manifest, folder: object) -> None:
         """A run goes on with the settings it has; more inputs (a larger `max`) are welcome."""
         mine, theirs = self.to_dict(), new.to_dict()
-        unknown = {k for k in theirs if k not in mine} - {"nonce", "lattice"}
         grown = self.max is not None and (new.max is None or new.max >= self.max)
-        free = PLACE | unknown | ({"max"} if grown else set())
+        free = PLACE | ({"max"} if grown else set())
         if differing := changes(mine, theirs, frozenset(free)):
             raise RunError(f"cannot resume {folder} with other settings ({differing})")
+
+    @property
+    def scope(self) -> str:
+        """Whether one g is certified at many points, or one for each input."""
+        return self.plan.procedure.scope
 
     @property
     def points(self) -> Lattice | None:
@@ -137,6 +142,12 @@ class Manifest:
         return json.dumps(values, sort_keys=True)
 
     @property
+    def curves(self) -> Curves:
+        """The radii of any noise in the run's norms; curves are made when first asked for."""
+        dim, lattice = math.prod(self.shape), self.points
+        return Curves(self.parsed_norms, dim, searched=self.searched, lattice=lattice)
+
+    @property
     def parsed_norms(self) -> tuple[Norm, ...]:
         """The norms as values."""
         return tuple(parse_norm(text) for text in self.norms)
@@ -155,11 +166,8 @@ class Manifest:
                 raise RunError(f"the run has the norms {', '.join(self.norms)}, not {text}")
         return list(dict.fromkeys(texts))
 
-    def indices(self, size: int | None = None) -> list[int] | None:
-        """The inputs that the run is about; None where the size of the data is not known."""
-        size = self.data_size if size is None else size
-        if size is None:
-            return None
+    def indices(self, size: int) -> list[int]:
+        """The inputs that the run is about, of data with so many."""
         every = range(0, size, self.skip)
         every = every if self.max is None else every[: self.max]
         if len(every) > MOST_INPUTS:
@@ -167,23 +175,10 @@ class Manifest:
         return list(every)
 
 
-def in_todays_words(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of an older version: `sound` said whether radii were proved, not `searched`;
-    a plan had a `mode` and a `bound`, not a rule.
-    """
-    values = dict(settings)
-    if "sound" in values:
-        values["searched"] = not values.pop("sound")
-    if isinstance(values.get("plan"), dict) and "rule" not in values["plan"]:
-        values["plan"] = Plan.from_dict(values["plan"]).to_dict()
-    return values
-
-
 def changes(
     old: Mapping[str, Any], new: Mapping[str, Any], free: frozenset[str] = frozenset()
 ) -> str:
     """What differs between the settings of a folder and those given now; "" where nothing does."""
-    old = in_todays_words(old)
     differing = sorted(k for k in {*old, *new} - free if old.get(k) != new.get(k))
     return "; ".join(f"{k}: {old.get(k)!r} there, {new.get(k)!r} now" for k in differing)
 

@@ -7,7 +7,7 @@ in it, or a pickle, is opened only where the person who opens the run names that
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,15 +17,15 @@ from unicr.errors import RunError
 from unicr.files import is_among
 from unicr.noise import Noise, from_data, parse
 from unicr.runs._manifest import LOADING, Manifest
+from unicr.smoothing import CODE, Plan
 
-CODE = ".py"
 READING = {"labels": str, "split": str, "label_column": str}
 # how the run says that data is labelled, never believed of your own data: give these
 OPTIONS = {"labels": "--labels", "label_column": "--label-column"}
 
 
 @dataclass(frozen=True)
-class Own:
+class Trusted:
     """What the person who opens a run brings: copies of model and data, and files they `trust`.
 
     `loading` and `reading` are arguments of `load_classifier` and `load_dataset`; those that are
@@ -113,6 +113,11 @@ class Own:
         self._refuse_code("noise", text, "")
         return parse(text)
 
+    def plan(self, manifest: Manifest) -> Plan:
+        """The run's plan, with the noises that its procedure names opened."""
+        procedure = manifest.plan.procedure.opened(lambda noise: self.noise(manifest, noise.text))
+        return replace(manifest.plan, procedure=procedure)
+
 
 def _given(stored: Mapping[str, Any] | None, known: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments that a run kept: those that are known, of the type that they have."""
@@ -122,4 +127,4 @@ def _given(stored: Mapping[str, Any] | None, known: Mapping[str, Any]) -> dict[s
     return dict(stored or {})
 
 
-NOTHING = Own()
+NO_TRUST = Trusted()

@@ -10,9 +10,9 @@ import numpy as np
 from unicr.metrics import Scores
 from unicr.norms import parse_norm
 from unicr.runs._logs import LogRow, read_log
-from unicr.runs._manifest import THIS_INPUT, Manifest
+from unicr.runs._manifest import Manifest
 from unicr.runs._run import Row, Run
-from unicr.smoothing import Certificate
+from unicr.smoothing import THIS_INPUT, Certificate
 
 
 def scores_of(rows: Sequence[Row | LogRow], norm: str, name: str, alpha: float | None) -> Scores:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from unicr.errors import CertifyError
+from unicr.smoothing._question import BOUND, CHOOSE, EMPTY, Transcript
 from unicr.tables import to_html
 from unicr.values import round_down
 
@@ -52,10 +53,11 @@ class NormRadius:
 class Certificate:
     """With probability ≥ 1 − α over the samples: every ‖δ‖_p below the radius keeps `predict`.
 
-    `predict` is −1 where the smoothed classifier abstains (all radii are 0). `selection` holds the
-    votes of the n0 samples that chose the class, `counts` those of the n fresh ones that bound its
-    probability. `p_b` is an upper bound for every other class. `noise` is the text of the noise
-    that was chosen for this input; None where the whole run has one.
+    `predict` is −1 where the smoothed classifier abstains (all radii are 0). `n0` samples chose
+    what to claim, `n` fresh ones bound it; `transcript` holds every question for samples with its
+    answer, and all of the certificate follows from that again. `p_b` is an upper bound for every
+    other class. `noise` is the text of the noise that was chosen for this input; None where the
+    whole run has one.
 
     With a `lattice` (its step) every δ is meant that leads to a point of it. Any other x + δ is
     moved there first, which takes `off` from each radius; if x itself had to be `moved`, that is
@@ -70,14 +72,24 @@ class Certificate:
     n0: int
     n: int
     alpha: float
-    selection: tuple[int, ...]
-    counts: tuple[int, ...]
     radii: tuple[NormRadius, ...]
     noise: str | None = None
     lattice: str | None = None
     moved: bool = False
     charge: float | None = None
     seed: int | None = None
+    transcript: Transcript = EMPTY
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """The votes, by class, of the fresh samples under this noise that bound the probability."""
+        return self.transcript.counts(BOUND, self.noise)
+
+    @property
+    def selection(self) -> tuple[int, ...]:
+        """The votes under this noise that chose the class."""
+        of = next((e.counted for e in self.transcript if e.purpose == BOUND), None)
+        return self.transcript.counts(CHOOSE, self.noise, of)
 
     @property
     def abstained(self) -> bool:

@@ -63,11 +63,16 @@ class Registered:
         if name not in known:
             hint = did_you_mean(name, known)
             raise CertifyError(f"no {cls.kind} {name!r}: {hint}there are {', '.join(known)}")
-        own = {f.name for f in fields(known[name])}  # type: ignore[arg-type]
+        return known[name].read(settings)
+
+    @classmethod
+    def read(cls, settings: Mapping[str, Any]) -> Self:
+        """The value with these settings, which are numbers; a subclass may read others."""
+        own = {f.name for f in fields(cls)}  # type: ignore[arg-type]
         for key, value in settings.items():
             if key not in own or isinstance(value, str | bool | list | dict):
-                raise CertifyError(f"the {cls.kind} {name} has no setting {key}={value!r}")
+                raise CertifyError(f"the {cls.kind} {cls.name} has no setting {key}={value!r}")
         try:
-            return known[name](**settings)
+            return cls(**settings)
         except TypeError as error:
-            raise CertifyError(f"the {cls.kind} {name}: {error}") from None
+            raise CertifyError(f"the {cls.kind} {cls.name}: {error}") from None

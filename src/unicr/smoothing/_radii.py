@@ -155,7 +155,7 @@ class Radii:
 
         Builds every curve that certificates will be read from.
         """
-        plan.measure.check(plan, self)
+        plan.procedure.check(plan, self)
         p_a = plan.best_p_a()
         bounds = self.charged(p_a, 1.0 - p_a)
         return {one.norm: one.radius for one in self.at(*bounds)}

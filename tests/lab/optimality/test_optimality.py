@@ -49,6 +49,7 @@ CAUCHY = Manifest(
     workers=0,
     device="cpu",
     unicr="0",
+    data_size=1,
 )
 
 
@@ -268,8 +269,6 @@ def test_inputs_with_a_noise_of_their_own_keep_their_sigma(
         n0=10,
         n=100,
         alpha=0.001,
-        selection=(0, 10),
-        counts=(5, 95),
         radii=(NormRadius("1", 1.0, 1.0, 1.0, "exact"), NormRadius("inf", 0.1, 0.1, 0.1, "exact")),
         noise="gaussian(sigma=2)",
     )

@@ -321,7 +321,7 @@ def test_runs_in_other_norms_share_a_section(place: Path, tmp_path: Path) -> Non
 
 def test_an_infinite_radius_is_said_and_not_drawn(tmp_path: Path) -> None:
     radius = NormRadius("2", math.inf, math.inf, math.inf, "exact")
-    certificate = Certificate(0, 1.0, 0.0, 10, 100, 0.001, (10,), (100,), (radius,))
+    certificate = Certificate(0, 1.0, 0.0, 10, 100, 0.001, (radius,))
     with Run(make_run(tmp_path / "a", _rows_file(tmp_path), norms=("2",))) as store:
         manifest = store.manifest
     with Run(tmp_path / "b", create=True) as store:

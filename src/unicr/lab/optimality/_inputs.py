@@ -12,7 +12,7 @@ import numpy as np
 from unicr.errors import RunError
 from unicr.noise import IID, Noise
 from unicr.noise.internal import RadialNoise
-from unicr.runs import NOTHING, Run
+from unicr.runs import NO_TRUST, Run
 from unicr.values import Array
 
 
@@ -38,8 +38,8 @@ def read_run(folder: Path) -> RunInputs:
         manifest, rows = run.manifest, list(run.rows())
     if not rows:
         raise RunError(f"{folder} holds no results yet: there is no p_A to compare at")
-    law = NOTHING.noise(manifest)
-    sigma_of = cache(lambda text: NOTHING.noise(manifest, text).sigma)
+    law = NO_TRUST.noise(manifest)
+    sigma_of = cache(lambda text: NO_TRUST.noise(manifest, text).sigma)
     p_a, sigma = np.zeros(len(rows)), np.full(len(rows), law.sigma)
     for i, row in enumerate(rows):
         certificate = row.certificate

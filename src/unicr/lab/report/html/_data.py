@@ -25,7 +25,7 @@ from unicr.lab.report.runs import changes_meant, default_radii
 from unicr.metrics import Scores, accuracy_curve, envelope, robustness_score
 from unicr.norms import parse_norm
 from unicr.radius import RadiusCurve, round_down
-from unicr.runs import Manifest, Own, Row, Run, floor_decimal, scores_of
+from unicr.runs import Manifest, Row, Run, Trusted, floor_decimal, scores_of
 from unicr.values import Array
 
 DIGITS = 4
@@ -36,11 +36,11 @@ TOP_CLASSES = 5
 REPLAY = 5
 
 
-def collect(runs: Sequence[Path], *, own: Own, max_images: int) -> dict[str, Any]:
+def collect(runs: Sequence[Path], *, trusted: Trusted, max_images: int) -> dict[str, Any]:
     """The content of a report about these run folders."""
     if not runs:
         raise RunError("a report needs at least one run folder")
-    pictures = Pictures(own, max_images)
+    pictures = Pictures(trusted, max_images)
     loaded = [_load(path) for path in runs]
     names = _names(runs)
     shown: list[dict[str, Any]] = []
@@ -50,7 +50,7 @@ def collect(runs: Sequence[Path], *, own: Own, max_images: int) -> dict[str, Any
         groups.setdefault(_fingerprint(rows), []).append(len(shown))
         alpha = manifest.plan.alpha
         scores.append({p: scores_of(rows, p, name, alpha) for p in manifest.norms})
-        shown.append(_run(path, name, manifest, rows, scores[-1], pictures, own))
+        shown.append(_run(path, name, manifest, rows, scores[-1], pictures, trusted))
     for members in groups.values():
         _label([shown[i] for i in members])
     return {
@@ -100,7 +100,7 @@ def _run(
     rows: list[Row],
     scores: dict[str, Scores],
     pictures: Pictures,
-    own: Own,
+    trusted: Trusted,
 ) -> dict[str, Any]:
     status = [row.status for row in rows]
     correct = sum(row.correct for row in rows)
@@ -124,7 +124,7 @@ def _run(
         "accuracy": percent(correct, len(rows)),
         "holds": percent(round(one.accuracy_bound(0.0) * len(rows)), len(rows)),
         "scores": {norm: _scores(score) for norm, score in scores.items()},
-        "curves": {norm: _curves(noises, norm, manifest, rows, own) for norm in manifest.norms},
+        "curves": {norm: _curves(noises, norm, manifest, rows, trusted) for norm in manifest.norms},
         "noises": len(noises),
         "own": any(row.certificate is not None and row.certificate.noise for row in rows),
         "rows": _rows(rows, manifest, pictures.noisy_of(rows, manifest)),
@@ -257,7 +257,7 @@ def _noises(rows: Sequence[Row], manifest: Manifest) -> list[str]:
 
 
 def _curves(
-    noises: list[str], norm: str, manifest: Manifest, rows: Sequence[Row], own: Own
+    noises: list[str], norm: str, manifest: Manifest, rows: Sequence[Row], trusted: Trusted
 ) -> list[dict[str, Any]]:
     """R against p_A with its bracket, for each noise; none where there are too many."""
     if len(noises) > MOST_NOISES:
@@ -267,7 +267,7 @@ def _curves(
     found: list[dict[str, Any]] = []
     for text in noises:
         try:
-            curve = RadiusCurve(own.noise(manifest, text), norm, manifest.dim)
+            curve = RadiusCurve(trusted.noise(manifest, text), norm, manifest.dim)
             proved, searched = curve(p), curve(p, searched=True)
         except (UnicrError, OSError) as error:
             found.append({"noise": text, "error": str(error)})

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from unicr.data import Dataset
 from unicr.errors import UnicrError
-from unicr.runs import Manifest, Own, Row
+from unicr.runs import Manifest, Row, Trusted
 
 SIDE = 96
 LEAST = 4
@@ -69,8 +69,8 @@ def value_range(values: NDArray[Any]) -> tuple[float, float]:
 class Pictures:
     """Pictures of the inputs of runs, each drawn once; `notes` says what could not be drawn."""
 
-    def __init__(self, own: Own, most: int) -> None:
-        self._own, self._most = own, most
+    def __init__(self, trusted: Trusted, most: int) -> None:
+        self._trusted, self._most = trusted, most
         self._sets: dict[str, Dataset | None] = {}
         self.inputs: dict[str, str] = {}
         self.notes: list[str] = []
@@ -83,7 +83,7 @@ class Pictures:
         noisy: list[str | None] = [None] * len(rows)
         if not self._most or picture_axes(manifest.shape) is None:
             return noisy
-        spec = self._own.data or manifest.data
+        spec = self._trusted.data or manifest.data
         data = self._dataset(spec, manifest)
         if data is None:
             return noisy
@@ -102,7 +102,7 @@ class Pictures:
     def _dataset(self, spec: str, manifest: Manifest) -> Dataset | None:
         if spec not in self._sets:
             try:
-                self._sets[spec] = self._own.open_data(manifest)
+                self._sets[spec] = self._trusted.open_data(manifest)
             except (UnicrError, OSError) as error:
                 self._sets[spec] = None
                 self._note(f"no pictures of {spec}: {error}")
@@ -115,7 +115,7 @@ class Pictures:
             self.inputs[row.input_hash] = picture(x.numpy(), low, high, smooth=True)
         text = row.certificate.noise if row.certificate else None
         try:
-            noise = self._own.noise(manifest, text)
+            noise = self._trusted.noise(manifest, text)
             drawn = noise.sample(1, seed=manifest.drawn, input_index=row.idx, base=x)[0]
         except (UnicrError, OSError) as error:
             self._note(f"no noisy copies: {error}")

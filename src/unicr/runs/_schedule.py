@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
-from functools import cache
+from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any, Generic, TypeVar
 
@@ -23,11 +22,10 @@ from unicr.noise import parse
 from unicr.runs._execute import Executor, Lost
 from unicr.runs._run import ENVIRONMENT
 from unicr.smoothing import (
-    Ask,
     Counts,
-    Measure,
-    Procedure,
+    Request,
     SmoothedClassifier,
+    Steps,
     add,
     out_of_memory,
 )
@@ -59,15 +57,11 @@ def read_input(data: Dataset, index: int) -> Input:
 
 @dataclass(frozen=True)
 class Chunk:
-    """Votes wanted of one input: a range of its noisy copies, under a noise given as text."""
+    """Votes wanted of one input: a question, or a part of its samples."""
 
     index: int
     x: Any
-    noise: str | None
-    start: int
-    n: int
-    clean: bool
-    measure: Measure
+    question: Request
 
 
 @dataclass(frozen=True)
@@ -107,18 +101,15 @@ class Counter:
 
     def __init__(self, smoothed: SmoothedClassifier) -> None:
         self._smoothed = smoothed
-        self._parsed = cache(parse)
 
     def count(self, chunk: Chunk) -> tuple[Counts | Failed, float]:
         """(votes or the reason why there are none, seconds)."""
         start = time.perf_counter()
         try:
-            noise = None if chunk.noise is None else self._parsed(chunk.noise)
-            ask = Ask(chunk.n, chunk.start, noise, chunk.clean, chunk.measure)
             x = chunk.x
             if not isinstance(x, torch.Tensor):
                 x = torch.from_numpy(np.array(x))
-            votes: Counts | Failed = self._smoothed.answer(ask, x, chunk.index)
+            votes: Counts | Failed = self._smoothed.answer(chunk.question, x, chunk.index)
         except Exception as error:
             votes = Failed(reason_of(error))
         return votes, time.perf_counter() - start
@@ -134,11 +125,11 @@ def reason_of(error: BaseException) -> str:
 
 
 @dataclass
-class _Talk(Generic[Result]):
-    """A procedure under way: which chunks of its question are out, and the votes so far."""
+class _Pending(Generic[Result]):
+    """An input under way: which chunks of its question are out, and the votes so far."""
 
     one: Input
-    procedure: Procedure[Result]
+    steps: Steps[Result]
     x: Any
     out: set[int] = field(default_factory=set)
     failed: bool = False
@@ -146,85 +137,82 @@ class _Talk(Generic[Result]):
     seconds: float = 0.0
 
 
-class Conversations(Generic[Result]):
-    """Runs the procedure of every input; as many at a time as keep the executor busy."""
+class Scheduler(Generic[Result]):
+    """Runs the steps of every input; as many at a time as keep the executor busy."""
 
     def __init__(
         self,
         where: Executor,
-        start: Callable[[Input], Procedure[Result]],
+        start: Callable[[Input], Steps[Result]],
         chunk: int = CHUNK,
         on_samples: Callable[[int], None] | None = None,
     ) -> None:
         self._where, self._start, self._chunk = where, start, chunk
         self._on_samples = on_samples
         self._keys = count()
-        self._talks: dict[int, _Talk[Result]] = {}
+        self._pending: dict[int, _Pending[Result]] = {}
         self._ready: list[tuple[Input, Result | Failed, float]] = []
 
-    def over(self, inputs: Iterable[Input]) -> Iterator[tuple[Input, Result | Failed, float]]:
+    def certify(self, inputs: Iterable[Input]) -> Iterator[tuple[Input, Result | Failed, float]]:
         """(input, result or failure, seconds of work) for each, as they are ready."""
         waiting = iter(inputs)
         more = True
-        while more or self._talks or self._ready:
+        while more or self._pending or self._ready:
             yield from self._ready
             self._ready.clear()
-            while more and len(self._talks) < self._where.width:
+            while more and len(self._pending) < self._where.width:
                 one = next(waiting, None)
                 more = one is not None
                 if one is not None:
                     self._open(one)
-            if self._talks:
+            if self._pending:
                 for key, answer in self._where.finished():
                     lost = isinstance(answer, Lost)
                     gone = Failed(f"{ENVIRONMENT}{answer.reason}") if lost else None
-                    self._hear(key, *((gone, 0.0) if gone else answer))
+                    self._receive(key, *((gone, 0.0) if gone else answer))
 
     def _open(self, one: Input) -> None:
         if one.x is None:
             self._ready.append((one, Failed(one.digest), 0.0))
             return
-        talk = _Talk(one, self._start(one), self._where.share(one.x))
-        self._go_on(talk, None)
+        self._continue(_Pending(one, self._start(one), self._where.share(one.x)), None)
 
-    def _go_on(self, talk: _Talk[Result], votes: Counts | None) -> None:
+    def _continue(self, pending: _Pending[Result], votes: Counts | None) -> None:
+        """Send the votes, and submit the next question in chunks; or take the result."""
         begin = time.perf_counter()
         try:
-            ask = next(talk.procedure) if votes is None else talk.procedure.send(votes)
+            question = next(pending.steps) if votes is None else pending.steps.send(votes)
         except StopIteration as stop:
-            talk.seconds += time.perf_counter() - begin
-            self._ready.append((talk.one, stop.value, talk.seconds))
+            pending.seconds += time.perf_counter() - begin
+            self._ready.append((pending.one, stop.value, pending.seconds))
             return
         except Exception as error:
-            self._ready.append((talk.one, Failed(reason_of(error)), talk.seconds))
+            self._ready.append((pending.one, Failed(reason_of(error)), pending.seconds))
             return
-        talk.seconds += time.perf_counter() - begin
-        noise = None if ask.noise is None else ask.noise.text
-        size = self._chunk
-        starts = range(ask.start, ask.start + ask.n, size) or [ask.start]
-        talk.votes = np.zeros(0, dtype=np.int64)
-        for first in starts:
-            n = min(size, ask.start + ask.n - first)
+        pending.seconds += time.perf_counter() - begin
+        size, end = self._chunk, question.start + question.n
+        pending.votes = np.zeros(0, dtype=np.int64)
+        for first in range(question.start, end, size) or [question.start]:
+            part = replace(question, start=first, n=min(size, end - first))
             key = next(self._keys)
-            self._talks[key] = talk
-            talk.out.add(key)
-            chunk = Chunk(talk.one.index, talk.x, noise, first, n, ask.clean, ask.measure)
-            self._where.submit(key, chunk)
+            self._pending[key] = pending
+            pending.out.add(key)
+            self._where.submit(key, Chunk(pending.one.index, pending.x, part))
 
-    def _hear(self, key: int, votes: Counts | Failed, seconds: float) -> None:
-        talk = self._talks.pop(key)
-        talk.out.remove(key)
-        talk.seconds += seconds
-        if talk.failed:
+    def _receive(self, key: int, votes: Counts | Failed, seconds: float) -> None:
+        pending = self._pending.pop(key)
+        pending.out.remove(key)
+        pending.seconds += seconds
+        if pending.failed:
             return
         if isinstance(votes, Failed):
-            talk.failed = True
-            for gone in self._where.withdraw(talk.out):
-                del self._talks[gone]
-            self._ready.append((talk.one, votes, talk.seconds))
+            pending.failed = True
+            for gone in self._where.withdraw(pending.out):
+                del self._pending[gone]
+            self._ready.append((pending.one, votes, pending.seconds))
             return
-        talk.votes = add(talk.votes, votes)
+        pending.votes = add(pending.votes, votes)
         if self._on_samples is not None:
             self._on_samples(int(votes.sum()))
-        if not talk.out:
-            self._go_on(talk, talk.votes)
+        if not pending.out:
+            self._continue(pending, pending.votes)
