@@ -9,6 +9,7 @@ Run by the interpreter of an environment without the two, on a run folder that w
 from __future__ import annotations
 
 import importlib.util
+import math
 import subprocess
 import sys
 import tempfile
@@ -41,7 +42,8 @@ def main() -> None:
     for module in ("torch", "matplotlib"):
         if importlib.util.find_spec(module) is not None:
             raise SystemExit(f"{module} is installed here: this shows nothing")
-    radius = f"{0.5 * NormalDist().inv_cdf(0.9):.5f}"  # Cohen et al. 2019
+    closed = 0.5 * NormalDist().inv_cdf(0.9)  # Cohen et al. 2019
+    radius = f"{math.floor(closed * 1e6) / 1e6:.6f}"  # radii are printed rounded down
     if radius not in unicr("radius", *PROBLEM, "--pa", "0.9"):
         raise SystemExit(f"the radius is not {radius}")
     if "0 do not hold" not in unicr("verify", run):

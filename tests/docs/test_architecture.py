@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from tools import architecture
+from tests.docs import architecture
 
 MOST = 70  # imports between packages: more than this nobody keeps in mind
 
 
 def test_the_picture_is_made_from_the_imports() -> None:
-    """`python tools/architecture.py` draws it again."""
+    """`python -m tests.docs.architecture` draws it again."""
     assert architecture.PAGE.read_text(encoding="utf-8") == architecture.page()
     assert architecture.picture().count("●") == sum(map(len, architecture.edges().values()))
 

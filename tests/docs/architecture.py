@@ -1,9 +1,9 @@
 """Draw which package of unicr imports which into docs/architecture.md.
 
-    python tools/architecture.py
+    python -m tests.docs.architecture
 
-The picture is made from the imports of the source, at the top of files and inside functions; a test
-compares it with the page and counts its marks.
+The picture is made from the imports of the source, at the top of files and inside functions;
+`test_architecture.py` compares it with the page and counts its marks.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-REPOSITORY = Path(__file__).parents[1]
+REPOSITORY = Path(__file__).parents[2]
 SOURCE = REPOSITORY / "src" / "unicr"
 PAGE = REPOSITORY / "docs" / "architecture.md"
 BEGIN, END = "<!-- imports: begin -->", "<!-- imports: end -->"
 
 
 def packages() -> list[str]:
-    """The packages of unicr; single modules (errors, norms, …) serve all of them and are left out."""
+    """The packages of unicr. Single modules (errors, norms, …) serve all and are left out."""
     return sorted(path.parent.name for path in SOURCE.glob("*/__init__.py"))
 
 
