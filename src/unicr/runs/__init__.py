@@ -13,26 +13,27 @@ from unicr.runs._logs import (
     recertify,
     recertify_two,
 )
-from unicr.runs._manifest import Manifest, changes
 from unicr.runs._preflight import preflight
 from unicr.runs._reopen import NO_TRUST, Trusted
 from unicr.runs._run import Row, Run, load_run
 from unicr.runs._schedule import Input
 from unicr.runs._scores import load_scores, scores_of
 from unicr.runs._sign import seals, sign, signed_by
+from unicr.runs._spec import Execution, Spec, changes
 from unicr.runs._verify import Problem, caught, difference, replay, verify
 
 __all__ = [
     "NO_TRUST",
     "Database",
+    "Execution",
     "Executor",
     "Input",
     "Job",
     "LogRow",
-    "Manifest",
     "Problem",
     "Row",
     "Run",
+    "Spec",
     "Terms",
     "Trusted",
     "Work",

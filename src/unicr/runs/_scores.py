@@ -10,8 +10,8 @@ import numpy as np
 from unicr.metrics import Scores
 from unicr.norms import parse_norm
 from unicr.runs._logs import LogRow, read_log
-from unicr.runs._manifest import Manifest
 from unicr.runs._run import Row, Run
+from unicr.runs._spec import Spec
 from unicr.smoothing import THIS_INPUT, Certificate
 
 
@@ -52,16 +52,16 @@ def load_scores(paths: Sequence[Path], norm: str | None) -> dict[str, list[Score
             groups.setdefault(one.norm, []).append(one)
             continue
         with Run(path) as run:
-            manifest, rows = run.manifest, list(run.rows())
-        for text in manifest.norms:
+            spec, rows = run.spec, list(run.rows())
+        for text in spec.norm_texts:
             if wanted in (None, text):
-                name = f"{path.name} ({_smoothed_with(manifest)})"
-                one = scores_of(rows, text, name, manifest.plan.alpha)
+                name = f"{path.name} ({_smoothed_with(spec)})"
+                one = scores_of(rows, text, name, spec.plan.alpha)
                 groups.setdefault(text, []).append(one)
     return groups
 
 
-def _smoothed_with(manifest: Manifest) -> str:
+def _smoothed_with(spec: Spec) -> str:
     """The noise of a run, or that every input has its own; and if its radii are not proved."""
-    own = f"{THIS_INPUT}, from " if manifest.scope == THIS_INPUT else ""
-    return f"{own}{manifest.noise}{', searched radii' if manifest.searched else ''}"
+    own = f"{THIS_INPUT}, from " if spec.scope == THIS_INPUT else ""
+    return f"{own}{spec.noise.text}{', searched radii' if spec.searched else ''}"
