@@ -16,7 +16,7 @@ from unicr.extras import require
 from unicr.runs import Executor, Input
 from unicr.runs._execute import executor
 from unicr.runs._schedule import Chunk, Scheduler
-from unicr.smoothing import Counts, Question, Steps
+from unicr.smoothing import Counts, Request, Steps
 
 MILLISECOND = 0.001
 BAR = 2000  # chunks/s
@@ -42,7 +42,7 @@ def measure(where: Executor, count: int, per_input: int = 10) -> tuple[float, fl
     samples = 1000
 
     def asks(_: Input) -> Steps[int]:
-        votes = yield Question(per_input * samples, 0)
+        votes = yield Request(per_input * samples, 0)
         return int(votes.sum())
 
     def inputs() -> Iterator[Input]:

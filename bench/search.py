@@ -9,7 +9,7 @@ from unicr.data import load_dataset
 from unicr.i_opt import Axis, Grid, IOpt, Method
 from unicr.noise import parse
 from unicr.norms import l1, l2, linf
-from unicr.smoothing import Counts, Curves, Plan, Question, SmoothedClassifier, answer_all
+from unicr.smoothing import Counts, Curves, Plan, Request, SmoothedClassifier, answer_all
 
 DIGITS = 100
 NORMS = (l1, l2, linf)
@@ -36,7 +36,7 @@ def main() -> None:
         for i in range(DIGITS):
             x = data[i][0]
 
-            def answer(ask: Question, x=x, i=i) -> Counts:  # type: ignore[no-untyped-def]
+            def answer(ask: Request, x=x, i=i) -> Counts:  # type: ignore[no-untyped-def]
                 nonlocal asked
                 asked += ask.start == 0
                 return smoothed.answer(ask, x, i)

@@ -174,7 +174,7 @@ def trapped(real: Path, place: Path, target: str, kind: str) -> tuple[Path, Path
                 continue
             db.execute("UPDATE spec SET value = ? WHERE key = ?", (json.dumps(spec), field))
             if field == "noise":
-                db.execute("DELETE FROM spec WHERE key = 'noise_data'")
+                db.execute("UPDATE spec SET value = 'null' WHERE key = 'noise_data'")
     for name, statement in (
         ("guard.sqlite", "UPDATE regions SET noise = ?"),
         ("attacks.sqlite", "UPDATE outcomes SET attack = ?"),

@@ -74,7 +74,7 @@ def test_a_researcher_with_a_noise_of_her_own(here: Path) -> None:
     assert "huber.py:law(sigma=0.5)" in scores
     assert picture(here / "comparison.png")
     with Run(here / "huber") as made:
-        assert made.spec.noise_data is not None
+        assert made.spec.to_dict()["noise_data"] is not None
         assert {row.status for row in made.rows()} <= {"certified", "abstained"}
     assert ", 0 differ" in walk("verify huber --replay 2")  # without the file that made it
 

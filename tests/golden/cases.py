@@ -17,9 +17,9 @@ from unicr import noise
 from unicr.noise import IID, Lattice, Noise
 from unicr.noise._integers import integer_law
 from unicr.norms import parse_norm
-from unicr.radius import RadiusCurve, certified_radius
+from unicr.radius import Evidence, Question, RadiusCurve, SecondLaw, certified_radius
 from unicr.radius._cache import NUMERICS
-from unicr.radius.two import TwoLaws
+from unicr.radius.internal import prove
 from unicr.smoothing import Curves, Plan, answer_all
 
 Case = dict[str, Any]
@@ -138,8 +138,11 @@ def two_law_cases() -> Iterator[Case]:
 
 def answer_two_laws(case: Case) -> dict[str, Any]:
     """The proved radius in the norm of the density."""
-    laws = TwoLaws(noise.parse(case["noise"]), (case["share"],))
-    return {"proved": laws.radius(case["p_a"], case["q_a"], case["share"])}
+    law = noise.parse(case["noise"])
+    assert law.radial is not None
+    evidence = Evidence(case["p_a"], second=SecondLaw(case["q_a"], case["share"]))
+    both = prove(Question(law, law.radial.order), evidence, laws=2).radius
+    return {"proved": max(both, float(RadiusCurve(law, law.radial.order)(case["p_a"])))}
 
 
 def curve_cases() -> Iterator[Case]:

@@ -97,9 +97,9 @@ def test_stored_curves_are_what_is_made_today(
 ) -> None:
     monkeypatch.setenv(_cache.VARIABLE, str(tmp_path))
     monkeypatch.setattr(_cache, "shipped", dict)
-    _curve._shape.cache_clear()
+    _curve.unit_curve.cache_clear()
     now = _ask("numerics", golden)
-    _curve._shape.cache_clear()
+    _curve.unit_curve.cache_clear()
     assert now is not None
     advice = (
         "new curves differ from those that users have stored: raise NUMERICS in radius/_cache.py, "

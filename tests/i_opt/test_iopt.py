@@ -31,7 +31,7 @@ from unicr.smoothing import (
     Counts,
     Curves,
     Plan,
-    Question,
+    Request,
     SmoothedClassifier,
     Transcript,
     record,
@@ -68,14 +68,14 @@ def found(
     model: Model = half_space,
     norms: tuple[Norm, ...] = (l1,),
     index: int = 0,
-    asked: list[Question] | None = None,
+    asked: list[Request] | None = None,
     curves: Curves | None = None,
 ) -> tuple[Certificate, ...]:
     smoothed = SmoothedClassifier(
         load_classifier(model, num_classes=2), parse("gaussian(sigma=1)"), seed=11, batch=4000
     )
 
-    def answer(ask: Question) -> Counts:
+    def answer(ask: Request) -> Counts:
         if asked is not None:
             asked.append(ask)
         return smoothed.answer(ask, x, index)
@@ -179,7 +179,7 @@ def test_a_prediction_that_no_noise_keeps_is_said() -> None:
 
 
 def test_votes_are_counted_once_per_noise_and_shared_between_norms() -> None:
-    asked: list[Question] = []
+    asked: list[Request] = []
     settings = IOpt(lattice("gaussian(sigma=1)", SIGMA))
     plan = settings.fit(Plan(n0=200, n=400, alpha=0.001))
     three = found(settings, plan, torch.tensor([MARGIN]), norms=(l1, l2, linf), asked=asked)

@@ -13,8 +13,16 @@ from scipy import special, stats
 from unicr import noise
 from unicr.errors import RadiusError
 from unicr.norms import Norm
-from unicr.radius import Radius, RadiusCurve, certified_radius, round_down
-from unicr.radius._direction import geometric
+from unicr.radius import (
+    Evidence,
+    Grade,
+    Question,
+    Radius,
+    RadiusCurve,
+    certified_radius,
+    round_down,
+)
+from unicr.radius._direction import geometric, search
 
 PROBABILITIES = (0.51, 0.6, 0.9, 0.99, 0.999, 1 - 1e-6, 1 - 1e-9)
 
@@ -106,14 +114,9 @@ TABLE = [
 @pytest.mark.parametrize(("spec", "p", "reference"), TABLE, ids=lambda v: str(v)[:24])
 def test_reference_table(spec: str, p: float, reference: tuple[float, ...]) -> None:
     """Values of an independent implementation, d = 3072, σ = 1, to the digits it printed."""
-    from unicr.radius._direction import search
-    from unicr.tradeoff.internal import start_guess
-
     one = noise.parse(spec)
-    assert isinstance(one, noise.IID)
     for p_a, value in zip((0.6, 0.9, 0.99, 0.999), reference, strict=True):
-        guess = one.scale * start_guess(p_a, 1 - p_a)
-        found, _ = search(one, Norm(p), 3072, p_a, 1 - p_a, guess)
+        found, _ = search(Question(one, p, 3072), Evidence(p_a))
         assert found == pytest.approx(value, rel=2e-3, abs=5.1e-6)
         assert found <= value * (1 + 2e-4) + 5.1e-6
 
@@ -212,7 +215,7 @@ def test_a_users_spherical_density_that_falls_is_proved() -> None:
         result = certified_radius(mine, p, p_a=0.9)
         true = factor * float(stats.norm.ppf(0.9))
         assert true * (1 - 1e-3) <= result.proved <= true
-        assert result.theorem.endswith("outward rounding, falling density checked")
+        assert result.grade == Grade.CHECKED_ON_A_GRID
         assert result.guarantee == "exact"
 
 

@@ -19,7 +19,7 @@ from unicr.errors import RunError, UnicrError
 from unicr.noise import parse
 from unicr.runs import NO_TRUST, Run, Trusted, caught, replay, seals, verify
 from unicr.runs._verify import difference
-from unicr.smoothing import Certificate, Counts, NormRadius, Plan, Question, answer_all, recompute
+from unicr.smoothing import Certificate, Counts, NormRadius, Plan, Request, answer_all, recompute
 from unicr.smoothing.rules import Randomised
 
 MODEL, DATA = "builtin:mnist-mlp-0.5", "builtin:mnist"
@@ -42,14 +42,13 @@ NEEDS_MODEL = {
 NEEDS_SEAL = {
     ("results", "seconds"),
     ("results", "reason"),
-    *(("spec", key) for key in ("data", "batch", "workers", "device", "unicr", "versions")),
-    *(("spec", key) for key in ("date", "loading", "reading", "model_digests", "data_hash")),
+    *(("spec", key) for key in ("data", "batch", "loading", "reading", "model_digests")),
+    *(("spec", key) for key in ("data_hash", "classes")),
+    *(("execution", key) for key in ("workers", "device", "unicr", "versions", "date")),
+    *(("execution", f"no {key}") for key in ("workers", "device", "unicr", "versions", "date")),
     ("outcomes", "length"),
     *((table, "no ") for table in ("outcomes", "regions", "draws")),  # the last may never have been
     ("settings", "value"),  # of an attack: what it did, not what came out
-    *(("spec", f"no {key}") for key in ("noise_data", "versions", "date", "classes")),
-    ("spec", "classes"),
-    *(("spec", f"no {key}") for key in ("loading", "reading", "model_digests", "data_hash")),
     ("about", "format"),
     ("spec", "searched"),  # of a Gaussian noise both radii are the same
 }
@@ -146,7 +145,7 @@ def edit(folder: Path, rng: random.Random) -> tuple[str, str] | None:
             field = "no "
         else:
             field = rng.choice(list(row))
-            if table in ("spec", "about", "settings"):
+            if table in ("spec", "execution", "about", "settings"):
                 field = "value"
             try:
                 change = f"UPDATE {table} SET {field} = ? WHERE {where}"
@@ -155,7 +154,7 @@ def edit(folder: Path, rng: random.Random) -> tuple[str, str] | None:
                 return None
     if seals(folder)[name] == before:
         return None
-    if table in ("spec", "about"):
+    if table in ("spec", "execution", "about"):
         field = f"{'no ' if field == 'no ' else ''}{row['key']}"
     return table, field
 
@@ -212,7 +211,7 @@ FORGERIES = [
     ("UPDATE results SET reason = 'no memory' WHERE idx = 2", "or both"),
     ("UPDATE results SET claims = NULL WHERE idx = 2", "cannot be read"),
     ("UPDATE spec SET value = '[28, 28]' WHERE key = 'shape'", ""),
-    ("UPDATE spec SET value = '[1, 14, 28]' WHERE key = 'shape'", "dim 784"),
+    ("UPDATE spec SET value = '[1, 14, 28]' WHERE key = 'shape'", "radius in linf"),
     ("UPDATE spec SET value = '5' WHERE key = 'max'", "leave out"),
     ("UPDATE spec SET value = '2' WHERE key = 'skip'", "have no result"),
     ("UPDATE spec SET value = '[\"2\"]' WHERE key = 'norms'", "norms"),
@@ -420,7 +419,7 @@ def test_votes_of_a_search_under_another_noise_of_the_lattice_are_caught_by_repl
         steps = plan.procedure.steps(plan, first, curves)
         best = max(row.certificate.counts) * 100 // plan.n
 
-        def answer(asked: Question, best: int = best) -> Counts:
+        def answer(asked: Request, best: int = best) -> Counts:
             """As if wider noise had as many votes: the search goes there."""
             return np.array([asked.n * best // 100, asked.n - asked.n * best // 100])
 
@@ -449,7 +448,7 @@ def test_nobody_chooses_the_draw_of_the_randomised_bound(tmp_path: Path) -> None
     assert unicr("verify", tmp_path / "a", "--replay", "3") == 0
     with Run(tmp_path / "b", create=True) as run:
         lucky = replace(run.spec, plan=replace(run.spec.plan, rule=Randomised(7)))
-        rows, law = list(run.rows()), parse(lucky.noise)
+        rows, law = list(run.rows()), lucky.noise
         run.set_spec(lucky)
         for row in rows:
             c = row.certificate

@@ -24,7 +24,7 @@ from unicr.smoothing import (
     Counts,
     Curves,
     Plan,
-    Question,
+    Request,
     SmoothedClassifier,
     Steps,
     norms_of,
@@ -164,11 +164,11 @@ def test_a_procedure_may_ask_for_nothing_for_the_input_itself_or_raise() -> None
     data = inputs(count=3)
 
     def procedure(index: int) -> Any:
-        nothing: Counts = yield Question(0, 0)
-        clean: Counts = yield Question(1, 0, counted=CleanVote())
+        nothing: Counts = yield Request(0, 0)
+        clean: Counts = yield Request(1, 0, counted=CleanVote())
         if index == 2:
             raise CertifyError("the procedure gives up")
-        other: Counts = yield Question(50, 7, noise.laplace(sigma=0.3))
+        other: Counts = yield Request(50, 7, noise.laplace(sigma=0.3))
         return nothing.sum(), clean.tolist(), other.tolist()
 
     classifier = load_classifier(first_coordinate, num_classes=2)

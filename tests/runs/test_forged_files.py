@@ -119,7 +119,7 @@ def test_one_row_nested_deeply_is_one_bad_row(tmp_path: Path, column: str, capsy
         unicr("score", tmp_path)
 
 
-@pytest.mark.parametrize("key", ["plan", "noise_data", "classes", "loading", "versions"])
+@pytest.mark.parametrize("key", ["plan", "noise_data", "classes", "loading", "reading"])
 def test_settings_nested_deeply_are_refused(tmp_path: Path, key: str) -> None:
     file = small(tmp_path)
     execute(file, f"INSERT OR REPLACE INTO spec VALUES ('{key}', '{DEEP}')")

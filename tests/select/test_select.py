@@ -304,7 +304,7 @@ def test_code_is_not_run_without_trust(folder: Path, tmp_path: Path) -> None:
     values["plan"]["procedure"]["choices"][0] = f"{tmp_path}/trap.py:law"
     spec = Spec.from_dict(values)
     with pytest.raises(RunError, match="nothing of a run is executed"):
-        Trusted().plan(spec)
+        Trusted().open(spec)
 
 
 @pytest.mark.parametrize(

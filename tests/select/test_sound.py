@@ -12,7 +12,7 @@ from scipy import special, stats
 from unicr import noise
 from unicr.norms import l2
 from unicr.select import Selector
-from unicr.smoothing import Certificate, Counts, Curves, Plan, Question, Steps, answer_all
+from unicr.smoothing import Certificate, Counts, Curves, Plan, Request, Steps, answer_all
 from unicr.smoothing.measures import MemberVotes
 
 ALPHA, TRIALS = 0.1, 2000
@@ -33,8 +33,8 @@ class Planted:
     lean: float
     reach: tuple[float, float]
 
-    def answer(self, rng: np.random.Generator) -> Callable[[Question], Counts]:
-        def counts(ask: Question) -> Counts:
+    def answer(self, rng: np.random.Generator) -> Callable[[Request], Counts]:
+        def counts(ask: Request) -> Counts:
             assert isinstance(ask.counted, MemberVotes)
             k = ask.counted.index
             away = self.lean if k == 0 else self.reach[k - 1] / SIGMAS[k - 1]
@@ -75,13 +75,13 @@ def sound() -> Steps[Certificate]:
 
 def naive() -> Steps[Certificate]:
     """The noise is chosen by votes, and nobody asks whether a neighbour chooses another."""
-    chosen = yield Question(PLAN.n0, 1000, counted=MemberVotes(0), purpose="choose")
+    chosen = yield Request(PLAN.n0, 1000, counted=MemberVotes(0), purpose="choose")
     k = int(chosen[1] > chosen[0])
     law = SETTINGS.choices[k]
     inner = Plan().procedure.steps(PLAN, law, CURVES)
     asked = next(inner)
     while True:
-        counts = yield Question(asked.n, asked.start, law, MemberVotes(1 + k))
+        counts = yield Request(asked.n, asked.start, law, MemberVotes(1 + k))
         try:
             asked = inner.send(counts)
         except StopIteration as stop:

@@ -267,7 +267,7 @@ def test_nobody_passes_samples_off_as_all_offsets(runs: Path, tmp_path: Path) ->
         data = (runs / "counted" / "run.sqlite").read_bytes()
         (forged / "run.sqlite").write_bytes(data)
         with sqlite3.connect(forged / "run.sqlite") as base:
-            base.execute("DELETE FROM spec WHERE key = 'noise_data'")
+            base.execute("UPDATE spec SET value = 'null' WHERE key = 'noise_data'")
             base.execute("UPDATE spec SET value = ? WHERE key = ?", (json.dumps(value), key))
         done = run("verify", forged)
         assert done.code == 1

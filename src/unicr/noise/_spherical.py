@@ -54,6 +54,8 @@ class RadialNoise(Named):
     dim: int
     order: ClassVar[float]
     """The p of the norm that the density looks at."""
+    conditioned: ClassVar[bool] = False
+    """Whether this is another radial noise, kept within a ball."""
     _radial_support: tuple[float, float] = (0.0, math.inf)
 
     def __init__(
@@ -84,8 +86,11 @@ class RadialNoise(Named):
             bounded=math.isfinite(self._law.support[1]),
             finite_variance=math.isfinite(self._std),
             positive=self._law.positive,
-            source="checked",
         )
+
+    @property
+    def radial(self) -> RadialNoise:
+        return self
 
     @property
     def _law(self) -> RadiusLaw:
@@ -294,7 +299,7 @@ class Spherical(SphericalNoise):
 
     @property
     def facts(self) -> Facts:
-        return replace(super().facts, unimodal=False)
+        return replace(super().facts, unimodal=False, source="checked")
 
     def _scaled(self, factor: float) -> Self:
         return self._copy(_scale=self._scale * factor, _sigma=self._sigma * factor)

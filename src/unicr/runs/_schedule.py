@@ -23,7 +23,7 @@ from unicr.runs._execute import Executor, Lost
 from unicr.runs._run import ENVIRONMENT
 from unicr.smoothing import (
     Counts,
-    Question,
+    Request,
     SmoothedClassifier,
     Steps,
     add,
@@ -61,7 +61,7 @@ class Chunk:
 
     index: int
     x: Any
-    question: Question
+    question: Request
 
 
 @dataclass(frozen=True)

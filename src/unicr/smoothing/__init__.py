@@ -14,7 +14,7 @@ from unicr.smoothing._plan import Plan
 from unicr.smoothing._procedure import EVERY_INPUT, THIS_INPUT, Procedure
 from unicr.smoothing._question import (
     Exchange,
-    Question,
+    Request,
     Steps,
     Transcript,
     answer_all,
@@ -49,8 +49,8 @@ __all__ = [
     "NormRadius",
     "Plan",
     "Procedure",
-    "Question",
     "Radii",
+    "Request",
     "Rule",
     "SmoothedClassifier",
     "SmoothedModel",

@@ -38,7 +38,7 @@ class Plan:
         self.procedure.check_plan(self)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, for the manifest of a run."""
+        """Plain values, for the spec of a run."""
         sizes = {"n0": self.n0, "n": self.n, "alpha": self.alpha}
         return {**sizes, "rule": self.rule.to_dict(), "procedure": self.procedure.to_dict()}
 

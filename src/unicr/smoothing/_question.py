@@ -1,6 +1,6 @@
 """Questions for counts, their answers, and the transcript of both that a certificate keeps.
 
-A procedure (`Procedure.steps`) is a generator: it yields a `Question`, is sent the counts that
+A procedure (`Procedure.steps`) is a generator: it yields a `Request`, is sent the counts that
 answer it, and returns a certificate. Whoever holds a model answers by sampling: this process, a
 pool of processes, a cluster. Whoever holds a transcript answers from it: `recompute` runs the very
 same steps without a model.
@@ -34,7 +34,7 @@ PURPOSES = (CHOOSE, BOUND, SUPPORT)
 
 
 @dataclass(frozen=True)
-class Question:
+class Request:
     """Counts that are wanted: those of the noisy copies number start … start + n − 1.
 
     `noise` is None for the noise that the smoothed classifier has; `counted` says what is counted
@@ -53,8 +53,8 @@ class Question:
         return _received, (self.n, self.start, text, self.counted, self.purpose)
 
 
-def _received(n: int, start: int, noise: str | None, counted: Measure, purpose: str) -> Question:
-    return Question(n, start, None if noise is None else _parsed(noise), counted, purpose)
+def _received(n: int, start: int, noise: str | None, counted: Measure, purpose: str) -> Request:
+    return Request(n, start, None if noise is None else _parsed(noise), counted, purpose)
 
 
 @lru_cache(maxsize=256)
@@ -62,7 +62,7 @@ def _parsed(text: str) -> Noise:
     return parse(text)
 
 
-Steps = Generator[Question, Counts, Result]
+Steps = Generator[Request, Counts, Result]
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class Exchange:
     counts: tuple[int, ...]
 
     @classmethod
-    def of(cls, question: Question, counts: Iterable[int]) -> Exchange:
+    def of(cls, question: Request, counts: Iterable[int]) -> Exchange:
         """What is kept of a question that was answered."""
         noise = None if question.noise is None else question.noise.text
         words = (question.counted.text, question.purpose)
@@ -155,7 +155,7 @@ class _Recorder:
     exchanges: list[Exchange] = field(default_factory=list)
     used: dict[str | None, list[range]] = field(default_factory=dict)
 
-    def check_question(self, question: Question) -> None:
+    def check_question(self, question: Request) -> None:
         """Samples of one noise are taken once: fresh ones know nothing of what was decided.
 
         Every bound rests on that (docs/theory.md, section 6), so a procedure that breaks it stops.
@@ -174,7 +174,7 @@ class _Recorder:
                 )
         self.used[noise].append(wanted)
 
-    def add(self, question: Question, counts: Counts) -> None:
+    def add(self, question: Request, counts: Counts) -> None:
         """Keep an answer; one with more or fewer votes than samples is refused."""
         total = int(np.sum(counts))
         if question.counted.one_vote_each and total != question.n:
@@ -200,7 +200,7 @@ def record(steps: Steps[Kind]) -> Steps[Kind]:
         recorder.add(question, answer)
 
 
-def answer_all(steps: Steps[Kind], answer: Callable[[Question], Counts]) -> Kind:
+def answer_all(steps: Steps[Kind], answer: Callable[[Request], Counts]) -> Kind:
     """Run the steps with these answers; the certificate with its transcript."""
     recorded = record(steps)
     try:
@@ -220,7 +220,7 @@ def recompute(steps: Steps[Kind], transcript: Transcript) -> Kind:
     """
     stored = iter(transcript)
 
-    def answer(question: Question) -> Counts:
+    def answer(question: Request) -> Counts:
         one = next(stored, None)
         wanted = Exchange.of(question, () if one is None else one.counts)
         if one is None:

@@ -35,7 +35,7 @@ from unicr.smoothing._lattice import chosen_lattice
 from unicr.smoothing._many import Certificates, inputs_of
 from unicr.smoothing._measure import Counts, Measure, add
 from unicr.smoothing._plan import Plan
-from unicr.smoothing._question import CLASSES, Question, answer_all
+from unicr.smoothing._question import CLASSES, Request, answer_all
 from unicr.tables import facts_to_html
 
 AUTO, FINE = "auto", "fine"  # a lattice of the data's own
@@ -212,7 +212,7 @@ class SmoothedClassifier:
         key = derive(self._key, input_index, base.astype("<i8").tobytes())
         return LatticeNoise(noise, lattice).copies(base, key=key)
 
-    def answer(self, question: Question, x: torch.Tensor, input_index: int) -> Counts:
+    def answer(self, question: Request, x: torch.Tensor, input_index: int) -> Counts:
         """The votes that a procedure asks for."""
         n, counted = question.n, question.counted
         if not counted.noisy:

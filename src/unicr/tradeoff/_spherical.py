@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from unicr.errors import RadiusError
-from unicr.noise import SphericalNoise
+from unicr.noise.internal import RadialNoise
 from unicr.tradeoff._base import Bound, Lines
 from unicr.tradeoff._radial import (
     REACH,
@@ -37,7 +37,7 @@ SMOOTH = 1e-6  # interpolation errors above this show a corner of H (an atom of 
 KINKS_BELOW = 24  # dimensions in which the angle's law is too rough at its ends to be ignored
 
 
-def spherical_tradeoff(noise: SphericalNoise, shift: float, *, step: float = 0.06) -> Lines:
+def spherical_tradeoff(noise: RadialNoise, shift: float, *, step: float = 0.06) -> Lines:
     """T between ε and ε + δ, ‖δ‖₂ = `shift`, from below.
 
     H is computed on a grid of t (`step` is its mesh, in deviations of L under Q) and continued
@@ -125,7 +125,7 @@ def _between(t: Array, h: Array, slope: Array) -> tuple[Array, Array]:
 class _LogRatio:
     """The law of L for one shift, as integrals over the radius."""
 
-    def __init__(self, noise: SphericalNoise, s: float) -> None:
+    def __init__(self, noise: RadialNoise, s: float) -> None:
         self._g = g = radial_shape(noise.unit)
         self._s, self._angle = s, angle_law(noise.dim)
         self._rough = noise.dim < KINKS_BELOW

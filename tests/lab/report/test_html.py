@@ -30,7 +30,7 @@ from unicr.lab.report.html._images import picture, picture_axes, value_range
 from unicr.lab.report.html._page import embed
 from unicr.noise import parse
 from unicr.runs import Row, Run
-from unicr.smoothing import Certificate, NormRadius
+from unicr.smoothing import Certificate, ClosedNoise, NormRadius
 
 
 @pytest.fixture(scope="module")
@@ -230,7 +230,7 @@ def test_a_noise_that_cannot_be_made_again_leaves_a_report(tmp_path: Path) -> No
     data = save_pictures(tmp_path / "pictures.npz")
     make_run(tmp_path / "run", data)
     with Run(tmp_path / "run", create=True) as store:
-        store.set_spec(replace(store.spec, noise="gone.py:law"))
+        store.set_spec(replace(store.spec, noise=ClosedNoise("gone.py:law")))
     content, notes = written(tmp_path, tmp_path / "run")
     assert any("no noisy copies" in note for note in notes)
     assert len(content["pictures"]) == 12

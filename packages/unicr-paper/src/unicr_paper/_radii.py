@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from unicr.noise import IID, parse
+from unicr.noise import parse
 from unicr.norms import Norm, l1, l2, linf, parse_norm
-from unicr.radius import MonteCarlo, RadiusCurve, certified_radius
-from unicr.radius.internal import exact, search
-from unicr.tradeoff.internal import start_guess
+from unicr.radius import Evidence, MonteCarlo, Question, RadiusCurve, certified_radius
+from unicr.radius.internal import exact_bound, search
 from unicr_paper._item import Axes, Context, Figure
 
 NORMS = (l1, l2, linf)
@@ -46,8 +45,8 @@ class Line:
     def drawn(self) -> tuple[Sequence[float], Sequence[float]]:
         """The points to draw: closely spaced where a closed form gives them for nothing."""
         law = parse(self.noise)
-        known = exact(law, self.norm, DIM)
-        if known is None or known.engine != "closed form":
+        bound = exact_bound(Question(law, self.norm, DIM))
+        if bound is None or bound.closed_form is None:
             return self.p_a, self.searched
         return MANY, RadiusCurve(law, self.norm, DIM)(MANY).tolist()
 
@@ -66,10 +65,8 @@ def line(noise: str, norm: Norm | str, sizes: Mapping[str, Any]) -> Line:
         curve = RadiusCurve(law, norm, DIM)
         proved = curve(MANY).tolist() if sizes["proved"] else None
         return Line(noise, norm, MANY, curve(MANY, searched=True).tolist(), proved)
-    assert isinstance(law, IID)
-    found = [
-        search(law, norm, DIM, p, 1 - p, law.scale * start_guess(p, 1 - p))[0] for p in sizes["p_a"]
-    ]
+    question = Question(law, norm, DIM)
+    found = [search(question, Evidence(p))[0] for p in sizes["p_a"]]
     return Line(noise, norm, sizes["p_a"], found, None)
 
 

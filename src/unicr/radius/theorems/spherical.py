@@ -3,63 +3,74 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass
 
-from unicr.noise import Noise, Spherical, SphericalNoise
-from unicr.norms import Norm
+from unicr.noise.internal import RadialNoise
 from unicr.radius._boundary import certified
-from unicr.radius._spectrum import Spectrum, equal
-from unicr.radius.theorems._base import Proof, Theorem, from_l2
+from unicr.radius._grade import Grade, grade_of
+from unicr.radius._question import Evidence, Question
+from unicr.radius.theorems._base import Theorem, TradeOffBound, from_l2, one_hot_or_all
 from unicr.tradeoff import TradeOff
 from unicr.tradeoff.internal import ball_tradeoff, falls, spherical_tradeoff, start_guess
 
-ROUNDED = "(i) spherical, outward rounding, falling density checked"
 
-
-class SphericalDensity(Theorem):
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SphericalBound(TradeOffBound):
     """The ℓ2 radius by quadrature over length and angle, carried to ℓp by the worst δ.
 
-    Where the density falls with the length, T falls with ‖δ‖_2. The quadrature errs on the safe
-    side for the built-in families; a user's φ that falls is summed with outward rounding; for any
-    other φ `radius` is an estimate, and nothing is proved.
+    Where the density falls with the length, T falls with ‖δ‖_2 (docs/theory.md#theorem-i).
+    The quadrature errs on the safe side for the built-in families; a user's φ that falls is summed
+    with outward rounding (`outward`). `factor` leads from ℓ2 to the norm.
     """
 
-    letter, words = "i", "spherical, to quadrature"
-    needs = "spherical noise: built-in families, or a density that falls with the length"
-    engine = "spherical"
+    noise: RadialNoise
+    factor: float
+    outward: bool
 
-    def applies(self, noise: Noise, norm: Norm, dim: int) -> bool:
-        if not isinstance(noise, Spherical):
-            return isinstance(noise, SphericalNoise)
-        return falls(noise)
+    def radius(self, evidence: Evidence) -> float:
+        """The first root along any direction."""
+        return certified(self.tradeoff, evidence, self.guess(evidence), monotone=self.outward)
 
-    def tight(self, noise: Noise, norm: Norm, dim: int) -> bool:
-        return self.applies(noise, norm, dim)
+    def tradeoff(self, r: float) -> TradeOff:
+        make = ball_tradeoff if self.outward else spherical_tradeoff
+        return make(self.noise, r / self.factor)
 
-    def radius(self, noise: Noise, norm: Norm, dim: int, p_a: float, p_b: float) -> float:
-        """The first root along any direction; for a user's φ an estimate."""
-        assert isinstance(noise, SphericalNoise)
-        size = noise.sigma if math.isfinite(noise.sigma) else noise.scale
-        guess = size * start_guess(p_a, p_b) * from_l2(norm, dim)
-        moved = partial(self.tradeoff, noise, norm, dim)
-        return certified(moved, p_a, p_b, guess, monotone=_rounded(noise))
-
-    def tradeoff(self, noise: Noise, norm: Norm, dim: int, r: float) -> TradeOff:
-        assert isinstance(noise, SphericalNoise)
-        r = r / from_l2(norm, dim)
-        return ball_tradeoff(noise, r) if _rounded(noise) else spherical_tradeoff(noise, r)
-
-    def proof(self, noise: Noise, norm: Norm, dim: int, p_a: float, p_b: float) -> Proof:
-        found = super().proof(noise, norm, dim, p_a, p_b)
-        return replace(found, theorem=ROUNDED) if _rounded(noise) else found
-
-    def directions(self, noise: Noise, norm: Norm, dim: int) -> tuple[Spectrum, ...]:
-        return (equal(1) if norm.p <= 2 else equal(dim),)
+    def guess(self, evidence: Evidence) -> float:
+        size = self.noise.sigma if math.isfinite(self.noise.sigma) else 1.0
+        return size * start_guess(evidence.p_a, evidence.p_b) * self.factor
 
 
-def _rounded(noise: Noise) -> bool:
-    return isinstance(noise, Spherical) and falls(noise)
+def match(question: Question) -> SphericalBound | None:
+    """Built-in families, or a density that falls with the length."""
+    found = quadrature(question)
+    users = found is not None and found.noise.facts.source != "analytic"
+    return found if found is not None and (not users or found.outward) else None
 
 
-THEOREM = SphericalDensity()
+def quadrature(question: Question) -> SphericalBound | None:
+    """The same for every spherical noise; for a user's φ that rises an estimate, which proves
+    nothing.
+    """
+    noise = question.noise.radial
+    if noise is None or noise.order != 2:
+        return None
+    outward = noise.facts.source != "analytic" and falls(noise)
+    own = Grade.OUTWARD_ROUNDING if outward else Grade.FLOATING_POINT
+    return SphericalBound(
+        theorem=THEOREM.name,
+        grade=grade_of(own, noise),
+        engine="spherical",
+        exact=True,
+        directions=one_hot_or_all(question.norm, question.dim, 2.0),
+        noise=noise,
+        factor=from_l2(question.norm, question.dim),
+        outward=outward,
+    )
+
+
+THEOREM = Theorem(
+    "i",
+    "spherical, to quadrature",
+    "spherical noise: built-in families, or a density that falls with the length",
+    match,
+)

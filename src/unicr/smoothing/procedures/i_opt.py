@@ -21,7 +21,7 @@ from unicr.noise import Noise
 from unicr.smoothing._certificate import Certificate
 from unicr.smoothing._measure import Counts, at
 from unicr.smoothing._procedure import THIS_INPUT
-from unicr.smoothing._question import BOUND, CHOOSE, Question, Steps
+from unicr.smoothing._question import BOUND, CHOOSE, Request, Steps
 from unicr.smoothing._rule import Votes
 from unicr.smoothing.measures.classes import CleanVote
 from unicr.smoothing.procedures._grid import Grid, Node
@@ -106,7 +106,7 @@ class IOpt(TwoSteps):
         return self.conclude(plan, curves.of(chosen), selection, counts, chosen)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, for the manifest of a run."""
+        """Plain values, for the spec of a run."""
         return {
             "name": self.name,
             **self.grid.to_dict(),
@@ -151,14 +151,14 @@ class _Search:
         """Samples 0 … n0 − 1 under the noise of a node: they choose, and bound nothing."""
         if node not in self.selection:
             noise, counted = self._grid.noise(node), self._settings.counted
-            self.selection[node] = yield Question(self._plan.n0, 0, noise, counted, CHOOSE)
+            self.selection[node] = yield Request(self._plan.n0, 0, noise, counted, CHOOSE)
         return self.selection[node]
 
     def fresh(self, node: Node) -> Steps[Counts]:
         """The votes that certify, which no choice between nodes has seen (or all pay for)."""
         if node not in self._fresh:
             noise, counted, plan = self._grid.noise(node), self._settings.counted, self._plan
-            self._fresh[node] = yield Question(plan.n, plan.n0, noise, counted, BOUND)
+            self._fresh[node] = yield Request(plan.n, plan.n0, noise, counted, BOUND)
         return self._fresh[node]
 
     def begin(self) -> Steps[None]:
@@ -168,7 +168,7 @@ class _Search:
             votes = yield from self._votes(self._start)
             self._class = choose(votes)
             return
-        clean = yield Question(1, 0, None, CleanVote(), CHOOSE)
+        clean = yield Request(1, 0, None, CleanVote(), CHOOSE)
         self._class = choose(clean)
         axis = next((i for i, a in enumerate(self._grid.axes) if a.name == "sigma"), None)
         node = list(self._start)
@@ -242,7 +242,7 @@ def share_answers(
 
     Each certificate has the transcript of its own procedure, as if it had been alone.
     """
-    answers: dict[Question, Counts] = {}
+    answers: dict[Request, Counts] = {}
     found = []
     for start in several:
         steps, answer = start(), None

@@ -16,7 +16,7 @@ from unicr.errors import CertifyError
 from unicr.noise import Noise
 from unicr.smoothing._certificate import Certificate
 from unicr.smoothing._measure import Counts, as_tuple, at
-from unicr.smoothing._question import BOUND, Question, Steps
+from unicr.smoothing._question import BOUND, Request, Steps
 from unicr.smoothing._rule import Votes
 from unicr.smoothing.measures.offsets import OffsetVotes, count_offsets
 from unicr.smoothing.procedures.two_steps import TwoSteps
@@ -62,7 +62,7 @@ class Offsets(TwoSteps):
         radii = curves.of(noise)
         self.check(plan, radii)
         width = count_offsets(noise, curves.lattice)
-        counts = yield Question(width, 0, None, self.counted, BOUND)
+        counts = yield Request(width, 0, None, self.counted, BOUND)
         found = self.conclude(plan, radii, counts, counts)
         return replace(found, n0=0, charge=0.0)
 

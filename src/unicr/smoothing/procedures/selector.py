@@ -28,7 +28,7 @@ from unicr.smoothing._certificate import ABSTAIN, Certificate, NormRadius
 from unicr.smoothing._closed import ClosedNoise, read_noise
 from unicr.smoothing._lattice import size_of
 from unicr.smoothing._measure import Counts, add
-from unicr.smoothing._question import BOUND, CHOOSE, SUPPORT, Question, Steps
+from unicr.smoothing._question import BOUND, CHOOSE, SUPPORT, Request, Steps
 from unicr.smoothing.measures.member import MemberVotes
 from unicr.smoothing.procedures.two_steps import TwoSteps
 
@@ -81,7 +81,7 @@ class _Tests:
     def ask(self, member: int, n: int, purpose: str = SUPPORT) -> Steps[Counts]:
         """n fresh votes of a member under its noise."""
         start, self.used = self.used, self.used + n
-        return (yield Question(n, start, self.laws[member], MemberVotes(member), purpose))
+        return (yield Request(n, start, self.laws[member], MemberVotes(member), purpose))
 
     def look(self, member: int) -> Steps[Counts]:
         """n0 votes that nothing is bounded with: they choose what to claim and to test."""

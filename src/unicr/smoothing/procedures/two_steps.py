@@ -11,7 +11,7 @@ from unicr.noise import Noise
 from unicr.smoothing._certificate import ABSTAIN, Certificate
 from unicr.smoothing._measure import Counts, Measure, add, as_tuple, at
 from unicr.smoothing._procedure import Procedure
-from unicr.smoothing._question import BOUND, CHOOSE, CLASSES, Question, Steps
+from unicr.smoothing._question import BOUND, CHOOSE, CLASSES, Request, Steps
 from unicr.smoothing._rule import Votes
 
 if TYPE_CHECKING:
@@ -32,11 +32,11 @@ class TwoSteps(Procedure):
         the certificate holds (the rule's proof; the radius theorem).
         """
         radii = curves.of(noise)
-        selection = yield Question(plan.n0, 0, None, self.counted, CHOOSE)
+        selection = yield Request(plan.n0, 0, None, self.counted, CHOOSE)
         counts: Counts = np.zeros(0, dtype=np.int64)
         while more := plan.rule.next(votes := self.tally(selection, counts), plan, radii):
             start = plan.n0 + votes.n
-            counts = add(counts, (yield Question(more, start, None, self.counted, BOUND)))
+            counts = add(counts, (yield Request(more, start, None, self.counted, BOUND)))
         return self.conclude(plan, radii, selection, counts)
 
     def choose(self, selection: Counts) -> int:
