@@ -37,7 +37,7 @@ CAUCHY = Spec(
     model_hash="",
     data="d",
     shape=(4,),
-    noise=parse("cauchy(scale=1)"),
+    noise=noise.parse("cauchy(scale=1)"),
     norms=norms_of(1),
     plan=Plan(),
     seed=0,
