@@ -58,7 +58,8 @@ class Plan:
 
     def keyed(self, *words: object) -> Plan:
         """This plan with what its rule draws taken from these words."""
-        return replace(self, rule=self.rule.keyed(*words))
+        rule = self.rule.keyed(*words)
+        return self if rule is self.rule else replace(self, rule=rule)
 
     def best_p_a(self) -> float:
         """The largest p_A that this plan can ever establish."""
