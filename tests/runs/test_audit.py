@@ -211,7 +211,7 @@ FORGERIES = [
     ("UPDATE results SET reason = 'no memory' WHERE idx = 2", "or both"),
     ("UPDATE results SET claims = NULL WHERE idx = 2", "cannot be read"),
     ("UPDATE spec SET value = '[28, 28]' WHERE key = 'shape'", ""),
-    ("UPDATE spec SET value = '[1, 14, 28]' WHERE key = 'shape'", "radius in linf"),
+    ("UPDATE spec SET value = '[1, 14, 28]' WHERE key = 'shape'", "p_A"),
     ("UPDATE spec SET value = '5' WHERE key = 'max'", "leave out"),
     ("UPDATE spec SET value = '2' WHERE key = 'skip'", "have no result"),
     ("UPDATE spec SET value = '[\"2\"]' WHERE key = 'norms'", "norms"),
