@@ -371,6 +371,7 @@ def test_honest_runs_verify(tmp_path: Path, plan: Plan) -> None:
         ("claims = json_set(claims, '$.charge', 0.0)", "charge"),
         ("claims = replace(claims, '\"radius\": 0.', '\"radius\": 9.')", "radius"),
         ("claims = replace(claims, 'exact', 'approximate')", "guarantee"),
+        ("claims = replace(claims, 'closed form', 'outward rounding')", "grade"),
     ],
 )
 def test_tampering_is_found(tmp_path: Path, change: str, words: str) -> None:

@@ -265,6 +265,10 @@ class Noise(ABC):
             self._fill(out.view(n, coordinates), Draws(seed, input_index, start), base)
         return out if base is None else out.copy_(self.seen(out))
 
+    def check_agreement(self) -> None:
+        """Raise NoiseError where samples do not follow the density; most do by construction."""
+        return None
+
     def seen(self, noisy: torch.Tensor) -> torch.Tensor:
         """What a model sees of x + ε: one function of the sum, the sum itself for most noises."""
         return noisy

@@ -123,7 +123,7 @@ def _parquet(records: list[dict[str, Any]], path: Path) -> None:
     arrow, parquet = require("pyarrow", "table"), require("pyarrow.parquet", "table")
     for values in records:
         for one in values.pop("radii", []):
-            for key in ("radius", "proved", "searched", "guarantee"):
+            for key in ("radius", "proved", "searched", "guarantee", "grade"):
                 number = math.inf if one[key] == "inf" else one[key]
                 values[f"{key}_l{one['norm']}"] = number
     parquet.write_table(arrow.Table.from_pylist(records), path)

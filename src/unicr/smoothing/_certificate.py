@@ -19,7 +19,8 @@ ABSTAIN = -1
 class NormRadius:
     """The radius in one norm: `radius` is what is claimed, with the bracket it comes from.
 
-    `off` is what moving to the lattice costs: see `Certificate`.
+    `grade` says how good the proof of `proved` is (`unicr.radius.Grade`), None where nothing is
+    proved. `off` is what moving to the lattice costs: see `Certificate`.
     """
 
     norm: str
@@ -27,14 +28,21 @@ class NormRadius:
     proved: float
     searched: float
     guarantee: str
+    grade: str | None = None
     off: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Keep the grade as a plain text, as a stored certificate has it."""
+        if self.grade is not None:
+            object.__setattr__(self, "grade", str(self.grade))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values; an infinite radius is the text "inf"."""
         radii = {k: getattr(self, k) for k in ("radius", "proved", "searched")}
         numbers = {k: "inf" if v == math.inf else v for k, v in radii.items()}
         more = {"off": self.off} if self.off else {}
-        return {"norm": self.norm, **numbers, "guarantee": self.guarantee, **more}
+        words = {"guarantee": self.guarantee, "grade": self.grade}
+        return {"norm": self.norm, **numbers, **words, **more}
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> NormRadius:
@@ -45,6 +53,7 @@ class NormRadius:
             proved=float(values["proved"]),
             searched=float(values["searched"]),
             guarantee=values["guarantee"],
+            grade=values["grade"],
             off=float(values.get("off", 0.0)),
         )
 
@@ -122,7 +131,7 @@ class Certificate:
         """
         values: dict[str, Any] = {"predict": self.predict}
         for one in self.radii:
-            for name in ("radius", "proved", "searched", "guarantee"):
+            for name in ("radius", "proved", "searched", "guarantee", "grade"):
                 values[f"{name}_l{one.norm}"] = getattr(one, name)
         for name in ("p_a", "p_b", "n0", "n", "alpha"):
             values[name] = getattr(self, name)

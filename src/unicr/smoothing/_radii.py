@@ -8,15 +8,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property, lru_cache
 
-import numpy as np
 import torch
 
 from unicr.errors import CertifyError
-from unicr.noise import IID, Lattice, Noise
-from unicr.noise.internal import LatticeNoise, RadialNoise
+from unicr.noise import Lattice, Noise
+from unicr.noise.internal import LatticeNoise
 from unicr.norms import Norm, parse_norm
-from unicr.radius import RadiusCurve, certified_radius
-from unicr.radius.internal import guarantee_of
+from unicr.radius import Grade, RadiusCurve, certified_radius
+from unicr.radius.internal import NOTHING_PROVED, Proof, guarantee_of
 from unicr.smoothing._certificate import NormRadius
 from unicr.smoothing._plan import Plan
 
@@ -40,7 +39,7 @@ class Radii:
     ) -> None:
         if not norms:
             raise CertifyError("at least one norm is needed")
-        if not isinstance(noise, IID | RadialNoise):
+        if noise.iid is None and noise.radial is None:
             raise CertifyError(
                 f"{noise.text} has no radius curve: certify single inputs with "
                 "unicr.radius.certified_radius(engine='montecarlo')"
@@ -92,15 +91,15 @@ class Radii:
         return self._moved
 
     def at(
-        self, p_a: float, p_b: float, proved: Callable[[Norm], float] = lambda _: 0.0
+        self, p_a: float, p_b: float, more: Callable[[Norm], Proof] = lambda _: NOTHING_PROVED
     ) -> tuple[NormRadius, ...]:
         """The radius in every norm; zeros where p_A ≤ p_B.
 
         For changes that keep to the lattice, or for any change of an x that was moved to it.
-        `proved` gives radii that are proved otherwise, from more than p_A and p_B.
+        `more` gives radii that are proved from more than p_A and p_B.
         """
         found = tuple(
-            _raised(self._one(norm, curve, p_a, p_b), proved(norm))
+            _raised(self._one(norm, curve, p_a, p_b), more(norm))
             for norm, curve in zip(self.norms, self._curves, strict=True)
         )
         return found if self.lattice is None else tuple(self._off(one) for one in found)
@@ -122,12 +121,13 @@ class Radii:
         if p_a <= p_b:
             return NormRadius(norm.text, 0.0, 0.0, 0.0, "abstain")
         if p_b >= 1.0 - p_a:
-            proved = float(curve(p_a))
+            proved, grade = float(curve(p_a)), curve.grade
             searched = max(float(curve(p_a, searched=True)), proved)
         else:
-            searched, proved = _surface(self.noise, norm, self.dim, p_a, p_b)
+            searched, proved, grade = _surface(self.noise, norm, self.dim, p_a, p_b)
         radius = searched if self.searched else proved
-        return NormRadius(norm.text, radius, proved, searched, guarantee_of(proved, searched))
+        says = guarantee_of(proved, searched)
+        return NormRadius(norm.text, radius, proved, searched, says, grade if proved > 0 else None)
 
     def first(self, p_a: float) -> float:
         """The radius in the first norm at p_A: what early stopping looks at."""
@@ -161,22 +161,24 @@ class Radii:
         return {one.norm: one.radius for one in self.at(*bounds)}
 
 
-def _raised(one: NormRadius, proved: float) -> NormRadius:
+def _raised(one: NormRadius, proof: Proof) -> NormRadius:
+    proved = proof.radius
     if proved <= one.proved or one.guarantee == "abstain":
         return one
     radius, searched = max(one.radius, proved), max(one.searched, proved)
-    return NormRadius(one.norm, radius, proved, searched, "approximate")
+    return NormRadius(one.norm, radius, proved, searched, "approximate", proof.grade)
 
 
 @lru_cache(maxsize=65536)
-def _surface(noise: Noise, norm: Norm, dim: int, p_a: float, p_b: float) -> tuple[float, float]:
-    """(searched, proved) for a free p_B, never below what the binary curve gives at p_A."""
-    found = certified_radius(noise, norm, dim, p_a=p_a, p_b=p_b)
+def _surface(
+    noise: Noise, norm: Norm, dim: int, p_a: float, p_b: float
+) -> tuple[float, float, Grade | None]:
+    """(searched, proved, its grade) for a free p_B, at least what the binary curve gives at p_A."""
+    single = certified_radius(noise, norm, dim, p_a=p_a, p_b=p_b)
+    searched, proved, grade = single.searched, single.proved, single.grade
     if p_a > 0.5:
         curve = RadiusCurve(noise, norm, dim)
-        at = np.array(p_a)
-        return (
-            max(found.searched, float(curve(at, searched=True))),
-            max(found.proved, float(curve(at))),
-        )
-    return found.searched, found.proved
+        searched = max(searched, float(curve(p_a, searched=True)))
+        if float(curve(p_a)) > proved:
+            proved, grade = float(curve(p_a)), curve.grade
+    return searched, proved, grade

@@ -10,8 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from unicr.errors import RunError
-from unicr.noise import IID, Noise
-from unicr.noise.internal import RadialNoise
+from unicr.noise import Noise
 from unicr.runs import NO_TRUST, Run
 from unicr.values import Array
 
@@ -29,7 +28,8 @@ class RunInputs:
     @property
     def comparable(self) -> bool:
         """Whether the run's own noise can take part: it has a σ and a curve."""
-        return math.isfinite(self.noise.sigma) and isinstance(self.noise, IID | RadialNoise)
+        known = self.noise.iid is not None or self.noise.radial is not None
+        return known and math.isfinite(self.noise.sigma)
 
 
 def read_run(folder: Path) -> RunInputs:

@@ -24,7 +24,7 @@ from unicr.lab.train._examples import Examples, TrainError
 from unicr.lab.train._method import METHODS, Reach, Step, Tuned
 from unicr.lab.train._schedule import SCHEDULES
 from unicr.lab.train._settings import Training, build
-from unicr.noise import Gaussian, Noise, parse
+from unicr.noise import Noise, parse
 from unicr.noise.internal import LatticeNoise, derive
 from unicr.norms import parse_norm
 from unicr.smoothing import chosen_lattice
@@ -180,7 +180,8 @@ class Trainer:
         reach = Reach(self.noise, parse_norm(given.norm or "2"), math.prod(self.examples.shape))
         if usual.radius and given.radius is None:
             tuned = replace(tuned, radius=reach.at(usual.radius))
-        wanted = given.norm or isinstance(self.noise, Gaussian) or usual.radius
+        closed = self.noise.iid is not None and self.noise.iid.normal_sigma is not None
+        wanted = given.norm or closed or usual.radius
         return tuned, reach if wanted else None
 
     def _check_scores(self) -> None:

@@ -93,6 +93,4 @@ def _one_big(miss: Array, p: float, dim: int) -> Array:
     return best
 
 
-THEOREM = Theorem(
-    "k", "uniform, overlap of boxes", "every p > 0; uniform noise", match, closed=True
-)
+THEOREM = Theorem("k", "uniform, overlap of boxes", "every p > 0; uniform noise", match, rank=0)

@@ -23,7 +23,8 @@ from unicr.classifier import Classifier, Selective
 from unicr.errors import CertifyError, UnicrError
 from unicr.noise import Noise
 from unicr.noise.internal import check_parses
-from unicr.radius.internal import guarantee_of
+from unicr.radius import Grade
+from unicr.radius.internal import guarantee_of, weakest
 from unicr.smoothing._certificate import ABSTAIN, Certificate, NormRadius
 from unicr.smoothing._closed import ClosedNoise, read_noise
 from unicr.smoothing._lattice import size_of
@@ -180,7 +181,9 @@ def _least(a: NormRadius, b: NormRadius) -> NormRadius:
     proved, searched = min(a.proved, b.proved), min(a.searched, b.searched)
     says = "abstain" if 0.0 in (a.searched, b.searched) else guarantee_of(proved, searched)
     less = min(a, b, key=lambda one: one.radius)
-    return NormRadius(a.norm, less.radius, proved, searched, says, less.off)
+    grades = [Grade(one.grade) for one in (a, b) if one.grade is not None]
+    grade = weakest(*grades) if proved > 0 and grades else None
+    return NormRadius(a.norm, less.radius, proved, searched, says, grade, less.off)
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from unicr.noise import Noise
 from unicr.noise.internal import within
 from unicr.norms import Norm
 from unicr.radius import Evidence, Question, RadiusCurve, SecondLaw
-from unicr.radius.internal import check_two_laws, prove
+from unicr.radius.internal import NOTHING_PROVED, Proof, check_two_laws, prove
 from unicr.smoothing._certificate import Certificate
 from unicr.smoothing._measure import Counts, at
 from unicr.smoothing._question import BOUND, CHOOSE, SUPPORT, Request, Steps
@@ -49,10 +49,10 @@ def _home(noise: Noise) -> float:
     return noise.radial.order
 
 
-def _both_laws(noise: Noise, norm: Norm | float, p_a: float, q_a: float, share: float) -> float:
-    """What both bounds together prove; 0 where that is nothing."""
+def _both_laws(noise: Noise, norm: Norm | float, p_a: float, q_a: float, share: float) -> Proof:
+    """What both bounds together prove."""
     evidence = Evidence(p_a, second=SecondLaw(q_a, share))
-    return prove(Question(noise, norm), evidence, laws=2).radius
+    return prove(Question(noise, norm), evidence, laws=2)
 
 
 @dataclass(frozen=True, repr=False)
@@ -104,7 +104,7 @@ class TwoLawVotes(TwoSteps):
         p_a = lower_bound(round(p * first), first, plan.alpha / 2)
         q_a = lower_bound(round(q * half), half, plan.alpha / 2) if half else 0.0
         both = _both_laws(law, _home(law), p_a, q_a, self.share)
-        return max(both, _first_law(law, p_a)) > WORTH * one
+        return max(both.radius, _first_law(law, p_a)) > WORTH * one
 
     def steps(self, plan: Plan, noise: Noise, curves: Curves) -> Steps[Certificate]:
         """All samples have numbers of their own, so fresh ones know nothing of the choice."""
@@ -130,8 +130,13 @@ class TwoLawVotes(TwoSteps):
             top = at(second, self.choose(selection))
             q_a = lower_bound(top, asked, plan.alpha / 2)
         assert isinstance(found, TwoLawCertificate)
+
+        def more(norm: Norm) -> Proof:
+            if q_a is None:
+                return NOTHING_PROVED
+            return _both_laws(radii.noise, norm, found.p_a, q_a, self.share)
+
         return replace(
             found, alpha=plan.alpha, n=found.n + asked, q_a=q_a,
-            radii=radii.at(found.p_a, found.p_b, lambda norm: 0.0 if q_a is None else _both_laws(
-                radii.noise, norm, found.p_a, q_a, self.share)),
+            radii=radii.at(found.p_a, found.p_b, more),
         )  # fmt: skip

@@ -336,7 +336,8 @@ def _votes(counts: Sequence[int]) -> list[list[int]]:
 
 
 def _radii(rows: Sequence[Row], norm: str) -> dict[str, list[Any]]:
-    columns: dict[str, list[Any]] = {k: [] for k in ("value", "radius", "proved", "searched", "by")}
+    names = ("value", "radius", "proved", "searched", "by", "grade")
+    columns: dict[str, list[Any]] = {name: [] for name in names}
     for row in rows:
         one = None if row.certificate is None else row.certificate.in_norm(norm)
         columns["value"].append(None if one is None else low(one.radius))
@@ -344,4 +345,5 @@ def _radii(rows: Sequence[Row], norm: str) -> dict[str, list[Any]]:
             value = None if one is None else round_down(getattr(one, key), DIGITS)
             columns[key].append(value)
         columns["by"].append(None if one is None else one.guarantee)
+        columns["grade"].append(None if one is None else one.grade)
     return columns

@@ -325,7 +325,7 @@
     if (at("status")(e) === "certified") {
       for (const p of r.norms) {
         const one = r.rows.radii[p];
-        add(normNode(p), `radius ${one.radius[e.row]}, proved ${one.proved[e.row]}, searched ${one.searched[e.row]}: ${one.by[e.row]}`);
+        add(normNode(p), `radius ${one.radius[e.row]}, proved ${one.proved[e.row]}, searched ${one.searched[e.row]}: ${one.by[e.row]}${one.grade[e.row] ? `, ${one.grade[e.row]}` : ""}`);
       }
     }
     add("Noise", at("noise")(e) ? `${at("noise")(e)} (scope: this input's noise)` : r.noise);
