@@ -13,11 +13,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from unicr.classifier import Classifier, check_fit
 from unicr.data import Dataset
 from unicr.errors import BatchError, CertifyError, UnicrError
+from unicr.extras import torch
 from unicr.files import file_digest
 from unicr.noise import Lattice, Noise
 from unicr.norms import Norm

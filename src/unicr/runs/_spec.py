@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 import scipy
-import torch
 
 import unicr
 from unicr.errors import NoiseError, RunError, UnicrError, listed
+from unicr.extras import torch
 from unicr.noise import Lattice, Noise, from_data, parse, to_data
 from unicr.noise.internal import check_parses
 from unicr.norms import Norm, parse_norm
