@@ -34,16 +34,16 @@ def read_run(folder: Path) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """The certificates of a run folder, with its settings."""
     with sqlite3.connect(f"file:{folder / 'run.sqlite'}?mode=ro", uri=True) as db:
         db.row_factory = sqlite3.Row
-        manifest = {k: json.loads(v) for k, v in db.execute("SELECT key, value FROM manifest")}
+        spec = {k: json.loads(v) for k, v in db.execute("SELECT key, value FROM spec")}
         rows = [dict(row) for row in db.execute("SELECT * FROM results ORDER BY idx")]
     db.close()
-    return [read_row(row, manifest) for row in rows], manifest["plan"]
+    return [read_row(row, spec) for row in rows], spec["plan"]
 
 
-def read_row(row: dict[str, Any], manifest: dict[str, Any]) -> dict[str, Any]:
+def read_row(row: dict[str, Any], spec: dict[str, Any]) -> dict[str, Any]:
     """What a row claims, with the votes that its transcript holds for the claim's noise."""
     if row["claims"] is None:
-        return {**row, "status": "failed", "noise": manifest["noise"]}
+        return {**row, "status": "failed", "noise": spec["noise"]}
     claims = json.loads(row["claims"])
     found = {**row, **claims, "status": "certified" if claims["predict"] >= 0 else "abstained"}
     for name, purpose in (("selection", "choose"), ("counts", "bound")):
@@ -53,7 +53,7 @@ def read_row(row: dict[str, Any], manifest: dict[str, Any]) -> dict[str, Any]:
             if (one["purpose"], one.get("noise")) == (purpose, claims["noise"])
         ]
         found[name] = np.sum(answers, axis=0).tolist() if answers else []
-    return {**found, "noise": claims["noise"] or manifest["noise"], "dim": manifest["dim"]}
+    return {**found, "noise": claims["noise"] or spec["noise"], "dim": spec["dim"]}
 
 
 def read_jsonl(path: Path) -> tuple[list[dict[str, Any]], dict[str, Any]]:

@@ -72,4 +72,4 @@ def test_a_run_replays_with_it_and_refuses_another(tmp_path: Path) -> None:
     assert unicr(*words).code == 0
     assert unicr("verify", str(run), "--replay", "2").code == 0
     with Run(run) as opened, pytest.raises(RunError, match="--precision"):
-        Trusted(model=BUILTIN).open_model(opened.manifest)
+        Trusted(model=BUILTIN).open_model(opened.spec)

@@ -69,11 +69,11 @@ def test_a_region_wider_than_its_certificate_is_told(reach: float, holds: bool) 
         load_classifier(nothing, num_classes=2), data, gaussian(sigma=1), norms=(l2,), plan=plan,
         seed=0, lattice=None, batch=9,
     )  # fmt: skip
-    manifest = job.manifest()
-    with Memory(None, norm=l2, shape=(1,), made_for=made_for(manifest)) as store:
+    spec = job.spec
+    with Memory(None, norm=l2, shape=(1,), made_for=made_for(spec)) as store:
         stream = store.reserve(plan.alpha)
         store.settle(np.zeros(1, np.float32), certificate(0, 1.0), stream)
         with store.writing():
             store._db.execute("UPDATE regions SET reach = ?", (reach,))
-        found = list(check_memory(store, manifest, {}))
+        found = list(check_memory(store, spec, {}))
     assert (not found) is holds, found

@@ -184,7 +184,7 @@ def test_a_run_with_one_noise_certifies_as_the_smoothed_classifier_does() -> Non
         model, data, noise, norms=(l2,), plan=plan, seed=0, searched=True, lattice=None, batch=9
     )
     x = torch.tensor([2.0])
-    found = policy(job.manifest(), model, 3)(x, 9)
+    found = policy(job.spec, model, 3)(x, 9)
     other = SmoothedClassifier(model, noise, seed=3, lattice=None)
     again = other.certify(x, 2, plan=plan, searched=True, input_index=9)
     assert replace(found, seed=3) == again

@@ -237,11 +237,11 @@ def test_a_run_is_an_ordinary_run(tmp_path: Path) -> None:
     assert list(places.values()) == [tmp_path / "a/l1", tmp_path / "a/linf"]
     for norm, folder in places.items():
         with Run(folder) as store:
-            manifest = store.manifest
-            assert manifest.scope == THIS_INPUT
-            assert manifest.plan.procedure == settings
+            spec = store.spec
+            assert spec.scope == THIS_INPUT
+            assert spec.plan.procedure == settings
             assert list(verify(store)) == []
-            model, data = load_classifier(manifest.model), load_dataset(manifest.data)
+            model, data = load_classifier(spec.model), load_dataset(spec.data)
             again = replay(store, model, data, 2)
             assert [text for _, text in again] == [None, None]
             rows = list(store.rows())
@@ -293,8 +293,8 @@ def test_the_bound_follows_from_the_search_whatever_plan_the_job_brings(tmp_path
     i_opt_run(mnist_job(settings, (l1,), 2), settings, tmp_path / "own")
     assert rows_of(tmp_path / "plain") == rows_of(tmp_path / "own")
     with Run(tmp_path / "plain") as run:
-        assert run.manifest.plan.rule == Union(3)
-        assert parse(run.manifest.noise).sigma == 0.5
+        assert run.spec.plan.rule == Union(3)
+        assert parse(run.spec.noise.text).sigma == 0.5
     early = replace(plain, plan=replace(plain.plan, rule=Target(1.0)))
     with pytest.raises(CertifyError, match="fixed number of samples"):
         i_opt_run(early, settings, tmp_path / "early")

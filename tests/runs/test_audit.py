@@ -25,11 +25,11 @@ from unicr.smoothing.rules import Randomised
 MODEL, DATA = "builtin:mnist-mlp-0.5", "builtin:mnist"
 COUNT = 6
 # Columns that nothing but the seal or the data can hold, and those that take the model as well.
-NEEDS_DATA = {("results", "label"), ("results", "input_hash"), ("manifest", "data_size")}
+NEEDS_DATA = {("results", "label"), ("results", "input_hash"), ("spec", "data_size")}
 NEEDS_MODEL = {
-    ("manifest", "seed"),
-    ("manifest", "model"),
-    ("manifest", "model_hash"),
+    ("spec", "seed"),
+    ("spec", "model"),
+    ("spec", "model_hash"),
     ("about", "guard_seed"),
     ("regions", "class"),
     ("regions", "certified"),
@@ -42,16 +42,15 @@ NEEDS_MODEL = {
 NEEDS_SEAL = {
     ("results", "seconds"),
     ("results", "reason"),
-    *(("manifest", key) for key in ("data", "batch", "workers", "device", "unicr", "versions")),
-    *(("manifest", key) for key in ("date", "loading", "reading", "model_digests", "data_hash")),
+    *(("spec", key) for key in ("data", "batch", "loading", "reading", "model_digests")),
+    *(("spec", key) for key in ("data_hash", "classes")),
+    *(("execution", key) for key in ("workers", "device", "unicr", "versions", "date")),
+    *(("execution", f"no {key}") for key in ("workers", "device", "unicr", "versions", "date")),
     ("outcomes", "length"),
     *((table, "no ") for table in ("outcomes", "regions", "draws")),  # the last may never have been
     ("settings", "value"),  # of an attack: what it did, not what came out
-    *(("manifest", f"no {key}") for key in ("noise_data", "versions", "date", "classes")),
-    ("manifest", "classes"),
-    *(("manifest", f"no {key}") for key in ("loading", "reading", "model_digests", "data_hash")),
     ("about", "format"),
-    ("manifest", "searched"),  # of a Gaussian noise both radii are the same
+    ("spec", "searched"),  # of a Gaussian noise both radii are the same
 }
 
 
@@ -146,7 +145,7 @@ def edit(folder: Path, rng: random.Random) -> tuple[str, str] | None:
             field = "no "
         else:
             field = rng.choice(list(row))
-            if table in ("manifest", "about", "settings"):
+            if table in ("spec", "execution", "about", "settings"):
                 field = "value"
             try:
                 change = f"UPDATE {table} SET {field} = ? WHERE {where}"
@@ -155,7 +154,7 @@ def edit(folder: Path, rng: random.Random) -> tuple[str, str] | None:
                 return None
     if seals(folder)[name] == before:
         return None
-    if table in ("manifest", "about"):
+    if table in ("spec", "execution", "about"):
         field = f"{'no ' if field == 'no ' else ''}{row['key']}"
     return table, field
 
@@ -211,11 +210,11 @@ FORGERIES = [
     ("DELETE FROM results WHERE idx IN (1, 3)", "2 of 6 inputs have no result"),
     ("UPDATE results SET reason = 'no memory' WHERE idx = 2", "or both"),
     ("UPDATE results SET claims = NULL WHERE idx = 2", "cannot be read"),
-    ("UPDATE manifest SET value = '[28, 28]' WHERE key = 'shape'", ""),
-    ("UPDATE manifest SET value = '[1, 14, 28]' WHERE key = 'shape'", "dim 784"),
-    ("UPDATE manifest SET value = '5' WHERE key = 'max'", "leave out"),
-    ("UPDATE manifest SET value = '2' WHERE key = 'skip'", "have no result"),
-    ("UPDATE manifest SET value = '[\"2\"]' WHERE key = 'norms'", "norms"),
+    ("UPDATE spec SET value = '[28, 28]' WHERE key = 'shape'", ""),
+    ("UPDATE spec SET value = '[1, 14, 28]' WHERE key = 'shape'", "p_A"),
+    ("UPDATE spec SET value = '5' WHERE key = 'max'", "leave out"),
+    ("UPDATE spec SET value = '2' WHERE key = 'skip'", "have no result"),
+    ("UPDATE spec SET value = '[\"2\"]' WHERE key = 'norms'", "norms"),
     ("UPDATE results SET claims = json_set(claims, '$.noise', 'gaussian(sigma=5)')", "noise"),
     ("UPDATE results SET idx = 10000 WHERE idx = 5", "leave out"),
     ("UPDATE results SET claims = json_set(claims, '$.radii', json('[]'))", "norms"),
@@ -232,7 +231,7 @@ FORGERIES = [
     ("UPDATE results SET transcript = json_remove(transcript, '$[1]')", "no answer is stored"),
     ("UPDATE results SET transcript = json_insert(transcript, '$[#]', "
      "json_extract(transcript, '$[1]'))", "nobody asked for"),
-    ("DELETE FROM manifest WHERE key = 'plan'", ""),
+    ("DELETE FROM spec WHERE key = 'plan'", ""),
     ("UPDATE results SET seconds = 'long'", "seconds"),
 ]  # fmt: skip
 
@@ -269,7 +268,7 @@ def test_a_label_changed_to_the_prediction_is_seen_with_the_data(
         db.execute("DELETE FROM sealed")
     with Run(folder) as run:
         assert list(verify(run)) == []
-        data = Trusted().open_data(run.manifest)
+        data = Trusted().open_data(run.spec)
         assert [(p.idx, "label" in p.text) for p in verify(run, data=data)] == [(0, True)]
 
 
@@ -310,8 +309,8 @@ def test_votes_forged_with_all_that_follows_are_caught_by_replay(
         run.set_seal()
     with Run(folder) as run:
         assert list(verify(run)) == []
-        assert list(verify(run, data=Trusted().open_data(run.manifest))) == []
-        model, data = NO_TRUST.open_model(run.manifest), NO_TRUST.open_data(run.manifest)
+        assert list(verify(run, data=Trusted().open_data(run.spec))) == []
+        model, data = NO_TRUST.open_model(run.spec), NO_TRUST.open_data(run.spec)
         found = [idx for idx, text in replay(run, model, data, COUNT) if text is not None]
         same = [row.idx for row in rows if row.certificate == best.certificate]
         assert len(found) == COUNT - len(same)
@@ -411,8 +410,8 @@ def test_votes_of_a_search_under_another_noise_of_the_lattice_are_caught_by_repl
     folder = tmp_path / "run"
     shutil.copytree(searched, folder)
     with Run(folder) as run:
-        plan, curves = run.manifest.plan, run.manifest.curves
-        first = parse(run.manifest.noise)
+        plan, curves = run.spec.plan, run.spec.curves
+        first = parse(run.spec.noise.text)
         rows = [row for row in run.rows() if row.certificate is not None]
     forged = []
     for row in rows:
@@ -442,15 +441,15 @@ def test_nobody_chooses_the_draw_of_the_randomised_bound(tmp_path: Path) -> None
     for name, rule in (("a", "randomised"), ("b", "randomised(seed=7)")):
         unicr("certify", *words, "--rule", rule, "--out", tmp_path / name)
     with Run(tmp_path / "a") as one, Run(tmp_path / "b") as other:
-        assert len({one.manifest.plan, other.manifest.plan, Plan(n=200, rule=Randomised(7))}) == 3
+        assert len({one.spec.plan, other.spec.plan, Plan(n=200, rule=Randomised(7))}) == 3
     assert unicr("verify", tmp_path / "b", "--replay", "2") == 0
     more = [*words[:-1], "3", "--rule", "randomised", "--out", tmp_path / "a", "--resume"]
     unicr("certify", *more)
     assert unicr("verify", tmp_path / "a", "--replay", "3") == 0
     with Run(tmp_path / "b", create=True) as run:
-        lucky = replace(run.manifest, plan=replace(run.manifest.plan, rule=Randomised(7)))
-        rows, law = list(run.rows()), parse(lucky.noise)
-        run.set_manifest(lucky)
+        lucky = replace(run.spec, plan=replace(run.spec.plan, rule=Randomised(7)))
+        rows, law = list(run.rows()), lucky.noise
+        run.set_spec(lucky)
         for row in rows:
             c = row.certificate
             assert c is not None

@@ -256,7 +256,7 @@ def test_missing_and_surplus_rows_are_told(folder: Path) -> None:
     assert "1 results are of inputs" in text
 
 
-MANIFEST = {
+SETTINGS = {
     "dim": 4,
     "noise": "gaussian(sigma=0.50)",
     "shape": [1],
@@ -268,20 +268,20 @@ MANIFEST = {
 }
 
 
-@pytest.mark.parametrize("key", MANIFEST)
+@pytest.mark.parametrize("key", SETTINGS)
 def test_settings_that_contradict_the_rows_or_themselves_are_told(folder: Path, key: str) -> None:
     with closing(sqlite3.connect(folder / "run.sqlite")) as db, db:
         db.execute("DELETE FROM sealed")
-        values = (key, json.dumps(MANIFEST[key]))
-        db.execute("INSERT OR REPLACE INTO manifest VALUES (?, ?)", values)
+        values = (key, json.dumps(SETTINGS[key]))
+        db.execute("INSERT OR REPLACE INTO spec VALUES (?, ?)", values)
     assert complaints(folder, data=None if key != "data_size" else data())
 
 
 @pytest.mark.parametrize("change", [{"alpha": 0.01}, {"n": 299}, {"n0": 39}])
 def test_a_plan_that_the_rows_do_not_follow_is_told(folder: Path, change: dict[str, Any]) -> None:
     with Run(folder, create=True) as run:
-        manifest = run.manifest
-        run.set_manifest(replace(manifest, plan=replace(manifest.plan, **change)))
+        spec = run.spec
+        run.set_spec(replace(spec, plan=replace(spec.plan, **change)))
     assert {idx for idx, _ in told(folder)} == set(range(6))
 
 
@@ -293,10 +293,10 @@ def test_a_draw_of_ones_own_and_a_union_without_a_search_are_told(tmp_path: Path
         if rule == Randomised(5):
             assert told(folder) == []
             with Run(folder, create=True) as run:
-                run.set_manifest(replace(run.manifest, plan=plan))
+                run.set_spec(replace(run.spec, plan=plan))
                 for row in list(run.rows()):
                     assert row.certificate is not None
-                    run.add(replace(row, certificate=concluded(row.certificate, run.manifest.plan)))
+                    run.add(replace(row, certificate=concluded(row.certificate, run.spec.plan)))
         ((idx, text),) = told(folder)
         assert idx is None
         assert words in text
@@ -305,9 +305,10 @@ def test_a_draw_of_ones_own_and_a_union_without_a_search_are_told(tmp_path: Path
 def every_value(folder: Path) -> Iterator[tuple[str, str, str]]:
     """(table, where, column) of every value in a run."""
     with closing(sqlite3.connect(folder / "run.sqlite")) as db:
-        for (key,) in db.execute("SELECT key FROM manifest").fetchall():
-            yield "manifest", f"key = '{key}'", "value"
-            yield "manifest", f"key = '{key}'", "key"
+        for table in ("spec", "execution"):
+            for (key,) in db.execute(f"SELECT key FROM {table}").fetchall():
+                yield table, f"key = '{key}'", "value"
+                yield table, f"key = '{key}'", "key"
         columns = [c[1] for c in db.execute("PRAGMA table_info(results)")]
         for column in columns:
             for idx in (0, 5):
@@ -344,7 +345,7 @@ def test_a_broken_seal_is_told(folder: Path) -> None:
 
 def test_rows_taken_from_a_sealed_run_change_its_seal(folder: Path) -> None:
     before = seals(folder)["run.sqlite"]
-    for table, where in (("results", "idx = 0"), ("manifest", "key = 'batch'")):
+    for table, where in (("results", "idx = 0"), ("spec", "key = 'batch'")):
         with closing(sqlite3.connect(folder / "run.sqlite")) as db, db:
             db.execute(f"DELETE FROM {table} WHERE {where}")
         after = seals(folder)["run.sqlite"]

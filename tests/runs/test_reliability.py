@@ -86,7 +86,7 @@ def test_a_larger_max_goes_on_and_a_smaller_one_is_refused(tmp_path: Path) -> No
         certify_run(job(limit=3), tmp_path / "run", resume=True)
     certify_run(job(), tmp_path / "run", resume=True).close()
     with Run(tmp_path / "run") as run:
-        assert run.manifest.max is None
+        assert run.spec.max is None
         assert list(verify(run)) == []
     with pytest.raises(RunError, match="max: None there, 4 now"):
         certify_run(job(limit=4), tmp_path / "run", resume=True)

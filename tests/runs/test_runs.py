@@ -58,7 +58,7 @@ def test_a_nonce_that_is_not_the_runs_is_refused(tmp_path: Path) -> None:
     certify_run(job(seed=None, nonce=mine, limit=2), tmp_path).close()
     for again in (job(seed=None, nonce=mine, limit=3), job(seed=None, limit=4)):
         with certify_run(again, tmp_path, resume=True) as run:
-            assert run.manifest.nonce == mine
+            assert run.spec.nonce == mine
     with pytest.raises(CertifyError, match=f"--nonce {other}: the run was begun with nonce {mine}"):
         certify_run(job(seed=None, nonce=other, limit=5), tmp_path, resume=True)
     with pytest.raises(CertifyError, match="64 hexadecimal"):
@@ -103,8 +103,8 @@ def table(folder: Path) -> list[tuple[object, ...]]:
 @pytest.mark.parametrize(
     "change",
     [
-        "UPDATE manifest SET value = '1' WHERE key = 'format'",
-        "DELETE FROM manifest WHERE key = 'format'",
+        "UPDATE spec SET value = '1' WHERE key = 'format'",
+        "DELETE FROM spec WHERE key = 'format'",
     ],
 )
 def test_a_run_of_another_format_is_refused_in_one_line(tmp_path: Path, change: str) -> None:
@@ -126,7 +126,7 @@ def test_a_run_of_another_format_is_refused_in_one_line(tmp_path: Path, change: 
 def test_a_run_stores_what_it_found(tmp_path: Path) -> None:
     with certify_run(job(), tmp_path / "run") as store:
         rows = list(store.rows())
-        manifest = store.manifest
+        spec = store.spec
     assert [row.idx for row in rows] == list(range(12))
     assert {row.status for row in rows} <= {"certified", "abstained"}
     for row in rows:
@@ -137,9 +137,9 @@ def test_a_run_stores_what_it_found(tmp_path: Path) -> None:
         assert c.radius("inf") == pytest.approx(c.radius(2) / math.sqrt(6), rel=1e-3)
         if row.predict >= 0:
             assert c.radius(2) <= 0.5 * stats.norm.ppf(max(c.counts) / 400 - 1e-12) + 1e-9
-    assert manifest.noise == "gaussian(sigma=0.5)"
-    assert manifest.norms == ("2", "inf")
-    assert manifest.plan.alpha == 0.001
+    assert spec.noise.text == "gaussian(sigma=0.5)"
+    assert spec.norm_texts == ("2", "inf")
+    assert spec.plan.alpha == 0.001
     assert len({row.input_hash for row in rows}) == 12
 
 

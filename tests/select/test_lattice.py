@@ -104,15 +104,15 @@ def test_runs_are_verified_replayed_and_resumed_as_they_were_made(
     certify_run(job, tmp_path).close()
     again = replace(job, seed=None, nonce=None, lattice="auto", limit=3)
     with certify_run(again, tmp_path, resume=True) as run:
-        manifest, rows = run.manifest, list(run.rows())
+        spec, rows = run.spec, list(run.rows())
         assert list(verify(run, data=job.data)) == []
-        assert manifest.lattice == (None if kind == "real" else "1/255")
-        assert (manifest.nonce is None) == (kind in ("seed", "real"))
+        assert (spec.lattice and spec.lattice.text) == (None if kind == "real" else "1/255")
+        assert (spec.nonce is None) == (kind in ("seed", "real"))
         found = [row.certificate for row in rows if row.certificate is not None]
         assert len(found) == 3
         assert {one.moved for one in found} == {kind == "off the lattice"}
         if kind == "nonce":
-            model = NO_TRUST.open_model(manifest)
+            model = NO_TRUST.open_model(spec)
             done = list(replay(run, model, job.data, 3))
             assert [text for _, text in done] == [None] * 3
             lied = replace(rows[0], certificate=replace(found[0], moved=True))
@@ -124,4 +124,5 @@ def test_the_smallest_noise_sets_the_lattice_of_a_run(folder: Path, tmp_path: Pa
     small = Selector(noise.gaussian(sigma=1), (noise.gaussian(sigma=0.01), CHOICES[1]))
     job = replace(job_of(folder, small), limit=1)
     with certify_run(job, tmp_path) as run:
-        assert run.manifest.lattice == "1/2040"
+        assert run.spec.lattice is not None
+        assert run.spec.lattice.text == "1/2040"

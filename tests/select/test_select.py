@@ -22,7 +22,7 @@ from unicr.lab.attack import Settings, attack_run, defences, make
 from unicr.lab.train import Examples, SelectorTraining, train_selector, write_selector
 from unicr.lab.train.internal import lost, taught, worth
 from unicr.norms import l2, linf
-from unicr.runs import NO_TRUST, Job, Manifest, Run, Trusted, certify_run, replay, table, verify
+from unicr.runs import NO_TRUST, Job, Run, Spec, Trusted, certify_run, replay, table, verify
 from unicr.select import (
     SelectiveClassifier,
     Selector,
@@ -73,17 +73,17 @@ def job_of(folder: Path, selector: Selector | None = None) -> Job:
 
 def test_a_run_verifies_and_replays(run: Path) -> None:
     with Run(run) as opened:
-        manifest = opened.manifest
+        spec = opened.spec
         assert list(verify(opened)) == []
         rows = list(opened.rows())
         assert sum(row.status == "certified" for row in rows) >= 5
         assert {row.certificate.noise for row in rows if row.certificate} <= {
             law.text for law in CHOICES
         }
-        model = NO_TRUST.open_model(manifest)
-        again = list(replay(opened, model, NO_TRUST.open_data(manifest), 3))
+        model = NO_TRUST.open_model(spec)
+        again = list(replay(opened, model, NO_TRUST.open_data(spec), 3))
         assert [text for _, text in again] == [None] * 3
-        assert manifest.scope == "every input"
+        assert spec.scope == "every input"
         assert len(table(opened)) == 8
 
 
@@ -91,7 +91,7 @@ def test_radii_are_those_of_the_weakest_part(run: Path) -> None:
     """The certificate from its own counts, by hand: the least of all bounds that back it."""
     with Run(run) as opened:
         found = [row.certificate for row in opened.rows()]
-        plan = opened.manifest.plan
+        plan = opened.spec.plan
     from scipy import special, stats
 
     sigmas = (1.0, 0.5, 1.0)
@@ -124,7 +124,7 @@ def test_workers_and_resume_change_nothing(folder: Path, run: Path, tmp_path: Pa
 @pytest.mark.parametrize("field", ["votes", "radii", "predict", "noise", "among"])
 def test_a_changed_certificate_is_found(run: Path, tmp_path: Path, field: str) -> None:
     with Run(run) as opened, Run(tmp_path, create=True) as forged:
-        forged.set_manifest(opened.manifest)
+        forged.set_spec(opened.spec)
         rows = list(opened.rows())
         row = next(row for row in rows if row.status == "certified")
         one = row.certificate
@@ -148,35 +148,35 @@ def test_a_changed_certificate_is_found(run: Path, tmp_path: Path, field: str) -
 
 def test_votes_that_nobody_asked_for(run: Path, folder: Path) -> None:
     with Run(run) as opened:
-        manifest, row = opened.manifest, next(opened.rows())
+        spec, row = opened.spec, next(opened.rows())
     one = row.certificate
     assert isinstance(one, SelectiveCertificate)
-    parts, curves = one.transcript.exchanges, manifest.curves
+    parts, curves = one.transcript.exchanges, spec.curves
     for changed, words in (
         ((*parts, parts[-1]), "nobody asked for"),
         (parts[:-1], "no answer is stored"),
         ((parts[0], parts[0], *parts[1:]), "the votes before ask"),
     ):
-        steps = manifest.plan.procedure.steps(manifest.plan, noise.gaussian(sigma=1), curves)
+        steps = spec.plan.procedure.steps(spec.plan, noise.gaussian(sigma=1), curves)
         with pytest.raises(CertifyError, match=words):
             recompute(steps, Transcript(changed))
 
 
 def test_attacks_on_selector_and_classifier_together(run: Path) -> None:
     with Run(run) as opened:
-        manifest = opened.manifest
-    model = NO_TRUST.open_model(manifest)
+        spec = opened.spec
+    model = NO_TRUST.open_model(spec)
     settings = Settings(samples=8, votes=100)
     outcomes, _ = attack_run(
         run,
         model,
-        NO_TRUST.open_data(manifest),
+        NO_TRUST.open_data(spec),
         [make("apgd", 0.2), make("gaussian", 0.1)],
         settings=settings,
         norms=["2"],
         factors=[1.0, 4.0],
         limit=3,
-        model_arguments={"spec": manifest.model},
+        model_arguments={"spec": spec.model},
     )
     found = {(one.attack, one.factor): one for one in defences(outcomes)}
     assert found["apgd", 1.0].changed == found["gaussian", 1.0].changed == 0
@@ -300,11 +300,11 @@ def test_code_is_not_run_without_trust(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "selector.json").write_text(json.dumps(values))
     with pytest.raises(ModelError, match="outside its folder"):
         load_classifier(str(tmp_path / "selector.json"))
-    values = job_of(folder).manifest().to_dict()
+    values = job_of(folder).spec.to_dict()
     values["plan"]["procedure"]["choices"][0] = f"{tmp_path}/trap.py:law"
-    manifest = Manifest.from_dict(values)
+    spec = Spec.from_dict(values)
     with pytest.raises(RunError, match="nothing of a run is executed"):
-        Trusted().plan(manifest)
+        Trusted().open(spec)
 
 
 @pytest.mark.parametrize(
@@ -337,7 +337,7 @@ def test_settings_that_make_no_sense(folder: Path, run: Path, tmp_path: Path) ->
         with pytest.raises(UnicrError):
             bad()
     with Run(run) as opened, pytest.raises(RunError, match="no memory"):
-        policy(opened.manifest, load_classifier(str(file_of(folder))), 1)
+        policy(opened.spec, load_classifier(str(file_of(folder))), 1)
     with pytest.raises(ModelError, match="at least two"):
         Selective(load_classifier(MODELS[0]), [load_classifier(MODELS[0])])
     with pytest.raises(CertifyError, match="no member"):

@@ -73,7 +73,7 @@ def test_a_run_writes_its_batch_down_and_replays_with_it(tmp_path: Path) -> None
     job = Job(classifier, data, gaussian(sigma=0.1), norms=(l2,), plan=Plan(n0=20, n=300))
     with certify_run(job, tmp_path / "run") as run:
         assert [row.status for row in run.rows()] == ["certified"] * 3
-        assert batches.pass_size(run.manifest.batch, CPU) == FITS
+        assert batches.pass_size(run.spec.batch, CPU) == FITS
     with Run(tmp_path / "run") as run:
         assert {found for _, found in replay(run, classifier, data, 3)} == {None}
 

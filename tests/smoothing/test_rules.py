@@ -139,7 +139,7 @@ def test_a_new_rule_is_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         assert {row.certificate.n for row in run.rows() if row.certificate} == {200, 400}
         assert list(verify(run)) == []
     with Run(tmp_path / "run") as run:
-        assert run.manifest.plan == plan
+        assert run.spec.plan == plan
     monkeypatch.undo()
     Rule.known().reload()
     with pytest.raises(CertifyError, match="no rule 'half'"):
@@ -216,7 +216,7 @@ def test_another_kind_of_certificate_goes_all_the_way(tmp_path: Path) -> None:
         assert list(verify(run)) == []
         assert [text for _, text in replay(run, model, inputs, 6)] == [None] * 6
         rows = list(run.rows())
-        assert run.manifest.plan.procedure == Median()
+        assert run.spec.plan.procedure == Median()
     certified = 0
     for row in rows:
         c = row.certificate

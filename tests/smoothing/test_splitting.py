@@ -16,7 +16,7 @@ from unicr import noise
 from unicr.errors import CertifyError, NoiseError, RunError
 from unicr.noise import Lattice
 from unicr.radius import RadiusCurve, certified_radius
-from unicr.runs import Manifest, load_run
+from unicr.runs import Spec, load_run
 from unicr.smoothing import Certificate, Plan, SmoothedClassifier
 from unicr.smoothing.measures import OffsetVotes
 from unicr.smoothing.procedures import Offsets
@@ -243,16 +243,16 @@ def test_runs_are_reported(runs: Path) -> None:
     assert "splitting(scale=0.5)" in page.read_text()
 
 
-def changed(folder: Path, key: str, value: object) -> Manifest:
+def changed(folder: Path, key: str, value: object) -> Spec:
     with load_run(folder) as opened:
-        values = opened.manifest.to_dict()
-    return Manifest.from_dict({**values, key: value})
+        values = opened.spec.to_dict()
+    return Spec.from_dict({**values, key: value})
 
 
 def test_nobody_passes_samples_off_as_all_offsets(runs: Path, tmp_path: Path) -> None:
-    """A manifest that claims the exact rule for sampled votes, another noise or another norm."""
+    """A spec that claims the exact rule for sampled votes, another noise or another norm."""
     with load_run(runs / "counted") as opened:
-        plan = opened.manifest.plan.to_dict()
+        plan = opened.spec.plan.to_dict()
     with pytest.raises(RunError, match="for the offsets of splitting noise alone"):
         changed(runs / "counted", "plan", {**plan, "procedure": {"name": "two_steps"}})
     with pytest.raises(RunError, match="alpha=0"):
@@ -267,8 +267,8 @@ def test_nobody_passes_samples_off_as_all_offsets(runs: Path, tmp_path: Path) ->
         data = (runs / "counted" / "run.sqlite").read_bytes()
         (forged / "run.sqlite").write_bytes(data)
         with sqlite3.connect(forged / "run.sqlite") as base:
-            base.execute("DELETE FROM manifest WHERE key = 'noise_data'")
-            base.execute("UPDATE manifest SET value = ? WHERE key = ?", (json.dumps(value), key))
+            base.execute("UPDATE spec SET value = 'null' WHERE key = 'noise_data'")
+            base.execute("UPDATE spec SET value = ? WHERE key = ?", (json.dumps(value), key))
         done = run("verify", forged)
         assert done.code == 1
         assert key == "lattice" or words in done.out, done.out

@@ -326,7 +326,7 @@ def test_cifar10(tmp_path: Path) -> None:
     assert spread == pytest.approx(float(scores["2"]["fixed"]), rel=1e-3)
     with Run(work(folder) / "fixed") as store:
         assert sum(row.correct for row in store.rows()) >= 2  # 79.6 % are right by 50 votes
-        most = 0.25 * NormalDist().inv_cdf(ALPHA ** (1 / store.manifest.plan.n))
+        most = 0.25 * NormalDist().inv_cdf(ALPHA ** (1 / store.spec.plan.n))
         assert max(row.radius("2") for row in store.rows()) <= most
 
 
@@ -383,8 +383,8 @@ def test_imagenet_at_its_own_size(tmp_path: Path) -> None:
     }
     folder = made("imagenet", tmp_path / "out", tmp_path, **options)
     with Run(work(folder) / "fixed") as store:
-        manifest, rows = store.manifest, list(store.rows())
-    assert manifest.dim == 3 * 224 * 224
-    assert manifest.noise == "gaussian(sigma=0.25)"
+        spec, rows = store.spec, list(store.rows())
+    assert spec.dim == 3 * 224 * 224
+    assert spec.noise.text == "gaussian(sigma=0.25)"
     assert [row.idx for row in rows] == [0, 33, 66]
     assert all(row.status != "failed" for row in rows)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -258,8 +258,10 @@ class JobOptions:
         from unicr.smoothing.rules import Fixed
 
         norms = norms_of(self.norm)
-        plan = Plan(n0=self.n0, n=self.n, alpha=self.alpha)
-        plan = Offsets().fit(plan) if rule and rule.exact else replace(plan, rule=rule or Fixed())
+        exact = rule is not None and rule.exact
+        drawn = Fixed() if exact else rule or Fixed()
+        plan = Plan(n0=self.n0, n=self.n, alpha=self.alpha, rule=drawn)
+        plan = Offsets().fit(plan) if exact else plan
         classifier = self.loading.load(self.model)
         return Job(
             classifier=classifier,

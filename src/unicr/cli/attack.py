@@ -89,9 +89,9 @@ def attack(
     attacks = [make(name, effort) for name in dict.fromkeys(attack)]
     trusted = options.trusted(data)
     with Run(run) as opened:
-        manifest = opened.manifest
-    classifier = trusted.open_model(manifest)
-    dataset = trusted.open_data(manifest, classifier)
+        spec = opened.spec
+    classifier = trusted.open_model(spec)
+    dataset = trusted.open_data(spec, classifier)
     with AttackBar() as progress:
         outcomes, left = attack_run(
             run,
@@ -104,7 +104,7 @@ def attack(
             limit=max_,
             again=fresh,
             batch=batch,
-            model_arguments=trusted.model_arguments(manifest),
+            model_arguments=trusted.model_arguments(spec),
             trusted=trusted,
             on_task=progress.add,
             on_plan=progress.plan,

@@ -155,7 +155,12 @@ def run_and_report(
         print(line, file=sys.stderr)
     with RunBar(job, before=done_before(out)) as progress:
         run = certify_run(
-            progress.job, out, resume=resume, retry_failed=retry_failed, on_result=progress.add
+            job,
+            out,
+            resume=resume,
+            retry_failed=retry_failed,
+            on_result=progress.add,
+            on_samples=progress.count,
         )
     with run:
         rows, seal = list(run.rows()), run.seal()

@@ -104,9 +104,9 @@ def open_both(
     run: Run, trusted: Trusted, *, model: bool
 ) -> tuple[Classifier | None, Dataset | None]:
     """The model where it is asked for; the data then too, or where a copy of it was given."""
-    classifier = trusted.open_model(run.manifest) if model else None
+    classifier = trusted.open_model(run.spec) if model else None
     wanted = model or trusted.data is not None
-    return classifier, trusted.open_data(run.manifest, classifier) if wanted else None
+    return classifier, trusted.open_data(run.spec, classifier) if wanted else None
 
 
 def others(run: Run, trusted: Trusted, classifier: Classifier | None, replay: int) -> Iterator[str]:
@@ -126,9 +126,9 @@ def others(run: Run, trusted: Trusted, classifier: Classifier | None, replay: in
                     stored, now = attacks.stored_seal(), attacks.seal()
             else:
                 with Regions(run.folder / name) as regions:
-                    found = list(check_memory(regions, run.manifest, rows, trusted))
+                    found = list(check_memory(regions, run.spec, rows, trusted))
                     if classifier is not None and not found:
-                        found += replay_memory(regions, run.manifest, classifier, replay, trusted)
+                        found += replay_memory(regions, run.spec, classifier, replay, trusted)
                     stored, now = regions.stored_seal(), regions.seal()
             if stored not in (None, now):
                 found.append("it was changed after it was sealed")

@@ -17,7 +17,7 @@ from unicr.errors import CertifyError, RunError
 from unicr.extras import torch
 from unicr.guard._memory import Answer, Memory
 from unicr.noise import Lattice
-from unicr.runs import NO_TRUST, Manifest, Row, Trusted
+from unicr.runs import NO_TRUST, Row, Spec, Trusted
 from unicr.smoothing import Certificate, SmoothedClassifier
 from unicr.smoothing.procedures import Selector
 
@@ -25,19 +25,18 @@ from unicr.smoothing.procedures import Selector
 Policy: TypeAlias = "Callable[[torch.Tensor, int], Certificate]"
 
 
-def policy(
-    manifest: Manifest, classifier: Classifier, seed: int, trusted: Trusted = NO_TRUST
-) -> Policy:
+def policy(spec: Spec, classifier: Classifier, seed: int, trusted: Trusted = NO_TRUST) -> Policy:
     """How a new point is certified: by the procedure of the run. `seed` is that of the memory."""
-    if isinstance(manifest.plan.procedure, Selector):
+    if isinstance(spec.plan.procedure, Selector):
         raise RunError("the certificates of a run with a selector hold for every input: no memory")
-    plan, curves = trusted.plan(manifest), manifest.curves
+    spec = trusted.open(spec)
+    plan, curves = spec.plan, spec.curves
     smoothed = SmoothedClassifier(
         classifier,
-        trusted.noise(manifest),
-        batch=manifest.batch,
+        spec.noise,
+        batch=spec.batch,
         seed=seed,
-        lattice=manifest.points,
+        lattice=spec.lattice,
     )
     return lambda x, stream: smoothed.certify_with(x, plan, curves, stream)
 

@@ -27,6 +27,7 @@ def i_opt_run(
     *,
     resume: bool = False,
     on_result: Callable[[Row], None] | None = None,
+    on_samples: Callable[[int], None] | None = None,
 ) -> dict[Norm, Path]:
     """Search and certify every input of the job; the folders of the runs, one per norm.
 
@@ -36,16 +37,21 @@ def i_opt_run(
     """
     first = settings.grid.noise(settings.grid.centre)
     job = replace(job, plan=settings.fit(job.plan), noise=first)
-    job.check()
     folders = folders_of(out, job.norms)
     job = resume_job(job, next(iter(folders.values())))
-    job = replace(job, lattice=None if job.points is None else job.points.text)
+    job.check()
+    points = None if job.points is None else job.points.text
+    job = replace(job, lattice=points, batch=job.spec.batch)
     each = {norm: replace(job, norms=(norm,)) for norm in job.norms}
 
     def start(one: Input) -> Steps[tuple[Certificate, ...]]:
-        return share_answers([partial(alone.steps, one.x) for alone in each.values()])
+        assert one.x is not None
+        curves = [(alone.spec, alone.curves.at(one.x)) for alone in each.values()]
+        return share_answers([partial(spec.steps, here) for spec, here in curves])
 
-    manifests = {folder: each[norm].manifest() for norm, folder in folders.items()}
-    for run in certify_into(job, manifests, start, resume=resume, on_result=on_result):
+    specs = {folder: each[norm].spec for norm, folder in folders.items()}
+    for run in certify_into(
+        job, specs, start, resume=resume, on_result=on_result, on_samples=on_samples
+    ):
         run.close()
     return folders

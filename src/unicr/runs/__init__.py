@@ -5,13 +5,13 @@ from unicr.runs._database import Database
 from unicr.runs._execute import Executor, Work, execute
 from unicr.runs._export import export, floor_decimal, table
 from unicr.runs._job import Job, Terms
-from unicr.runs._manifest import Manifest, changes
 from unicr.runs._preflight import preflight
 from unicr.runs._reopen import NO_TRUST, Trusted
 from unicr.runs._run import Row, Run, load_run
 from unicr.runs._schedule import Input
 from unicr.runs._scores import load_scores, scores_of
 from unicr.runs._sign import seals, sign, signed_by
+from unicr.runs._spec import Execution, Spec, changes
 from unicr.runs._verify import Problem, caught, difference, replay, verify
 from unicr.runs.logs import (
     LogRow,
@@ -25,14 +25,15 @@ from unicr.runs.logs import (
 __all__ = [
     "NO_TRUST",
     "Database",
+    "Execution",
     "Executor",
     "Input",
     "Job",
     "LogRow",
-    "Manifest",
     "Problem",
     "Row",
     "Run",
+    "Spec",
     "Terms",
     "Trusted",
     "Work",

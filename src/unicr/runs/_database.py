@@ -247,13 +247,9 @@ def _columns(db: sqlite3.Connection, table: str) -> dict[str, int]:
 
 
 def canonical(values: Mapping[str, Any]) -> bytes:
-    """One way to write plain values: sorted names, no spaces, floats in full, bytes in hex.
-
-    Values that are not there (columns that came with a later version) are left out.
-    """
-    present = {k: v for k, v in values.items() if v is not None}
+    """One way to write plain values: sorted names, no spaces, floats in full, bytes in hex."""
     return json.dumps(
-        present, sort_keys=True, separators=(",", ":"), ensure_ascii=False, default=_hex
+        values, sort_keys=True, separators=(",", ":"), ensure_ascii=False, default=_hex
     ).encode("utf-8", "surrogatepass")
 
 

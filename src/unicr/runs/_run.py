@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from unicr.errors import UNREADABLE, RunError, UnicrError
 from unicr.runs._database import Database
-from unicr.runs._manifest import Manifest
+from unicr.runs._spec import Execution, Spec
 from unicr.smoothing import Certificate, NormRadius, Transcript
 from unicr.tables import Tabular
 
@@ -27,7 +27,8 @@ Status = Literal["certified", "abstained", "failed"]
 # `claims` are the fields of a certificate, `transcript` its questions and answers, from which all
 # claims follow again. An input without claims failed, for a `reason`.
 _SCHEMA = """
-CREATE TABLE IF NOT EXISTS manifest (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS spec (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS execution (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS results (
     idx INTEGER PRIMARY KEY,
     label INTEGER NOT NULL,
@@ -38,7 +39,7 @@ CREATE TABLE IF NOT EXISTS results (
     transcript TEXT
 )
 """
-ELSEWHERE = {"transcript", "seed"}  # fields of a certificate with a column, or in the manifest
+ELSEWHERE = {"transcript", "seed"}  # fields of a certificate with a column, or in the spec
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,7 @@ class Run(Database, Tabular):
     """
 
     schema = _SCHEMA
-    tables = frozenset({"manifest", "results"})
+    tables = frozenset({"spec", "execution", "results"})
 
     def __init__(self, folder: Path | str, *, create: bool = False) -> None:
         self.folder = Path(folder)
@@ -95,22 +96,29 @@ class Run(Database, Tabular):
     @property
     def started(self) -> bool:
         """Whether the run has its settings."""
-        return bool(self.settings("manifest"))
+        return bool(self.settings("spec"))
 
     @cached_property
-    def manifest(self) -> Manifest:
-        """The settings that the run was started with."""
-        values = self.settings("manifest")
+    def spec(self) -> Spec:
+        """All that decides the run."""
+        values = self.settings("spec")
         if not values:
-            raise RunError(f"{self.folder} has no manifest: it was never started")
-        return Manifest.from_dict(values)
+            raise RunError(f"{self.folder} has no spec: the run was never started")
+        return Spec.from_dict(values)
 
-    def set_manifest(self, manifest: Manifest) -> None:
-        """Write the settings of a run."""
-        values = [(key, json.dumps(value)) for key, value in manifest.to_dict().items()]
+    @property
+    def execution(self) -> Execution:
+        """Where and when the run was begun."""
+        return Execution.from_dict(self.settings("execution"))
+
+    def set_spec(self, spec: Spec, execution: Execution | None = None) -> None:
+        """Write the spec of a run, and where it is begun."""
         with self.writing():
-            self.put("manifest", values)
-        vars(self).pop("manifest", None)
+            self.put("spec", [(key, json.dumps(value)) for key, value in spec.to_dict().items()])
+            if execution is not None:
+                made = vars(execution).items()
+                self.put("execution", [(key, json.dumps(value)) for key, value in made])
+        self.__dict__["spec"] = spec
 
     def add(self, row: Row) -> None:
         """Write one result, in a transaction of its own."""
@@ -138,7 +146,7 @@ class Run(Database, Tabular):
 
     def row(self, record: sqlite3.Row) -> Row:
         """What a stored row says; ValueError where it says nothing that makes sense."""
-        return read_row(dict(record), self.manifest)
+        return read_row(dict(record), self.spec)
 
     def rows(self) -> Iterator[Row]:
         """Every result, in the order of the inputs."""
@@ -160,7 +168,7 @@ class Run(Database, Tabular):
         """Radii, hits and abstentions in one norm."""
         from unicr.runs._scores import scores_of
 
-        return scores_of(list(self.rows()), norm, self.folder.name, self.manifest.plan.alpha)
+        return scores_of(list(self.rows()), norm, self.folder.name, self.spec.plan.alpha)
 
     def table(self) -> list[dict[str, Any]]:
         """Every result with what is needed to check it again, as plain values."""
@@ -172,10 +180,10 @@ class Run(Database, Tabular):
         """One row of plain values for each input, with columns for each norm and class names."""
         from unicr.runs._export import flat
 
-        return [flat(row, self.manifest) for row in self.rows()]
+        return [flat(row, self.spec) for row in self.rows()]
 
     def __repr__(self) -> str:
-        about = f"{self.manifest.model}, {self.manifest.data}" if self.started else "not started"
+        about = f"{self.spec.model}, {self.spec.data}" if self.started else "not started"
         return f"Run({str(self.folder)!r}: {about})"
 
 
@@ -190,7 +198,7 @@ def claims_of(c: Certificate) -> dict[str, Any]:
     return values | {"radii": [one.to_dict() for one in c.radii]}
 
 
-def read_row(r: dict[str, Any], manifest: Manifest) -> Row:
+def read_row(r: dict[str, Any], spec: Spec) -> Row:
     """A row from its stored values. What could not have been written is a ValueError."""
     if not (isinstance(r["idx"], int) and isinstance(r["label"], int) and r["label"] >= -1):
         raise ValueError(f"input {r['idx']!r} with label {r['label']!r}")
@@ -201,11 +209,11 @@ def read_row(r: dict[str, Any], manifest: Manifest) -> Row:
     failed = r["claims"] is None and r["transcript"] is None
     if failed != isinstance(r["reason"], str) or not (failed or r["reason"] is None):
         raise ValueError("it has no certificate and no reason, or both")
-    certificate = None if failed else _certificate(r, manifest)
+    certificate = None if failed else _certificate(r, spec)
     return Row(r["idx"], r["label"], r["input_hash"], r["seconds"], certificate, r["reason"])
 
 
-def _certificate(r: dict[str, Any], manifest: Manifest) -> Certificate:
+def _certificate(r: dict[str, Any], spec: Spec) -> Certificate:
     """The certificate of a row: values of the right kind; `verify` says if they are right."""
     try:
         values = json.loads(r["claims"])
@@ -217,7 +225,7 @@ def _certificate(r: dict[str, Any], manifest: Manifest) -> Certificate:
         if {type(v) for v in whole} != {int} or {type(v) for v in real} != {float}:
             raise ValueError(f"class, n0, n are {whole}; p_A, p_B, alpha are {real}")
         transcript = Transcript.from_list(json.loads(r["transcript"]))
-        kind = manifest.plan.procedure.certificate
-        return kind(**values, radii=radii, transcript=transcript, seed=manifest.seed)
+        kind = spec.plan.procedure.certificate
+        return kind(**values, radii=radii, transcript=transcript, seed=spec.seed)
     except (UnicrError, *UNREADABLE) as error:
         raise ValueError(f"its certificate cannot be read: {error!r}") from None

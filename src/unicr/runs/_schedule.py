@@ -93,14 +93,20 @@ class VoteWork:
                 f"{classifier.digest[:12]}, not {self.digest[:12]})"
             )
         smoothed = SmoothedClassifier(classifier, parse(self.noise), **self.settings)
-        return Counter(smoothed).count
+        return Counting(smoothed).count
 
 
-class Counter:
-    """Answers chunks with votes. A stranger's model may raise anything: told, not raised."""
+class Counting:
+    """Work in this process: answers chunks with the votes of a smoothed classifier.
+
+    A stranger's model may raise anything: told, not raised.
+    """
 
     def __init__(self, smoothed: SmoothedClassifier) -> None:
         self._smoothed = smoothed
+
+    def open(self) -> Callable[[Chunk], tuple[Counts | Failed, float]]:
+        return self.count
 
     def count(self, chunk: Chunk) -> tuple[Counts | Failed, float]:
         """(votes or the reason why there are none, seconds)."""

@@ -10,8 +10,8 @@ import numpy as np
 from unicr.errors import RunError
 from unicr.metrics import Scores
 from unicr.norms import Norm, l2, parse_norm
-from unicr.runs._manifest import Manifest
 from unicr.runs._run import Row, Run
+from unicr.runs._spec import Spec
 from unicr.runs.logs import LogRow, read_log
 from unicr.smoothing import THIS_INPUT, Certificate
 
@@ -76,16 +76,16 @@ def _load_one(path: Path, norm: Norm | None) -> Iterator[Scores]:
         yield scores_of(read_log(path, lp), lp.text, path.name.removesuffix(".tsv"), None)
         return
     with Run(path) as run:
-        manifest, rows = run.manifest, list(run.rows())
+        spec, rows = run.spec, list(run.rows())
     if not rows:
         raise RunError(f"{path} has no results yet")
-    for text in manifest.norms:
+    for text in spec.norm_texts:
         if norm is None or norm.text == text:
-            name = f"{path.name} ({_smoothed_with(manifest)})"
-            yield scores_of(rows, text, name, manifest.plan.alpha)
+            name = f"{path.name} ({_smoothed_with(spec)})"
+            yield scores_of(rows, text, name, spec.plan.alpha)
 
 
-def _smoothed_with(manifest: Manifest) -> str:
+def _smoothed_with(spec: Spec) -> str:
     """The noise of a run, or that every input has its own; and if its radii are not proved."""
-    own = f"{THIS_INPUT}, from " if manifest.scope == THIS_INPUT else ""
-    return f"{own}{manifest.noise}{', searched radii' if manifest.searched else ''}"
+    own = f"{THIS_INPUT}, from " if spec.scope == THIS_INPUT else ""
+    return f"{own}{spec.noise.text}{', searched radii' if spec.searched else ''}"

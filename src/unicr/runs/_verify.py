@@ -16,11 +16,11 @@ from typing import Any
 from unicr.classifier import Classifier
 from unicr.data import Dataset
 from unicr.errors import UNREADABLE, CertifyError, RunError, UnicrError, listed
-from unicr.noise import Lattice, Noise
+from unicr.noise import Lattice
 from unicr.radius.internal import guarantee_of
-from unicr.runs._manifest import Manifest
 from unicr.runs._reopen import NO_TRUST, Trusted
 from unicr.runs._run import Row, Run
+from unicr.runs._spec import Spec
 from unicr.smoothing import (
     THIS_INPUT,
     Certificate,
@@ -56,36 +56,32 @@ def verify(
     questions, and its certificate must be the stored one. With `data`, labels and inputs are
     compared too.
     """
-    manifest = run.manifest
-    noise, plan, curves = trusted.noise(manifest), trusted.plan(manifest), manifest.curves
-    yield from (Problem(None, text) for text in _settings(manifest, noise, data))
+    spec = trusted.open(run.spec)
+    curves = spec.curves
+    yield from (Problem(None, text) for text in _settings(spec, data))
     yield from _seal(run)
     seen = []
     for record in run.records():
         seen.append(record["idx"])
         try:
             row = run.row(record)
-            complaint = check_row(row, plan, noise, curves)
-            complaint = complaint or (None if data is None else _input(row, data, manifest.points))
+            complaint = check_row(row, spec, curves)
+            complaint = complaint or (None if data is None else _input(row, data, spec.lattice))
         except (UnicrError, *UNREADABLE) as error:
             complaint = f"cannot be read: {error}"
         if complaint is not None:
             yield Problem(record["idx"], complaint)
-    yield from (Problem(None, text) for text in _gaps(manifest, seen, data))
+    yield from (Problem(None, text) for text in _gaps(spec, seen, data))
 
 
-def _settings(manifest: Manifest, noise: Noise, data: Dataset | None) -> Iterator[str]:
+def _settings(spec: Spec, data: Dataset | None) -> Iterator[str]:
     """What the settings say against themselves, or against the data."""
-    if manifest.dim != math.prod(manifest.shape):
-        yield f"dim {manifest.dim} where the shape {manifest.shape} has {math.prod(manifest.shape)}"
-    if noise.text != manifest.noise:
-        yield f"the noise is written {manifest.noise!r}, it should be {noise.text!r}"
-    if manifest.plan != manifest.keyed_plan:
-        yield f"the rule {manifest.plan.rule.text} draws by another seed than the run's own"
-    if manifest.plan.rule.name == "union" and manifest.scope != THIS_INPUT:
+    if spec.plan != spec.keyed_plan:
+        yield f"the rule {spec.plan.rule.text} draws by another seed than the run's own"
+    if spec.plan.rule.name == "union" and spec.scope != THIS_INPUT:
         yield "a union bound over noises, and no search"
-    if data is not None and manifest.data_size != len(data):
-        yield f"{manifest.data_size} inputs in the run's data, {len(data)} in yours"
+    if data is not None and spec.data_size != len(data):
+        yield f"{spec.data_size} inputs in the run's data, {len(data)} in yours"
 
 
 def _seal(run: Run) -> Iterator[Problem]:
@@ -112,9 +108,9 @@ def _input(row: Row, data: Dataset, lattice: Lattice | None) -> str | None:
     return None if label == row.label else f"label {row.label} stored, {label} in the data"
 
 
-def _gaps(manifest: Manifest, seen: list[int], data: Dataset | None) -> Iterator[str]:
+def _gaps(spec: Spec, seen: list[int], data: Dataset | None) -> Iterator[str]:
     """Inputs that are missing, or that the settings do not ask for."""
-    wanted = manifest.indices(manifest.data_size if data is None else len(data))
+    wanted = spec.indices(spec.data_size if data is None else len(data))
     if len(seen) != len(set(seen)):
         yield f"{len(seen) - len(set(seen))} results are of inputs that have one already"
     if missing := sorted(set(wanted) - set(seen)):
@@ -124,12 +120,12 @@ def _gaps(manifest: Manifest, seen: list[int], data: Dataset | None) -> Iterator
         yield f"{len(surplus)} results are of inputs that max and skip leave out ({some})"
 
 
-def check_row(row: Row, plan: Plan, noise: Noise, curves: Curves) -> str | None:
+def check_row(row: Row, spec: Spec, curves: Curves) -> str | None:
     """None, or the first thing about a stored certificate that its transcript does not support."""
     c = row.certificate
     if c is None:
         return None
-    steps = plan.procedure.steps(plan, noise, curves.when(moved=c.moved))
+    steps = spec.plan.procedure.steps(spec.plan, spec.noise, curves.when(moved=c.moved))
     try:
         return difference(c, recompute(steps, c.transcript))
     except CertifyError as error:
@@ -204,16 +200,16 @@ def replay(
     """
     if count < 0:
         raise RunError(f"replay={count}: how many inputs to sample again, 0 or more")
-    manifest = run.manifest
-    if classifier.digest != manifest.model_hash:
+    spec = trusted.open(run.spec)
+    if classifier.digest != spec.model_hash:
         raise RunError("the model is another one than the run was made with (its hash differs)")
     rows = run.readable()
     chosen = random.SystemRandom().sample(rows, min(count, len(rows)))
-    noise, plan, curves = trusted.noise(manifest), trusted.plan(manifest), manifest.curves
-    smoothed = SmoothedClassifier(classifier, noise, **manifest.smoothing)
+    curves = spec.curves
+    smoothed = SmoothedClassifier(classifier, spec.noise, **spec.smoothing)
     for row in sorted(chosen, key=lambda row: row.idx):
-        complaint = _input(row, data, manifest.points)
-        yield row.idx, complaint or _replay_one(row, data, smoothed, plan, curves)
+        complaint = _input(row, data, spec.lattice)
+        yield row.idx, complaint or _replay_one(row, data, smoothed, spec.plan, curves)
 
 
 def _replay_one(

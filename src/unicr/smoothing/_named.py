@@ -1,4 +1,4 @@
-"""Values that are known by a name: in a package of one file each, in a manifest, and as text.
+"""Values that are known by a name: in a package of one file each, in a spec, and as text.
 
 A subclass is a frozen dataclass with a `name`; a new one is a new file in its package, or an entry
 point of another distribution.
@@ -51,7 +51,7 @@ class Registered:
         return cls.from_dict({"name": call.func.id, **values})
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, for a manifest."""
+        """Plain values, for a spec."""
         values = {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
         return {"name": self.name, **values}
 

@@ -38,7 +38,7 @@ class Plan:
         self.procedure.check_plan(self)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, for the manifest of a run."""
+        """Plain values, for the spec of a run."""
         sizes = {"n0": self.n0, "n": self.n, "alpha": self.alpha}
         return {**sizes, "rule": self.rule.to_dict(), "procedure": self.procedure.to_dict()}
 
@@ -58,7 +58,8 @@ class Plan:
 
     def keyed(self, *words: object) -> Plan:
         """This plan with what its rule draws taken from these words."""
-        return replace(self, rule=self.rule.keyed(*words))
+        rule = self.rule.keyed(*words)
+        return self if rule is self.rule else replace(self, rule=rule)
 
     def best_p_a(self) -> float:
         """The largest p_A that this plan can ever establish."""

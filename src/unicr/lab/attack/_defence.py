@@ -23,7 +23,7 @@ from unicr.lab.attack._base import Attack, AttackError
 from unicr.lab.attack._store import AttackStore, Outcome
 from unicr.lab.attack._study import Aim, Settings, Study, Task, attacked
 from unicr.lab.attack._verdict import interval
-from unicr.runs import NO_TRUST, Manifest, Row, Run, Trusted, execute
+from unicr.runs import NO_TRUST, Row, Run, Spec, Trusted, execute
 from unicr.smoothing import Certificate
 from unicr.smoothing.procedures import Selector
 
@@ -70,19 +70,19 @@ def attack_run(
     """
     settings = settings or Settings()
     with Run(folder) as run:
-        manifest, rows = run.manifest, list(run.rows())
-    if classifier.digest != manifest.model_hash:
+        spec, rows = run.spec, list(run.rows())
+    if classifier.digest != spec.model_hash:
         raise RunError("the model is another one than the run was made with (its hash differs)")
     if limit is not None and limit < 1:
         raise AttackError(f"max={limit}: at least one input")
-    texts, classes = manifest.some_norms(norms), _num_classes(classifier, rows)
-    procedure = trusted.plan(manifest).procedure
+    texts, classes = spec.some_norms(norms), _num_classes(classifier, rows)
+    procedure = trusted.open(spec).plan.procedure
     selector = procedure if isinstance(procedure, Selector) else None
-    probe = attacked(classifier, selector, [], [], manifest.shape, num_classes=classes)
+    probe = attacked(classifier, selector, [], [], spec.shape, num_classes=classes)
     for attack in attacks:
-        attack.check(probe, manifest.shape)
+        attack.check(probe, spec.shape)
     aims, left = aims_of(
-        rows, data, manifest, texts, searched=settings.searched, limit=limit, trusted=trusted
+        rows, data, spec, texts, searched=settings.searched, limit=limit, trusted=trusted
     )
     goals = [(text, _factor(factor)) for text in texts for factor in dict.fromkeys(factors)]
     study = Study(
@@ -90,10 +90,10 @@ def attack_run(
         arguments=model_arguments,
         settings=settings,
         num_classes=classes,
-        run_seed=manifest.drawn,
-        lattice=manifest.points,
+        run_seed=spec.drawn,
+        lattice=spec.lattice,
         starts=starts_of(aims),
-        batch=batch or manifest.batch,
+        batch=batch or spec.batch,
         selector=selector,
     )
     with AttackStore(folder) as kept:
@@ -131,7 +131,7 @@ def _num_classes(classifier: Classifier, rows: Sequence[Row]) -> int:
 def aims_of(
     rows: Sequence[Row],
     data: Dataset,
-    manifest: Manifest,
+    spec: Spec,
     norms: Sequence[str],
     *,
     searched: bool = False,
@@ -139,7 +139,7 @@ def aims_of(
     trusted: Trusted = NO_TRUST,
 ) -> tuple[list[Aim], Left]:
     """The certified inputs of a run with a finite radius above 0 in every norm, at most `limit`."""
-    noise = cache(lambda text: trusted.noise(manifest, text))
+    noise = cache(lambda text: trusted.noise(spec, text))
     aims: list[Aim] = []
     abstained = failed = without = 0
     for row in rows:

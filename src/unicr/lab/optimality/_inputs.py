@@ -35,11 +35,11 @@ class RunInputs:
 def read_run(folder: Path) -> RunInputs:
     """The p_A of every input of a run, in the order of the inputs."""
     with Run(folder) as run:
-        manifest, rows = run.manifest, list(run.rows())
+        spec, rows = run.spec, list(run.rows())
     if not rows:
         raise RunError(f"{folder} holds no results yet: there is no p_A to compare at")
-    law = NO_TRUST.noise(manifest)
-    sigma_of = cache(lambda text: NO_TRUST.noise(manifest, text).sigma)
+    law = NO_TRUST.noise(spec)
+    sigma_of = cache(lambda text: NO_TRUST.noise(spec, text).sigma)
     p_a, sigma = np.zeros(len(rows)), np.full(len(rows), law.sigma)
     for i, row in enumerate(rows):
         certificate = row.certificate
@@ -49,4 +49,4 @@ def read_run(folder: Path) -> RunInputs:
             p_a[i] = certificate.p_a
         if certificate.noise is not None:
             sigma[i] = sigma_of(certificate.noise)
-    return RunInputs(p_a, sigma, law, manifest.dim, manifest.norms)
+    return RunInputs(p_a, sigma, law, spec.dim, spec.norm_texts)

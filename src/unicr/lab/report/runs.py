@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -43,9 +42,9 @@ class RunBar(Bar):
         self._samples = job.plan.n0 + job.plan.n
         self._correct = self._seen = self._failed = 0
         self._under_way = 0.0
-        self.job = replace(job, on_samples=self._count)
 
-    def _count(self, samples: int) -> None:
+    def count(self, samples: int) -> None:
+        """Hear how many samples were counted just now."""
         self._under_way += samples / self._samples
         self._show()
 
@@ -75,7 +74,8 @@ def run_shown(job: Job, folder: Path, first: str = "") -> list[Row]:
     with RunBar(job) as shown:
         if first:
             shown.say(first)
-        with certify_run(shown.job, folder, resume=True, on_result=shown.add) as run:
+        run = certify_run(job, folder, resume=True, on_result=shown.add, on_samples=shown.count)
+        with run:
             return list(run.rows())
 
 

@@ -112,7 +112,7 @@ class Grid:
         return self._made[node]
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, for the manifest of a run."""
+        """Plain values, for the spec of a run."""
         axes = [[axis.name, axis.low, axis.high, axis.step] for axis in self.axes]
         return {"family": self.family, "start": dict(self.start), "axes": axes, "size": self.size}
 

@@ -106,7 +106,7 @@ class IOpt(TwoSteps):
         return self.conclude(plan, curves.of(chosen), selection, counts, chosen)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, for the manifest of a run."""
+        """Plain values, for the spec of a run."""
         return {
             "name": self.name,
             **self.grid.to_dict(),

@@ -25,7 +25,7 @@ def write_report(
     """Write the report of `runs` (folders) to `path`; returns what the reader should know of it.
 
     Runs are compared, and a robustness score is given, among runs on the very same inputs. `data`
-    names the inputs where the manifest's own name no longer leads to them; at most `max_images`
+    names the inputs where the run's own name no longer leads to them; at most `max_images`
     inputs are drawn for each set of inputs. Nothing that a run names is executed, but files in
     `trust`.
     """
