@@ -240,7 +240,7 @@ def answer_certificate(case: Case) -> dict[str, Any]:
     )
     grid = None if case["lattice"] is None else Lattice.parse(case["lattice"])
     norms = [parse_norm(text) for text in case["norms"]]
-    curves = Curves(norms, case["dim"], lattice=grid).when(moved=case["moved"])
+    curves = Curves(norms, case["dim"], lattice=grid)
     answers = iter([case["selection"], case["counts"]])
     steps = plan.procedure.steps(plan, noise.parse(case["noise"]), curves)
     found = answer_all(steps, lambda _: np.asarray(next(answers), np.int64))

@@ -13,7 +13,7 @@ from scipy import stats
 from unicr import noise
 from unicr.errors import NoiseError
 from unicr.noise import Lattice
-from unicr.noise.internal import LatticeNoise, derive, lattice_for
+from unicr.noise.internal import LatticeNoise, choose_lattice, derive, find_own_grid
 from unicr.sample import _fill
 
 KEY = derive("a test")
@@ -130,29 +130,49 @@ def test_what_is_no_lattice_is_refused(text: str) -> None:
         Lattice.parse(text)
 
 
-def test_inputs_choose_their_lattice() -> None:
+def test_the_grid_is_so_fine_that_radii_lose_next_to_nothing() -> None:
+    """Less than 1e-4 sigma for p >= 1 at every dimension, and inputs as float32 are exact on it."""
     image = np.arange(256, dtype=np.float32) / np.float32(255)
-    assert lattice_for([image], 0.5, 256, [2]).text == "1/255"
-    assert lattice_for([image], 0.01, 256, [2]).text == "1/2040"
-    words = np.arange(0, 65_536, 257, dtype=np.float32) / np.float32(65_535)
-    assert lattice_for([words, words / 3], 0.5, 256, [2]).text.startswith("2^-")
-    for p in (0.5, 1.0, 2.0, math.inf):
-        lattice = lattice_for([image], 0.5, 784, [p], fine=True)
-        assert lattice.holds(image)
-        if p >= 1:
-            assert 1e-6 < 1 - lattice.off(1.0, p, 784, moved=False) <= 1e-4 * 0.5
+    for dim in (1, 784, 3072, 150_528):
+        for p in (1.0, 1.5, 2.0, 3.0, math.inf):
+            for sigma in (0.12, 0.5, 2.0):
+                lattice = choose_lattice([image], sigma, dim, [p])
+                assert 0 < 1 - lattice.reduce(1.0, p, dim) < 1e-4 * sigma
+                assert float(lattice.step) >= 2.0**-36 * sigma
+    fine = choose_lattice([image], 0.25, 150_528, [1.0])
+    assert fine.holds(image)
+    assert np.array_equal(fine.integers(image) * float(fine.step), image.astype(np.float64))
     floats = np.random.default_rng(0).normal(size=784).astype(np.float32)
-    for p in (1.0, 2.0, math.inf):
-        lattice = lattice_for([floats], 0.5, 784, [p])
-        lost = 1 - lattice.off(1.0, p, 784, moved=True)
-        assert 1e-6 < lost < 1e-4 * 0.5
-    wide = lattice_for([floats * 1e9], 0.5, 784, [2])
-    assert np.abs(wide.integers(floats * 1e9)).max() < 1 << 30
+    wide = choose_lattice([floats * 1e12], 0.5, 784, [2])
+    assert np.abs(wide.integers(floats * 1e12)).max() < 1 << 45
+
+
+def test_what_moving_costs_is_the_triangle_inequality() -> None:
+    """Two points each move by h/2 in each coordinate; for p < 1 the p-th powers add."""
+    h, dim = 1 / 16, 9
+    lattice = Lattice.parse("1/16")
+    for p in (1.0, 1.5, 2.0):
+        assert lattice.reduce(3.0, p, dim) == pytest.approx(3 - h * dim ** (1 / p), rel=1e-2)
+        assert lattice.reduce(3.0, p, dim) <= 3 - h * dim ** (1 / p)
+    assert lattice.reduce(3.0, math.inf, dim) <= 3 - h
+    left = (3**0.5 - 2 * h**0.5) ** 2
+    assert 0.9 * left <= lattice.reduce(3.0, 0.5, 2) <= left
+    assert lattice.reduce(0.01, 2, dim) == lattice.reduce(3.0, 0.5, 100) == 0.0
+    assert lattice.reduce(math.inf, 1, dim) == math.inf
+
+
+def test_images_have_a_grid_of_their_own() -> None:
+    image = np.arange(256, dtype=np.float32) / np.float32(255)
+    words = np.arange(0, 65_536, 257, dtype=np.float32) / np.float32(65_535)
+    deep = np.array([1, 2], dtype=np.float32) / np.float32(65_535)
+    assert find_own_grid([image, words]) == Lattice.parse("1/255")
+    assert find_own_grid([image, deep]) == Lattice.parse("1/65535")
+    assert find_own_grid([image / 3]) is None
 
 
 def test_an_input_too_large_for_the_lattice_is_refused() -> None:
     with pytest.raises(NoiseError, match="coarser"):
-        Lattice.parse("2^-30").integers(np.array([5.0]))
+        Lattice.parse("2^-40").integers(np.array([50.0]))
 
 
 @pytest.mark.parametrize(("sigma", "step"), [(0.5, "2^10"), (0.5, "2^100"), (1e-29, "2^-22")])

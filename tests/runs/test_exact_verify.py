@@ -102,17 +102,14 @@ def forge(folder: Path, index: int, change: Callable[[Certificate], Certificate]
 CURVES = Curves((l2, linf), 3, lattice=noise.Lattice.parse(STEP))
 
 
-def concluded(
-    c: Certificate, plan: Plan = PLAN, moved: bool | None = None, **votes: tuple[int, ...]
-) -> Certificate:
+def concluded(c: Certificate, plan: Plan = PLAN, **votes: tuple[int, ...]) -> Certificate:
     """The certificate that follows from other votes: as good a forgery as can be made of them."""
-    curves = CURVES.when(moved=c.moved if moved is None else moved)
 
     def answer(ask: Request) -> Counts:
         name = "selection" if ask.purpose == "choose" else "counts"
         return np.asarray(votes.get(name, getattr(c, name)))
 
-    return answer_all(plan.procedure.steps(plan, LAW, curves), answer)
+    return answer_all(plan.procedure.steps(plan, LAW, CURVES), answer)
 
 
 def with_votes(c: Certificate, index: int, change: Callable[[list[int]], list[int]]) -> Certificate:
@@ -150,7 +147,6 @@ FIELDS: dict[str, Callable[[Certificate], Certificate]] = {
     "proved": larger("proved"),
     "searched": larger("searched"),
     "guarantee": of_radii(guarantee="approximate"),
-    "off": larger("off", 0.999),
     "norm": lambda c: replace(c, radii=tuple(
         replace(a, norm=b.norm) for a, b in zip(c.radii, c.radii[::-1], strict=True)
     )),
@@ -185,8 +181,8 @@ def test_honest_rows_hold_and_their_radii_are_those_of_the_closed_form(honest: P
         assert c.counts[0] > 5
         for one in c.radii:
             r = certified_radius(LAW, parse_norm(one.norm), 3, p_a=c.p_a).proved
-            whole = one.radius + (one.off if c.moved else 0.0)
-            assert r * (1 - 1e-3) <= whole <= r * (1 + 1e-12)
+            reduced = noise.Lattice.parse(STEP).reduce(r, parse_norm(one.norm).p, 3)
+            assert reduced * (1 - 1e-3) <= one.radius <= reduced * (1 + 1e-12)
 
 
 @pytest.mark.parametrize("field", FIELDS)
@@ -215,18 +211,13 @@ def test_an_older_proof_is_no_excuse_for_a_larger_radius() -> None:
     assert stored(radius=more, proved=more) is not None
     assert stored(radius=more, proved=less) is not None
     assert stored(radius=less, proved=more) is not None
-    assert stored(radius=less, proved=less, off=0.1) is not None
     assert stored(radius=less, proved=less, searched=one.searched * 1.01) is not None
 
 
-def test_a_flipped_move_is_refused_with_the_data(folder: Path) -> None:
-    """Made again from its own votes as if the input had been on the lattice, or off it."""
-    for index in (0, 1):
-        forge(folder, index, lambda c: concluded(c, moved=not c.moved))
-    assert told(folder) == []
-    assert [idx for idx, _ in told(folder, data=data())] == [0, 1]
-    forge(folder, 0, lambda c: replace(c, moved=False))
-    assert [idx for idx, _ in told(folder)] == [0]  # its radii are still those of a moved input
+def test_a_radius_between_grid_points_is_refused(folder: Path) -> None:
+    """Made again from its own votes as if the input's grid were all that is meant."""
+    forge(folder, 0, lambda c: replace(c, between_points=True))
+    assert [idx for idx, _ in told(folder)] == [0]
 
 
 def change_row(folder: Path, index: int, **changes: Any) -> None:

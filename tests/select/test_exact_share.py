@@ -123,10 +123,10 @@ def test_both_sides_of_the_selector_are_tested() -> None:
     assert found.radius() == 0.0  # class 0 beyond, and s goes there
 
 
-def test_every_part_pays_for_its_sampler_and_for_an_input_that_was_moved() -> None:
-    dim, lattice = 40_000, noise.Lattice.parse("1/64")
-    for moved in (False, True):
-        curves = Curves((l2, linf), dim, lattice=lattice).when(moved=moved)
+def test_every_part_pays_for_its_sampler_and_for_the_grid() -> None:
+    dim = 40_000
+    for text in ("1/64", "1/4096"):
+        curves = Curves((l2, linf), dim, lattice=noise.Lattice.parse(text))
         radii = [curves.of(law) for law in SETTINGS.laws]
         found, asked = certify(SETTINGS, curves, DECIDED)
         p = (0.25 * ALPHA / LOOKS) ** (1 / fresh(asked, 0))
@@ -137,23 +137,21 @@ def test_every_part_pays_for_its_sampler_and_for_an_input_that_was_moved() -> No
         for one, limit, uncharged in zip(found.radii, limits, free, strict=True):
             assert one.radius <= limit.radius * (1 + 1e-13)
             assert one.radius < uncharged.radius or one.radius == 0
-        assert found.moved is moved
+        assert not found.between_points
         assert found.charge == max(one.charge or 0.0 for one in radii)
 
 
-def test_an_input_off_the_lattice_is_seen_by_the_whole_predictor() -> None:
+def test_the_whole_predictor_pays_for_the_grid_once() -> None:
     def ones(batch: torch.Tensor) -> torch.Tensor:
         return torch.ones(len(batch), dtype=torch.int64)
 
     laws = [noise.gaussian(sigma=1), noise.gaussian(sigma=1)]
-    found = []
-    for x in (torch.full((16,), 0.25), torch.full((16,), 0.26)):
-        g = SelectiveClassifier(ones, noise.gaussian(sigma=1), ones, laws, lattice="1/16")
-        found.append(g.certify(x, 2, n=500))
-    on, off = found
-    assert (on.moved, off.moved) == (False, True)
-    assert off.radius() == pytest.approx(on.radius() - 4 / 16, rel=1e-9)
-    assert on.radii[0].off == pytest.approx(4 / 32, rel=1e-9)
+    parts = (ones, noise.gaussian(sigma=1), ones, laws)
+    coarse, fine = (
+        SelectiveClassifier(*parts, lattice=text).certify(torch.full((16,), 0.25), 2, n=500)
+        for text in ("1/16", "2^-24")
+    )
+    assert coarse.radius() == pytest.approx(fine.radius() - 4 / 16, abs=0.02 * 4 / 16)
 
 
 def test_answers_that_fit_no_question_are_refused() -> None:

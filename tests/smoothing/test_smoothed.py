@@ -362,6 +362,6 @@ def test_what_a_notebook_shows_of_a_smoothed_classifier() -> None:
     g.votes(torch.ones(4) / 255, 10, start=0)
     page = g._repr_html_()
     assert "<th>noise</th><td>cubic.with_sigma(0.5)</td>" in page
-    assert "<th>lattice</th><td>1/255</td>" in page
+    assert "<th>lattice</th><td>2^-" in page
     assert "<th>batch</th><td>1000</td>" in page
     assert NONCE in page

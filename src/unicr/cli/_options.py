@@ -85,9 +85,9 @@ Seed = Annotated[int, Parameter(help="Seed of everything random.")]
 LatticeStep = Annotated[
     str,
     Parameter(
-        help="Step of the points that inputs are moved to and noise is drawn on: auto, fine (radii "
-        "of images hold for changes of any size too), 1/255, 2^-20, or none for real-valued noise, "
-        "whose rounding a model can exploit."
+        help="Grid spacing of inputs and noise: auto (so fine that a radius loses less than 1e-4 "
+        "sigma), a step such as 2^-20 or 1/255 (a coarser one takes more off each radius), or none "
+        "for real-valued noise, whose rounding a model can exploit."
     ),
 ]
 Nonce = Annotated[

@@ -46,7 +46,7 @@ def i_opt_run(
 
     def start(one: Input) -> Steps[tuple[Certificate, ...]]:
         assert one.x is not None
-        curves = [(alone.spec, alone.curves.at(one.x)) for alone in each.values()]
+        curves = [(alone.spec, alone.curves) for alone in each.values()]
         return share_answers([partial(spec.steps, here) for spec, here in curves])
 
     specs = {folder: each[norm].spec for norm, folder in folders.items()}

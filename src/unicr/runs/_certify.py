@@ -45,7 +45,7 @@ def certify_run(
 
     def start(one: Input) -> Steps[Certificate]:
         assert one.x is not None
-        return spec.steps(curves.at(one.x))
+        return spec.steps(curves)
 
     (run,) = certify_into(
         job,

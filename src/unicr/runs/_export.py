@@ -89,7 +89,7 @@ def _record(row: Row, spec: Spec, version: str) -> dict[str, Any]:
         values.update(selection=list(c.selection), counts=list(c.counts))
         values["transcript"] = c.transcript.to_list()
         values["radii"] = [one.to_dict() for one in c.radii]
-        values.update(moved=c.moved, charge=c.charge, promise=c.promise)
+        values.update(between_points=c.between_points, charge=c.charge, promise=c.promise)
     return values
 
 

@@ -24,12 +24,11 @@ from unicr.runs._schedule import CHUNK
 from unicr.runs._spec import LOADING, Execution, Spec, key_plan, key_settings
 from unicr.smoothing import (
     AUTO,
-    FINE,
     Curves,
     Plan,
     SmoothedClassifier,
     checked_nonce,
-    chosen_lattice,
+    lattice_for,
 )
 
 LOOKED_AT = 16  # inputs that choose the lattice
@@ -84,8 +83,9 @@ class Job(Terms):
     `gpus` what each of its workers reserves. `batch` (from the size of inputs and the memory, where
     left out) is how many samples are worked on at once, `chunk` the most of one task.
 
-    Noise is drawn on `lattice` (its text; "auto" or "fine" for that of the data, None for
-    real-valued noise) from a `nonce`, drawn where none is given, or for experiments from a `seed`.
+    Noise is drawn on `lattice` (its text; "auto" for one so fine that radii hold for every change,
+    None for real-valued noise) from a `nonce`, drawn where none is given, or for experiments from
+    a `seed`.
     """
 
     classifier: Classifier
@@ -149,7 +149,7 @@ class Job(Terms):
     @cached_property
     def points(self) -> Lattice | None:
         """The lattice of the run."""
-        if self.lattice not in (AUTO, FINE):
+        if self.lattice != AUTO:
             return None if self.lattice is None else Lattice.parse(self.lattice)
         some: list[torch.Tensor] = []
         for index in self.indices:
@@ -160,7 +160,8 @@ class Job(Terms):
                 break
         some = some or [torch.zeros(self.data.shape)]
         finest = self.plan.procedure.finest(self.noise)
-        return chosen_lattice(some, finest, self.norms, fine=self.lattice == FINE)
+        own = self.plan.procedure.on_own_grid
+        return lattice_for(some, finest, self.norms, own=own)
 
     @cached_property
     def largest(self) -> dict[str, float]:

@@ -13,7 +13,7 @@ from unicr.norms import Norm, l2, parse_norm
 from unicr.runs._run import Row, Run
 from unicr.runs._spec import Spec
 from unicr.runs.logs import LogRow, read_log
-from unicr.smoothing import THIS_INPUT, Certificate
+from unicr.smoothing import THIS_INPUT
 
 
 def scores_of(rows: Sequence[Row | LogRow], norm: str, name: str, alpha: float | None) -> Scores:
@@ -21,9 +21,6 @@ def scores_of(rows: Sequence[Row | LogRow], norm: str, name: str, alpha: float |
     radius = [row.radius if isinstance(row, LogRow) else row.radius(norm) for row in rows]
     abstained = [row.predict == -1 for row in rows]
     correct = [row.correct for row in rows]
-    kept = [_kept(row) for row in rows]
-    claims = [None if one is None else one.in_norm(norm) for one in kept]
-    off = [0.0 if one is None else one.off for one in claims]
     return Scores(
         name=name,
         norm=norm,
@@ -31,15 +28,14 @@ def scores_of(rows: Sequence[Row | LogRow], norm: str, name: str, alpha: float |
         correct=np.array(correct, dtype=np.float64),
         abstained=np.array(abstained, dtype=np.float64),
         alpha=alpha,
-        lattice=next((one.lattice for one in kept if one is not None), None),
-        off=np.array(off, dtype=np.float64),
+        grid=next((grid for row in rows if (grid := _grid(row)) is not None), None),
     )
 
 
-def _kept(row: Row | LogRow) -> Certificate | None:
-    """The certificate, where its radii are for changes that keep to its lattice."""
+def _grid(row: Row | LogRow) -> str | None:
+    """The grid between whose points the radius holds; None where it holds for every change."""
     one = None if isinstance(row, LogRow) else row.certificate
-    return None if one is None or one.lattice is None or one.moved else one
+    return one.lattice if one is not None and one.between_points else None
 
 
 def load_scores(

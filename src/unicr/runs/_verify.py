@@ -102,9 +102,9 @@ def _input(row: Row, data: Dataset, lattice: Lattice | None) -> str | None:
         return None
     if digest != row.input_hash:
         return "the input is another one (its hash differs)"
-    on = lattice is None or lattice.holds(x.numpy())
-    if row.certificate is not None and row.certificate.moved == on:
-        return f"the input is {'' if on else 'not '}on the lattice, its certificate says otherwise"
+    on_grid = lattice is not None and lattice.holds(x.numpy())
+    if row.certificate is not None and row.certificate.between_points and not on_grid:
+        return "the input is not on the grid that its radius speaks of"
     return None if label == row.label else f"label {row.label} stored, {label} in the data"
 
 
@@ -125,7 +125,7 @@ def check_row(row: Row, spec: Spec, curves: Curves) -> str | None:
     c = row.certificate
     if c is None:
         return None
-    steps = spec.plan.procedure.steps(spec.plan, spec.noise, curves.when(moved=c.moved))
+    steps = spec.plan.procedure.steps(spec.plan, spec.noise, curves)
     try:
         return difference(c, recompute(steps, c.transcript))
     except CertifyError as error:

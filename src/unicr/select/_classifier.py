@@ -104,7 +104,7 @@ class SelectiveClassifier:
         x, norms = torch.as_tensor(x), norms_of(norm)
         lattice = self._smoothed.lattice_of(x, norms)
         curves = Curves(norms, x.numel(), searched=searched, lattice=lattice)
-        steps = self.settings.steps(plan, self.settings.noise, curves.at(x))
+        steps = self.settings.steps(plan, self.settings.noise, curves)
         found = answer_all(steps, lambda asked: self._smoothed.answer(asked, x, input_index))
         assert isinstance(found, SelectiveCertificate)
         return replace(found, seed=self._smoothed.seed)

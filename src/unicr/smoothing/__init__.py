@@ -9,7 +9,7 @@ from unicr.smoothing._batch import guess_batch_size, out_of_memory
 from unicr.smoothing._certificate import ABSTAIN, Certificate, NormRadius
 from unicr.smoothing._closed import CODE, ClosedNoise, read_noise
 from unicr.smoothing._curves import Curves
-from unicr.smoothing._lattice import chosen_lattice, size_of
+from unicr.smoothing._lattice import lattice_for, size_of
 from unicr.smoothing._many import Certificates
 from unicr.smoothing._measure import Counts, Measure, add
 from unicr.smoothing._plan import Plan
@@ -27,7 +27,6 @@ from unicr.smoothing._radii import Radii
 from unicr.smoothing._rule import Rule, Votes
 from unicr.smoothing._smoothed import (
     AUTO,
-    FINE,
     SmoothedClassifier,
     checked_nonce,
     clear_winner,
@@ -46,7 +45,6 @@ __all__ = [
     "AUTO",
     "CODE",
     "EVERY_INPUT",
-    "FINE",
     "THIS_INPUT",
     "Certificate",
     "Certificates",
@@ -71,9 +69,9 @@ __all__ = [
     "answer_all",
     "anytime_lower_bound",
     "checked_nonce",
-    "chosen_lattice",
     "clear_winner",
     "guess_batch_size",
+    "lattice_for",
     "log_wealth",
     "lower_bound",
     "norms_of",

@@ -20,7 +20,7 @@ class NormRadius:
     """The radius in one norm: `radius` is what is claimed, with the bracket it comes from.
 
     `grade` says how good the proof of `proved` is (`unicr.radius.Grade`), None where nothing is
-    proved. `off` is what moving to the lattice costs: see `Certificate`.
+    proved.
     """
 
     norm: str
@@ -29,7 +29,6 @@ class NormRadius:
     searched: float
     guarantee: str
     grade: str | None = None
-    off: float = 0.0
 
     def __post_init__(self) -> None:
         """Keep the grade as a plain text, as a stored certificate has it."""
@@ -40,9 +39,8 @@ class NormRadius:
         """Plain values; an infinite radius is the text "inf"."""
         radii = {k: getattr(self, k) for k in ("radius", "proved", "searched")}
         numbers = {k: "inf" if v == math.inf else v for k, v in radii.items()}
-        more = {"off": self.off} if self.off else {}
         words = {"guarantee": self.guarantee, "grade": self.grade}
-        return {"norm": self.norm, **numbers, **words, **more}
+        return {"norm": self.norm, **numbers, **words}
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> NormRadius:
@@ -54,7 +52,6 @@ class NormRadius:
             searched=float(values["searched"]),
             guarantee=values["guarantee"],
             grade=values["grade"],
-            off=float(values.get("off", 0.0)),
         )
 
 
@@ -68,9 +65,10 @@ class Certificate:
     other class. `noise` is the text of the noise that was chosen for this input; None where the
     whole run has one.
 
-    With a `lattice` (its step) every δ is meant that leads to a point of it. Any other x + δ is
-    moved there first, which takes `off` from each radius; if x itself had to be `moved`, that is
-    taken already and any δ is meant. `charge` is what p_A and p_B paid for the law of the sampler,
+    Inputs are moved to the points of a `lattice` (its step) before noise is added; the radii have
+    paid for that and hold for every δ. Only where `between_points` is true (every offset of
+    splitting noise was counted) they hold for δ from lattice point to lattice point. `charge` is
+    what p_A and p_B paid for the law of the sampler,
     None where there is no bound of its error; `seed` is given where noise was not from a nonce but
     could be foretold: an experiment.
     """
@@ -84,7 +82,7 @@ class Certificate:
     radii: tuple[NormRadius, ...]
     noise: str | None = None
     lattice: str | None = None
-    moved: bool = False
+    between_points: bool = False
     charge: float | None = None
     seed: int | None = None
     transcript: Transcript = EMPTY
@@ -115,8 +113,7 @@ class Certificate:
             + ("" if r.radius <= r.proved else f" (searched; proved only {round_down(r.proved)})")
             for r in self.radii
         )
-        kept = self.lattice is not None and not self.moved
-        where = f" that keeps to the lattice {self.lattice}" if kept else ""
+        where = f" between points of the grid {self.lattice}" if self.between_points else ""
         seeded = "" if self.seed is None else f"; noise of seed {self.seed}: an experiment"
         if self.lattice is not None and self.charge is None:
             seeded += "; the error of this noise's sampler has no bound"
@@ -126,9 +123,7 @@ class Certificate:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values in one row; each norm has its columns radius_l2, proved_l2, …, and on a
-        lattice off_l2: what a change that does not keep to it takes off the radius.
-        """
+        """Plain values in one row; each norm has its columns radius_l2, proved_l2, …"""
         values: dict[str, Any] = {"predict": self.predict}
         for one in self.radii:
             for name in ("radius", "proved", "searched", "guarantee", "grade"):
@@ -137,7 +132,6 @@ class Certificate:
             values[name] = getattr(self, name)
         if self.lattice is not None:
             values["lattice"] = self.lattice
-            values |= {f"off_l{one.norm}": one.off for one in self.radii}
         if self.noise is not None:
             values["noise"] = self.noise
         return values

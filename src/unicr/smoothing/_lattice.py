@@ -1,4 +1,4 @@
-"""The lattice that inputs are moved to and noise is drawn on, chosen from both."""
+"""The grid that inputs are moved to and noise is drawn on, chosen from both."""
 
 from __future__ import annotations
 
@@ -7,16 +7,21 @@ from collections.abc import Iterable
 
 from unicr.extras import torch
 from unicr.noise import IID, Lattice, Noise
-from unicr.noise.internal import lattice_for
+from unicr.noise.internal import choose_lattice, find_own_grid
 from unicr.norms import Norm
 
 
-def chosen_lattice(
-    inputs: Iterable[torch.Tensor], noise: Noise, norms: Iterable[Norm], *, fine: bool = False
+def lattice_for(
+    inputs: Iterable[torch.Tensor], noise: Noise, norms: Iterable[Norm], *, own: bool = False
 ) -> Lattice:
-    """The lattice that fits inputs and noise: see `unicr.noise.internal.lattice_for`."""
-    values, size = [x.cpu().numpy() for x in inputs], size_of(noise)
-    return lattice_for(values, size, values[0].size, [norm.p for norm in norms], fine=fine)
+    """A grid so fine that radii hold for every change (see `unicr.noise.internal.choose_lattice`).
+
+    With `own`, the grid that 8-bit and 16-bit images have by themselves, where they have one.
+    """
+    values = [x.cpu().numpy() for x in inputs]
+    if own and (grid := find_own_grid(values)) is not None:
+        return grid
+    return choose_lattice(values, size_of(noise), values[0].size, [norm.p for norm in norms])
 
 
 def size_of(noise: Noise) -> float:

@@ -58,6 +58,9 @@ class Procedure(Registered, ABC):
         """Raise CertifyError where the procedure cannot ask this classifier."""
         return None
 
+    on_own_grid: ClassVar[bool] = False
+    """Whether radii are between the grid points of 8-bit images, not for every change."""
+
     def finest(self, noise: Noise) -> Noise:
         """The smallest of the noises, which the lattice must suit."""
         return noise

@@ -31,14 +31,14 @@ from unicr.smoothing._batch import (
 )
 from unicr.smoothing._certificate import ABSTAIN, Certificate
 from unicr.smoothing._curves import Curves
-from unicr.smoothing._lattice import chosen_lattice
+from unicr.smoothing._lattice import lattice_for
 from unicr.smoothing._many import Certificates, inputs_of
 from unicr.smoothing._measure import Counts, Measure, add
 from unicr.smoothing._plan import Plan
 from unicr.smoothing._question import CLASSES, Request, answer_all
 from unicr.tables import facts_to_html
 
-AUTO, FINE = "auto", "fine"  # a lattice of the data's own
+AUTO = "auto"  # a lattice so fine that radii hold for every change
 
 
 class _Team:
@@ -60,12 +60,12 @@ class SmoothedClassifier:
     """g(x) = the class that f most often gives to x + ε.
 
     `model` is a classifier of `unicr.classifier`, a torch module, or a callable. x is moved to a
-    `lattice` and noise is drawn on it, so that sums are exact: a `Lattice` or its text, "auto" or
-    "fine" for that of the first input seen, None for real-valued noise. The noise of sample s of an
-    input follows from a key, whatever the batch: of the model's digest, `settings`, the input and a
-    `nonce` (64 hexadecimal digits, drawn here unless given), or, for experiments, of a `seed`,
-    which anybody can foretell. `batch` is how many samples are worked on at once; without, it
-    follows from the first input's size and the memory, for good.
+    `lattice` and noise is drawn on it, so that sums are exact: a `Lattice` or its text, "auto"
+    for one so fine that radii hold for every change, None for real-valued noise. The noise of
+    sample s of an input follows from a key, whatever the batch: of the model's digest, `settings`,
+    the input and a `nonce` (64 hexadecimal digits, drawn here unless given), or, for experiments,
+    of a `seed`, which anybody can predict. `batch` is how many samples are worked on at once; if
+    left out, it follows from the first input's size and the memory.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class SmoothedClassifier:
         self.batch, self.seed = batch, seed
         drawn = secrets.token_hex(32) if nonce is None and seed is None else nonce
         self.nonce = None if drawn is None else checked_nonce(drawn)
-        told = lattice is not None and lattice not in (AUTO, FINE)
+        told = lattice is not None and lattice != AUTO
         self._lattice = Lattice.parse(lattice) if told and lattice is not None else lattice
         parts = ("seed", seed) if self.nonce is None else (self.classifier.digest, settings)
         self._key = derive(*parts, self.nonce or "")
@@ -121,11 +121,15 @@ class SmoothedClassifier:
             f"inputs have shape {self.input_shape}, so {tuple(x.shape)} is neither one nor several"
         )
 
-    def lattice_of(self, x: torch.Tensor, norms: Iterable[Norm] = (l2,)) -> Lattice | None:
-        """The lattice that inputs are moved to; "auto" is settled by the first input, for good."""
-        if self._lattice in (AUTO, FINE):
-            fine = self._lattice == FINE
-            self._lattice = chosen_lattice([x], self.noise, norms, fine=fine)
+    def lattice_of(
+        self, x: torch.Tensor, norms: Iterable[Norm] = (l2,), *, own: bool = False
+    ) -> Lattice | None:
+        """The lattice that inputs are moved to; the first input decides what "auto" means.
+
+        `own` asks for the grid that 8-bit images have by themselves.
+        """
+        if self._lattice == AUTO:
+            self._lattice = lattice_for([x], self.noise, norms, own=own)
         assert not isinstance(self._lattice, str)
         return self._lattice
 
@@ -292,7 +296,8 @@ class SmoothedClassifier:
         found, curves, norms = [], None, norms_of(norm)
         for index, one in enumerate(inputs, input_index):
             if curves is None:
-                lattice = self.lattice_of(self._checked(one), norms)
+                own = plan.procedure.on_own_grid
+                lattice = self.lattice_of(self._checked(one), norms, own=own)
                 curves = Curves(norms, one.numel(), searched=searched, lattice=lattice)
             found.append(self.certify_with(one, plan, curves, index))
         return found[0] if several is None else Certificates(found, self.classifier.classes)
@@ -301,7 +306,7 @@ class SmoothedClassifier:
         self, x: torch.Tensor, plan: Plan, curves: Curves, input_index: int
     ) -> Certificate:
         """`certify` with curves that were prepared once for many inputs, on this lattice."""
-        steps = plan.procedure.steps(plan, self.noise, curves.at(x))
+        steps = plan.procedure.steps(plan, self.noise, curves)
         found = answer_all(steps, lambda question: self.answer(question, x, input_index))
         return replace(found, seed=self.seed)
 

@@ -92,6 +92,7 @@ def attack_run(
         num_classes=classes,
         run_seed=spec.drawn,
         lattice=spec.lattice,
+        between_points=procedure.on_own_grid,
         starts=starts_of(aims),
         batch=batch or spec.batch,
         selector=selector,

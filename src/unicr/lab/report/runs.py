@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-OFF = ("lattice", "average_radius_any_change")
 COUNTED = "wrong and abstained inputs count as radius 0; radii are in the units of the inputs"
 TERMS = (
     "certified_accuracy: inputs that are certified as their label, of all inputs; average_radius: "
@@ -103,18 +102,11 @@ def summary(rows: Sequence[Row], norms: Sequence[str], *, searched: bool = False
 
 
 def changes_meant(scores: Sequence[Scores]) -> list[str]:
-    """Which changes the radii speak of, where that is not all."""
-    kept = [one for one in scores if one.lattice is not None]
-    left: dict[str, list[str]] = {}
-    for one in kept:
-        text = f"l{one.norm} {round_down(one.average_of_any_change, 4)}"
-        left.setdefault(one.name, []).append(text)
-    named = [(f"{name}: " if len(left) > 1 else "") + ", ".join(v) for name, v in left.items()]
-    steps = sorted({str(one.lattice) for one in kept})
-    images = ", as those between 8-bit images do" if "1/255" in steps else ""
-    words = f"radii are for changes that keep to the lattice {', '.join(steps)}{images}; for any "
-    words += f"other change the average radius is {'; '.join(named)} (more with --lattice fine)"
-    return [words] if kept else []
+    """Which changes the radii speak of, where that is not every change."""
+    grids = sorted({one.grid for one in scores if one.grid is not None})
+    return (
+        [f"radii hold for changes between points of the grid {', '.join(grids)}"] if grids else []
+    )
 
 
 def default_radii(runs: Sequence[Scores]) -> list[float]:
@@ -152,19 +144,15 @@ def _records(runs: Sequence[Scores], radii: Sequence[float] | None) -> list[dict
             "abstention": run.abstention,
             **({} if run.alpha is None else {"accuracy_holds": run.accuracy_bound(0.0)}),
             **{f"at {r:g}": run.certified_accuracy(r) for r in at},
-            **({} if run.lattice is None else dict(zip(OFF, _off(run), strict=True))),
+            **({} if run.grid is None else {"grid": run.grid}),
         }
         for run in runs
     ]
 
 
-def _off(run: Scores) -> tuple[str | None, float]:
-    return run.lattice, run.average_of_any_change
-
-
 def _table(norm: str, runs: Sequence[Scores], radii: Sequence[float] | None, form: Form) -> str:
     records = _records(runs, radii)
-    keys = [key for key in records[0] if key not in ("norm", *OFF)]
+    keys = [key for key in records[0] if key not in ("norm", "grid")]
     table = lay(keys, [[_cell(key, record[key]) for key in keys] for record in records], form)
     total = round_down(robustness_score(runs), 5)
     above = title(f"l{norm}", form)

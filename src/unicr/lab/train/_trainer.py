@@ -27,7 +27,7 @@ from unicr.lab.train._settings import Training, build
 from unicr.noise import Noise, parse
 from unicr.noise.internal import LatticeNoise, derive
 from unicr.norms import parse_norm
-from unicr.smoothing import chosen_lattice
+from unicr.smoothing import lattice_for
 
 WARM = 0.1  # share of the training over which what a method adds grows to its full weight
 WATCHED, VOTES = 64, 100  # held-out inputs, and votes for each, behind the estimated radius
@@ -228,7 +228,7 @@ class Trainer:
             return clean.repeat_interleave(copies, 0).to(self.device)
         if self._drawn is None:
             norm = parse_norm(self.settings.norm or 2)
-            self._drawn = LatticeNoise(self.noise, chosen_lattice(clean[:16], self.noise, [norm]))
+            self._drawn = LatticeNoise(self.noise, lattice_for(clean[:16], self.noise, [norm]))
         key = derive("unicr training", purpose, self.settings.seed, number)
         out = torch.empty(len(clean), copies, *clean.shape[1:])
         for i, x in enumerate(clean):

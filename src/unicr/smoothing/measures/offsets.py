@@ -51,6 +51,11 @@ class OffsetVotes(ClassVotes):
         """What fills a batch from number `start` on; the places follow from the key of g."""
         width = count_offsets(noise, lattice)
         assert lattice is not None
+        if not lattice.holds(x.cpu().numpy()):
+            raise CertifyError(
+                f"the input is not on the grid {lattice.text}, and counting every offset speaks of "
+                "inputs on the grid only: leave --rule every out"
+            )
         base = lattice.integers(x.cpu().numpy()).ravel()
         digest = hashlib.shake_256(b"offsets" + key).digest(8 * base.size)
         places = (np.frombuffer(digest, "<u8") % np.uint64(width)).astype(np.int64)

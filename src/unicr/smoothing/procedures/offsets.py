@@ -34,6 +34,7 @@ class Offsets(TwoSteps):
 
     name = "offsets"
     counted = OffsetVotes()
+    on_own_grid = True
 
     def fit(self, plan: Plan) -> Plan:
         """No α, and no votes that choose: n0 is not used."""
@@ -58,8 +59,11 @@ class Offsets(TwoSteps):
             raise CertifyError(f"n={plan.n} where all {total} offsets are needed: take a larger n")
 
     def steps(self, plan: Plan, noise: Noise, curves: Curves) -> Steps[Certificate]:
-        """R = λ(p_A − p_B) in ℓp with p ≤ 1, for certain: ‖δ‖₁ ≤ ‖δ‖_p there."""
-        radii = curves.of(noise)
+        """R = λ(p_A − p_B) in ℓp with p ≤ 1, for certain: ‖δ‖₁ ≤ ‖δ‖_p there.
+
+        All offsets can be counted on a coarse grid only, and the radius is between its points.
+        """
+        radii = curves.of(noise).between_points()
         self.check(plan, radii)
         width = count_offsets(noise, curves.lattice)
         counts = yield Request(width, 0, None, self.counted, BOUND)

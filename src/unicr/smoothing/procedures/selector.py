@@ -183,7 +183,7 @@ def _least(a: NormRadius, b: NormRadius) -> NormRadius:
     less = min(a, b, key=lambda one: one.radius)
     grades = [Grade(one.grade) for one in (a, b) if one.grade is not None]
     grade = weakest(*grades) if proved > 0 and grades else None
-    return NormRadius(a.norm, less.radius, proved, searched, says, grade, less.off)
+    return NormRadius(a.norm, less.radius, proved, searched, says, grade)
 
 
 @dataclass(frozen=True)

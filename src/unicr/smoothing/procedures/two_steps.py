@@ -80,6 +80,6 @@ class TwoSteps(Procedure):
             radii=radii.at(p_a, p_b),
             noise=None if noise is None else noise.text,
             lattice=None if radii.lattice is None else radii.lattice.text,
-            moved=radii.moved,
+            between_points=not radii.any_change,
             charge=radii.charge,
         )

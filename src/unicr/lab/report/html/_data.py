@@ -114,7 +114,7 @@ def _run(
         "data": spec.data,
         "classes": [str(one) for one in spec.classes or ()],
         "proved": not spec.searched,
-        "kept": any(score.lattice is not None for score in scores.values()),
+        "kept": any(score.grid is not None for score in scores.values()),
         "said": [*changes_meant(list(scores.values())), *_doubts(rows)],
         "both": any(c.p_b < 1 - c.p_a for row in rows if (c := row.certificate) is not None),
         "alpha": spec.plan.alpha,

@@ -238,7 +238,7 @@
     const g = group();
     const alphas = [...new Set(g.runs.map((i) => D.runs[i].alpha))];
     const proved = g.runs.every((i) => D.runs[i].proved);
-    const kept = g.runs.some((i) => D.runs[i].kept) ? " and keeps to the lattice named below" : "";
+    const kept = g.runs.some((i) => D.runs[i].kept) ? " and leads from one point of the grid named below to another" : "";
     $("promise").textContent = `For each input, except with probability ${alphas.join(" or ")} over the noise samples: no change of the input that is below its radius${kept} changes the class that the smoothed classifier gives it. `
       + (proved ? "Every radius here is proved." : "A radius marked exact is proved up to 0.2 %; one marked approximate was searched for, and the proved radius stands beside it.")
       + " What holds at 99.9 % is the accuracy left when every certificate that may be wrong by chance is taken off. In an average radius wrong and abstained inputs count as 0; radii are in the units of the inputs.";
