@@ -5,14 +5,6 @@ from unicr.runs._database import Database
 from unicr.runs._execute import Executor, Work, execute
 from unicr.runs._export import export, floor_decimal, table
 from unicr.runs._job import Job, Terms
-from unicr.runs._logs import (
-    LogRow,
-    paired,
-    read_intervals,
-    read_log,
-    recertify,
-    recertify_two,
-)
 from unicr.runs._manifest import Manifest, changes
 from unicr.runs._preflight import preflight
 from unicr.runs._reopen import NO_TRUST, Trusted
@@ -21,6 +13,14 @@ from unicr.runs._schedule import Input
 from unicr.runs._scores import load_scores, scores_of
 from unicr.runs._sign import seals, sign, signed_by
 from unicr.runs._verify import Problem, caught, difference, replay, verify
+from unicr.runs.logs import (
+    LogRow,
+    paired,
+    read_intervals,
+    read_log,
+    recertify,
+    recertify_two,
+)
 
 __all__ = [
     "NO_TRUST",

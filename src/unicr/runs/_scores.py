@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 
+from unicr.errors import RunError
 from unicr.metrics import Scores
-from unicr.norms import parse_norm
-from unicr.runs._logs import LogRow, read_log
+from unicr.norms import Norm, l2, parse_norm
 from unicr.runs._manifest import Manifest
 from unicr.runs._run import Row, Run
+from unicr.runs.logs import LogRow, read_log
 from unicr.smoothing import THIS_INPUT, Certificate
 
 
@@ -41,24 +42,47 @@ def _kept(row: Row | LogRow) -> Certificate | None:
     return None if one is None or one.lattice is None or one.moved else one
 
 
-def load_scores(paths: Sequence[Path], norm: str | None) -> dict[str, list[Scores]]:
-    """Runs and logs grouped by norm; a log counts for the norm asked for, l2 by default."""
-    wanted = None if norm is None else parse_norm(norm).text
+def load_scores(
+    paths: Sequence[Path],
+    norm: str | None,
+    on_problem: Callable[[RunError], None] | None = None,
+) -> dict[str, list[Scores]]:
+    """Runs and logs grouped by norm; a log counts for the norm asked for, l2 by default.
+
+    With `on_problem`, what cannot be read is told and left out, as long as something is left.
+    """
     groups: dict[str, list[Scores]] = {}
+    problems = []
     for path in paths:
-        if path.suffix == ".tsv" or path.is_file():
-            name = path.name.removesuffix(".tsv")
-            one = scores_of(read_log(path), wanted or "2", name, None)
-            groups.setdefault(one.norm, []).append(one)
-            continue
-        with Run(path) as run:
-            manifest, rows = run.manifest, list(run.rows())
-        for text in manifest.norms:
-            if wanted in (None, text):
-                name = f"{path.name} ({_smoothed_with(manifest)})"
-                one = scores_of(rows, text, name, manifest.plan.alpha)
-                groups.setdefault(text, []).append(one)
+        try:
+            for one in _load_one(path, None if norm is None else parse_norm(norm)):
+                groups.setdefault(one.norm, []).append(one)
+        except RunError as error:
+            if on_problem is None:
+                raise
+            problems.append(error)
+    if problems and not groups:
+        raise problems[0]
+    for problem in problems:
+        assert on_problem is not None
+        on_problem(problem)
     return groups
+
+
+def _load_one(path: Path, norm: Norm | None) -> Iterator[Scores]:
+    """The scores of one run in each of its norms, or of one log."""
+    if path.suffix == ".tsv" or not path.is_dir() or (path / "prob_lb.npy").is_file():
+        lp = norm or l2
+        yield scores_of(read_log(path, lp), lp.text, path.name.removesuffix(".tsv"), None)
+        return
+    with Run(path) as run:
+        manifest, rows = run.manifest, list(run.rows())
+    if not rows:
+        raise RunError(f"{path} has no results yet")
+    for text in manifest.norms:
+        if norm is None or norm.text == text:
+            name = f"{path.name} ({_smoothed_with(manifest)})"
+            yield scores_of(rows, text, name, manifest.plan.alpha)
 
 
 def _smoothed_with(manifest: Manifest) -> str:
