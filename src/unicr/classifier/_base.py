@@ -10,10 +10,9 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 
-import torch
-
 from unicr.data import Dataset
 from unicr.errors import ModelError
+from unicr.extras import torch
 
 
 class Classifier(ABC):
