@@ -78,6 +78,9 @@ def _kind(folder: Path) -> str:
     config_file = folder / "config.json"
     if not config_file.is_file():
         raise ModelError(f"{folder} has no config.json: it is no Hugging Face model folder")
+    for one in folder.iterdir():
+        if not (one.is_file() or one.is_dir()):  # reading a pipe may never end
+            raise ModelError(f"{one} is neither a file nor a folder")
     if not any(folder.glob("*.safetensors")):
         raise ModelError(
             f"{folder} has no .safetensors file; only those are read. Convert the weights with "
