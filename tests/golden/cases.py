@@ -15,11 +15,11 @@ from scipy import stats
 
 from unicr import noise
 from unicr.noise import IID, Lattice, Noise
-from unicr.noise._integers import integer_law
 from unicr.norms import parse_norm
 from unicr.radius import Evidence, Question, RadiusCurve, SecondLaw, certified_radius
 from unicr.radius._cache import NUMERICS
 from unicr.radius.internal import prove
+from unicr.sample import integer_law
 from unicr.smoothing import Curves, Plan, answer_all
 
 Case = dict[str, Any]

@@ -245,7 +245,7 @@ def test_what_a_choice_is_worth_is_about_its_radius() -> None:
     model = load_classifier(module)
     inputs = torch.tensor([[1.0, 0, 0], [0.5, 0, 0], [-0.5, 0, 0]])
     examples = Examples(inputs, torch.tensor([1, 1, 1]), 2)
-    lesson = SelectorTraining(votes=400)
+    lesson = SelectorTraining(votes=20_000)  # a standard error of 0.01: 0.12 is far beyond chance
     by_scores = worth(model, noise.gaussian(sigma=0.5), l2, examples, lesson)
     votes = load_classifier(lambda batch: (batch[:, 0] > 0).long())
     by_votes = worth(votes, noise.gaussian(sigma=0.5), l2, examples, lesson)

@@ -1,7 +1,6 @@
 """What other parts of unicr use of this package and users should not: it may change."""
 
 from unicr.noise._base import positive as positive
-from unicr.noise._chacha import derive as derive
 from unicr.noise._family import Named as Named
 from unicr.noise._family import Parameter as Parameter
 from unicr.noise._family import plainest as plainest
@@ -14,3 +13,4 @@ from unicr.noise._spherical import CubeNoise as CubeNoise
 from unicr.noise._spherical import RadialNoise as RadialNoise
 from unicr.noise._within import Within as Within
 from unicr.noise._within import within as within
+from unicr.sample import derive as derive

@@ -1,0 +1,143 @@
+"""Draws written into an array: a row of numbers plus integers of the law, times the step."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from unicr.errors import NoiseError
+from unicr.sample._law import EXACT, IntegerLaw, Integers
+from unicr.sample._stream import kernel
+from unicr.sample._threads import PIECE, in_pieces
+from unicr.sample._torch import CHUNK, Tables, draw, tables_on
+
+if TYPE_CHECKING:
+    import torch
+
+_TILE = 1024  # a row is repeated to this length, at which the kernel's inner loops are long enough
+MOST_DRAWS = 1 << 62  # of one key
+NO_DOUBLES = ("mps",)
+
+
+def draw_integers(law: IntegerLaw, key: bytes, first: int, count: int) -> Integers:
+    """Draws number first, …, first + count − 1 under a key, in plain numpy."""
+    parts = [
+        law.evaluate(key, np.arange(a, min(a + PIECE, first + count), dtype=np.uint64))
+        for a in range(first, first + count, PIECE)
+    ]
+    return np.concatenate([np.empty(0, np.int64), *parts])
+
+
+class Fill:
+    """Writes x + ε for many samples of one x: sample s, coordinate j has draw number s·d + j.
+
+    With `integers` the row holds whole numbers and (row + e)·step is written: the sum is exact, the
+    product is rounded once, then once to the type of the output. Else row + e·step is written,
+    product and sum rounded as doubles, then to the type of the output.
+    """
+
+    def __init__(
+        self,
+        law: IntegerLaw,
+        row: ArrayLike,
+        *,
+        key: bytes,
+        step: float,
+        integers: bool,
+        threads: int | None = None,
+    ) -> None:
+        self._law, self._key, self._step, self._integers = law, key, step, integers
+        self._row = np.asarray(row, dtype=np.float64)
+        if integers and not np.all(np.abs(self._row) < EXACT):
+            raise NoiseError("the integers of an input must be below 2^52: take a coarser lattice")
+        self._tile = np.tile(self._row, -(-_TILE // max(self._row.size, 1)))
+        self._threads = threads
+        self._kernel = kernel("fill_draws")
+        self._tables: dict[str, Tables] = {}
+        self._words = np.frombuffer(key, "<u4").astype(np.uint32)
+
+    def __call__(self, flat: NDArray[Any], start: int) -> None:
+        """Write samples number start, … into a one-dimensional float array."""
+        law, guide = self._law, self._law.guide
+        first = self._first_draw(start, flat.size)
+        left: list[Integers] = []
+
+        def work(low: int, high: int) -> None:
+            undone = np.empty((high - low, 2), np.int64)
+            count = self._kernel(
+                flat[low:high], undone, np.uint64(first + low), self._words, self._tile,
+                low % self._tile.size, self._integers, self._step, guide.cells, guide.first,
+                guide.origin, guide.wide, guide.starts, guide.masks, law.ends, law.starts,
+                law.widths, law.kinds,
+            )  # fmt: skip
+            if count:
+                left.append(undone[:count] + np.array([low, 0]))
+
+        def work_in_numpy(low: int, high: int) -> None:
+            e = draw_integers(law, self._key, first + low, high - low)
+            self._put(flat, np.arange(low, high), e)
+
+        in_pieces(work if self._kernel else work_in_numpy, flat.size, self._threads)
+        if left:
+            at, k = np.concatenate(left).T
+            inside = law.inside(self._key, (at + first).astype(np.uint64), k)
+            self._put(flat, at, law.starts[k] + inside)
+
+    def fill_tensor(self, out: torch.Tensor, start: int) -> None:
+        """Write samples number start, … into a contiguous tensor, on its device: the same values.
+
+        A device without double precision gets what the processor draws.
+        """
+        import torch
+
+        if out.device.type == "cpu":
+            self(out.detach().view(-1).numpy(), start)
+        elif out.device.type in NO_DOUBLES:
+            here = torch.empty(out.shape, dtype=out.dtype)
+            self(here.view(-1).numpy(), start)
+            out.copy_(here)
+        else:
+            self.fill_by_torch(out, start)
+
+    def fill_by_torch(self, out: torch.Tensor, start: int) -> None:
+        """`fill_tensor` in plain torch operations, whatever the device."""
+        import torch
+
+        flat, dim = out.detach().view(-1), self._row.size
+        first = self._first_draw(start, flat.numel())
+        device = str(flat.device)
+        if device not in self._tables:
+            self._tables[device] = tables_on(self._law, flat.device)
+        row = torch.from_numpy(self._row).to(flat.device)
+        row = row.to(torch.int64) if self._integers else row
+
+        def put(at: torch.Tensor, e: torch.Tensor) -> torch.Tensor:
+            beside = row[at % dim]
+            if self._integers:
+                return (beside + e).to(torch.float64).mul_(self._step)
+            return beside + e.to(torch.float64).mul_(self._step)
+
+        for low in range(0, flat.numel(), CHUNK):
+            high = min(low + CHUNK, flat.numel())
+            e, on_host = draw(self._tables[device], self._key, first + low, high - low)
+            flat[low:high] = put(torch.arange(low, high, device=flat.device), e)
+            left = on_host.nonzero().view(-1) + low
+            if left.numel():
+                positions = (left.cpu().numpy() + first).astype(np.uint64)
+                e = torch.from_numpy(self._law.evaluate(self._key, positions)).to(flat.device)
+                flat[left] = put(left, e).to(flat.dtype)
+
+    def _first_draw(self, start: int, count: int) -> int:
+        first = start * self._row.size
+        if start < 0 or first + count >= MOST_DRAWS:
+            raise NoiseError(f"start={start}, dim={self._row.size}: too many draws for one stream")
+        return first
+
+    def _put(self, flat: NDArray[Any], at: Integers, e: Integers) -> None:
+        row = self._row[at % self._row.size]
+        if self._integers:
+            flat[at] = (row.astype(np.int64) + e).astype(np.float64) * self._step
+        else:
+            flat[at] = row + e.astype(np.float64) * self._step
