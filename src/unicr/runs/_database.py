@@ -125,7 +125,8 @@ class Database:
                     keys = [[c for c, pk in of.items() if pk] for of in (theirs, columns)]
                     if keys[0] == keys[1] and set(theirs) == set(columns):
                         continue
-                    if missing := sorted(set(columns) - set(theirs)):
+                    missing = sorted(set(columns) - set(theirs))
+                    if missing and keys[0] == keys[1] and set(theirs) < set(columns):
                         raise RunError(f"{self.path}: the table {name} has no column {missing[0]}")
                 if (kind, sql) in own:
                     continue
