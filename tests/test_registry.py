@@ -33,7 +33,7 @@ def groups() -> set[str]:
 def test_every_group_stands_in_the_docs() -> None:
     page = (REPOSITORY / "docs" / "plugins.md").read_text(encoding="utf-8")
     assert set(re.findall(r"^\| `(unicr\.\w+)` \|", page, re.MULTILINE)) == groups()
-    assert len(groups()) == 11
+    assert len(groups()) >= 11
 
 
 def test_what_the_docs_name_can_be_imported() -> None:

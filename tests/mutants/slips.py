@@ -24,7 +24,7 @@ HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 SOURCE = ROOT / "src"
 # Curves that are kept on disk may be shared with a copy whose slip is in none of these.
-NUMERICS = ("noise/", "norms.py", "radius/", "tradeoff/")
+NUMERICS = ("noise/", "norms.py", "radius/", "sample/", "tradeoff/")
 OPTIONS = ("-x", "-m", "not slow", "-p", "no:cacheprovider", "--tb=line")
 PATIENCE = 900.0  # seconds for the tests of one slip; a slip that makes them hang is noticed too
 FAILED, PASSED = 1, 0  # what pytest returns; all else means that it could not run the tests

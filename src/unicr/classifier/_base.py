@@ -10,10 +10,9 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 
-import torch
-
 from unicr.data import Dataset
 from unicr.errors import ModelError
+from unicr.extras import torch
 
 # Votes are counted in a vector as long as the largest label, for every batch and in every row of a
 # run. The largest public sets of labels have some ten thousand.

@@ -118,6 +118,7 @@ def _run(words: list[str]) -> NoReturn:
     from cyclopts import CycloptsError
 
     from unicr.cli._app import app
+    from unicr.extras import missing_extra
 
     try:
         with listening(_progress):
@@ -127,6 +128,11 @@ def _run(words: list[str]) -> NoReturn:
         sys.exit(141)
     except UnicrError as error:
         _stop(_as_typed(str(error), words))
+    except ModuleNotFoundError as error:
+        lacking = missing_extra(error)
+        if lacking is None:
+            raise
+        _stop(str(lacking))
     except CycloptsError as error:
         _stop(" ".join(str(error).split()))
     except MemoryError as error:

@@ -112,7 +112,6 @@ def open_both(
 def others(run: Run, trusted: Trusted, classifier: Classifier | None, replay: int) -> Iterator[str]:
     """What does not hold in the attacks and in the memory beside a run."""
     from unicr.guard import Regions, check_memory, replay_memory
-    from unicr.lab.attack import AttackStore, check_outcomes
 
     rows = {row.idx: row for row in run.readable()}
     for name in ("attacks.sqlite", "guard.sqlite"):
@@ -120,6 +119,8 @@ def others(run: Run, trusted: Trusted, classifier: Classifier | None, replay: in
             continue
         try:
             if name == "attacks.sqlite":
+                from unicr.lab.attack import AttackStore, check_outcomes
+
                 with AttackStore(run.folder, create=False) as attacks:
                     found = list(check_outcomes(attacks, rows))
                     stored, now = attacks.stored_seal(), attacks.seal()

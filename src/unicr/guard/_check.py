@@ -12,10 +12,10 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-import torch
 
 from unicr.classifier import Classifier
 from unicr.errors import UNREADABLE, RunError, UnicrError
+from unicr.extras import torch
 from unicr.guard._guard import policy
 from unicr.guard._memory import FIRST_STREAM, FORMAT, SEED, Regions
 from unicr.guard._metric import Metric

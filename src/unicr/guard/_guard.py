@@ -9,13 +9,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
-
-import torch
+from typing import Any, TypeAlias
 
 from unicr.classifier import Classifier
 from unicr.data import Dataset
 from unicr.errors import CertifyError, RunError
+from unicr.extras import torch
 from unicr.guard._memory import Answer, Memory
 from unicr.noise import Lattice
 from unicr.runs import NO_TRUST, Manifest, Row, Trusted
@@ -23,7 +22,7 @@ from unicr.smoothing import Certificate, SmoothedClassifier
 from unicr.smoothing.procedures import Selector
 
 # Chooses a noise for x and certifies x with it, on the noise stream of the number given.
-Policy = Callable[[torch.Tensor, int], Certificate]
+Policy: TypeAlias = "Callable[[torch.Tensor, int], Certificate]"
 
 
 def policy(

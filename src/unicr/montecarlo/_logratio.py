@@ -11,9 +11,9 @@ import math
 from collections.abc import Iterator
 
 import numpy as np
-import torch
 
 from unicr.errors import RadiusError
+from unicr.extras import torch
 from unicr.noise import Noise
 from unicr.values import Array
 

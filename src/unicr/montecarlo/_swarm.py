@@ -10,16 +10,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
-import torch
 
+from unicr.extras import torch
 from unicr.montecarlo._settings import MonteCarlo
 from unicr.noise import Noise
 from unicr.norms import Norm
 from unicr.values import Array
 
-Cost = Callable[[torch.Tensor, Array | None], Array]
+Cost: TypeAlias = "Callable[[torch.Tensor, Array | None], Array]"
 
 PATIENCE = 5  # iterations without progress after which the swarm has converged
 FAR = 1.5  # starting directions beyond this many times the best radius are not solved for

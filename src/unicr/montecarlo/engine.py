@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import numpy as np
-import torch
 
+from unicr.extras import torch
 from unicr.montecarlo._boundary import Boundary
 from unicr.montecarlo._confidence import confident_radius
 from unicr.montecarlo._logratio import LogRatios, typical_size

@@ -17,12 +17,12 @@ from typing import Any
 
 import numpy as np
 import scipy
-import torch
 
 import unicr
 from unicr.classifier import Classifier, check_fit
 from unicr.data import Dataset
 from unicr.errors import BatchError, CertifyError, NoiseError, UnicrError
+from unicr.extras import torch
 from unicr.files import file_digest
 from unicr.noise import Lattice, Noise, to_data
 from unicr.noise.internal import check_parses

@@ -13,11 +13,11 @@ from itertools import count
 from typing import Any, Generic, TypeVar
 
 import numpy as np
-import torch
 
 from unicr.classifier import Classifier, load_classifier
 from unicr.data import Dataset
 from unicr.errors import RunError, UnicrError, one_line
+from unicr.extras import torch
 from unicr.noise import parse
 from unicr.runs._execute import Executor, Lost
 from unicr.runs._run import ENVIRONMENT

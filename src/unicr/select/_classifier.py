@@ -7,11 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from unicr.classifier import Classifier, Selective, load_classifier
 from unicr.classifier.internal import Trust
 from unicr.errors import CertifyError
+from unicr.extras import torch
 from unicr.noise import Lattice, Noise
 from unicr.norms import Norm
 from unicr.select._file import file_of, load_selector

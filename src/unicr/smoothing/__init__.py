@@ -1,6 +1,9 @@
 """The smoothed classifier: votes, bounds and certificates."""
 
+from typing import TYPE_CHECKING
+
 from unicr.binomial import lower_bound, upper_bound
+from unicr.extras import lazy_names
 from unicr.smoothing._anytime import anytime_lower_bound, log_wealth
 from unicr.smoothing._batch import guess_batch_size, out_of_memory
 from unicr.smoothing._certificate import ABSTAIN, Certificate, NormRadius
@@ -9,7 +12,6 @@ from unicr.smoothing._curves import Curves
 from unicr.smoothing._lattice import chosen_lattice, size_of
 from unicr.smoothing._many import Certificates
 from unicr.smoothing._measure import Counts, Measure, add
-from unicr.smoothing._module import SmoothedModel, SmoothedModule
 from unicr.smoothing._plan import Plan
 from unicr.smoothing._procedure import EVERY_INPUT, THIS_INPUT, Procedure
 from unicr.smoothing._question import (
@@ -31,6 +33,13 @@ from unicr.smoothing._smoothed import (
     clear_winner,
     norms_of,
 )
+
+if TYPE_CHECKING:
+    from unicr.smoothing._module import SmoothedModel, SmoothedModule
+else:  # subclasses of torch's modules: they load when they are asked for
+    __getattr__ = lazy_names(
+        __name__, dict.fromkeys(("SmoothedModel", "SmoothedModule"), "_module")
+    )
 
 __all__ = [
     "ABSTAIN",

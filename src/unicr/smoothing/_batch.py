@@ -16,10 +16,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, cast
 
-import torch
-
 from unicr.classifier import Classifier, Selective
 from unicr.errors import BatchError
+from unicr.extras import torch
 
 MOST = 1000
 VALUES = 10_000_000  # in one batch: larger ones are no faster

@@ -5,8 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 
-import torch
-
+from unicr.extras import torch
 from unicr.noise import Lattice, Noise
 from unicr.norms import Norm
 from unicr.smoothing._radii import Radii

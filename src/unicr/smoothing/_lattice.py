@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-import torch
-
+from unicr.extras import torch
 from unicr.noise import IID, Lattice, Noise
 from unicr.noise.internal import lattice_for
 from unicr.norms import Norm

@@ -11,10 +11,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from unicr.classifier import Classifier
+from unicr.extras import torch
 from unicr.registry import Catalogue
 from unicr.smoothing._named import Registered
 

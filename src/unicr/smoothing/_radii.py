@@ -8,9 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property, lru_cache
 
-import torch
-
 from unicr.errors import CertifyError
+from unicr.extras import torch
 from unicr.noise import Lattice, Noise
 from unicr.noise.internal import LatticeNoise
 from unicr.norms import Norm, parse_norm

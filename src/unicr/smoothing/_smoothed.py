@@ -12,12 +12,12 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import torch
 from scipy import special
 
 from unicr.classifier import Classifier, load_classifier
 from unicr.data import Dataset
 from unicr.errors import CertifyError
+from unicr.extras import torch
 from unicr.noise import IID, Lattice, Noise
 from unicr.noise.internal import LatticeNoise, RadialNoise, derive
 from unicr.norms import Norm, l2, parse_norm

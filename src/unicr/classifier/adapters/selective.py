@@ -12,12 +12,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from unicr.classifier._adapter import Adapter, ModelAsked
 from unicr.classifier._base import Classifier
 from unicr.classifier._digest import check_inside, combined_digest
 from unicr.errors import ModelError
+from unicr.extras import torch
 from unicr.files import is_among
 
 FILE = "selector.json"

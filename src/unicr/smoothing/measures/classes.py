@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import torch
-
 from unicr.classifier import Classifier
+from unicr.extras import torch
 from unicr.smoothing._measure import Counts, Measure
 
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import torch
-
 from unicr.classifier import Classifier, Selective
 from unicr.errors import CertifyError
+from unicr.extras import torch
 from unicr.smoothing._measure import Counts, Measure
 
 

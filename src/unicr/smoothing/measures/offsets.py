@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-import torch
 
 from unicr.errors import CertifyError
+from unicr.extras import torch
 from unicr.noise import Lattice, Noise, Splitting
 from unicr.smoothing.measures.classes import ClassVotes
 
