@@ -69,6 +69,7 @@ class Fill:
     def __call__(self, flat: NDArray[Any], start: int) -> None:
         """Write samples number start, … into a one-dimensional float array."""
         law, guide = self._law, self._law.guide
+        down = np.uint32(32 - (guide.cells.size.bit_length() - 1))
         first = self._first_draw(start, flat.size)
         left: list[Integers] = []
 
@@ -76,7 +77,7 @@ class Fill:
             undone = np.empty((high - low, 2), np.int64)
             count = self._kernel(
                 flat[low:high], undone, np.uint64(first + low), self._words, self._tile,
-                low % self._tile.size, self._integers, self._step, guide.cells, guide.first,
+                low % self._tile.size, self._integers, self._step, guide.cells, down, guide.first,
                 guide.origin, guide.wide, guide.starts, guide.masks, law.ends, law.starts,
                 law.widths, law.kinds,
             )  # fmt: skip

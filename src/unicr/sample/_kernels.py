@@ -14,7 +14,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 from numba import njit
 
-from unicr.sample._law import EVEN, GUIDE, REST, RISING
+from unicr.sample._law import EVEN, REST, RISING
 from unicr.sample._stream import FIRST, OFFSET, OTHER_OFFSET, SECOND
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -25,7 +25,6 @@ _LANES = 16
 _GROUP = 16 * _LANES  # words of sixteen blocks side by side
 _BATCH = 1024  # draws that are looked up at once: their buffers stay in the first cache
 _ALL = _W(0xFFFFFFFF)
-_DOWN, _REST_BITS = _U(32 - GUIDE), _U((1 << 32 - GUIDE) - 1)
 
 
 def _compile(inline: bool = False) -> Callable[[_F], _F]:
@@ -151,14 +150,15 @@ def _word(some: Any, key: Any, plane: Any, position: Any) -> Any:
 
 
 @_compile()
-def _look_up(number: Any, unsure: Any, doubts: Any, words: Any, cells: Any) -> Any:
+def _look_up(number: Any, unsure: Any, doubts: Any, words: Any, cells: Any, down: Any) -> Any:
     """Outcomes of the draws that are certain; how many are not, listed in `unsure`."""
     doubt = doubts.view(np.uint8)
+    low_bits = _U((_U(1) << down) - _U(1))
     for k in range(number.size):
-        number[k] = cells[words[k] >> _DOWN]
+        number[k] = cells[words[k] >> down]
     for k in range(number.size):
-        outcome = number[k] >> _DOWN
-        beyond = np.int32(np.int32(words[k] & _REST_BITS) - np.int32(number[k] & _REST_BITS))
+        outcome = number[k] >> down
+        beyond = np.int32(np.int32(words[k] & low_bits) - np.int32(number[k] & low_bits))
         number[k] = outcome + _U(beyond > 0)
         doubt[k] = (beyond == 0) | (outcome == _U(0))
     eights = -(-number.size // 8)
@@ -222,6 +222,7 @@ def fill_draws(
     integral: Any,
     step: Any,
     cells: Any,
+    down: Any,
     begin: Any,
     origin: Any,
     wide: Any,
@@ -238,6 +239,9 @@ def fill_draws(
     holds which, with their outcomes. `cells` gives row r of an outcome, which is number begin + r:
     where `wide`, its first integer and the mask of its offset stand in that row; else e = origin
     + r.
+
+    `down` = 32 − the bits of the guide: an argument, since compiled code that was kept would not
+    see a constant of another file change.
 
     Sums are exact: all integers here are below 2^52, and those of the searched draws are 64-bit.
     """
@@ -258,7 +262,7 @@ def fill_draws(
         n = min(_BATCH - skip, out.size - done)
         whole = -(-(skip + n) // _GROUP) * _GROUP
         fill_words(words[:whole], key, FIRST, aligned)
-        count = _look_up(number[:n], unsure, doubts, words[skip : skip + n], cells)
+        count = _look_up(number[:n], unsure, doubts, words[skip : skip + n], cells, down)
         if wide:
             fill_words(offsets[:whole], key, OFFSET, aligned)
             _place(e[:n], number[:n], offsets[skip : skip + n], row_starts, row_masks)
@@ -280,8 +284,8 @@ def fill_draws(
             k = unsure[h]
             here = position + _W(k)
             word = _W(words[skip + k]) << _W(32)
-            entry = cells[words[skip + k] >> _DOWN]
-            row = entry >> _DOWN
+            entry = cells[words[skip + k] >> down]
+            row = entry >> down
             outcome = _search(ends, np.int64(begin + row if row else entry), word)
             if outcome < ends.size and ends[outcome] >> _W(32) == word >> _W(32):
                 word |= _W(_word(some, key, SECOND, here))

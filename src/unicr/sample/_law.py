@@ -34,7 +34,7 @@ NEAR = 8.0  # such spans from the median wider outcomes begin
 # An outcome is at most 1/32 of its distance from the median and 1/8 of that from a break wide:
 # across so short a piece a power law is nearly a line.
 SLOPE, EDGE = 32, 8
-GUIDE = 14  # top bits of a word that are looked up
+GUIDE = 15  # top bits of a word that are looked up
 OFTEN = 5e-3  # share of the draws that need an offset: beyond it, all of them get one
 EVEN, RISING, FALLING, REST = range(4)  # the parts of the law inside an outcome
 LOOKS = 33  # integers of an outcome at which the density is compared with its line
