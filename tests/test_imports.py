@@ -125,5 +125,8 @@ def test_the_probe_sees_a_heavy_import() -> None:
 def test_submodules_load_on_first_use() -> None:
     assert unicr.noise.gaussian(sigma=1).sigma == 1
     assert "noise" in dir(unicr)
+    for name in dir(unicr):
+        assert getattr(unicr, name) is not None
+    assert 40 <= len(dir(unicr)) <= 60
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         unicr.nonsense  # noqa: B018

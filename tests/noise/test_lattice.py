@@ -186,8 +186,8 @@ def test_what_is_taken_off_covers_every_move(p: float) -> None:
     """No x + δ with ‖δ‖ below what is left lies, after both moves, beyond the radius."""
     rng = np.random.default_rng(1)
     lattice, dim, radius = Lattice.parse("1/8"), 5, 20.0
-    left = lattice.off(radius, p, dim, moved=True)
-    assert 0 < left < lattice.off(radius, p, dim, moved=False) < radius
+    left = lattice.reduce(radius, p, dim)
+    assert 0 < left < radius
 
     def norm(v: np.ndarray) -> float:
         size = np.abs(v).max() if math.isinf(p) else (np.abs(v) ** p).sum() ** (1 / p)

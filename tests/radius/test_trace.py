@@ -14,10 +14,17 @@ import unicr
 root = Path(unicr.__file__).parent
 called = set()
 
+def imports(frame):
+    # what runs because a module of unicr is imported is not part of the answer
+    while frame is not None:
+        if frame.f_code.co_name == "<module>" and frame.f_code.co_filename.startswith(str(root)):
+            return True
+        frame = frame.f_back
+    return False
+
 def note(frame, event, arg):
     code = frame.f_code
-    # bodies of modules and classes run when something is imported, not when it is asked
-    if event == "call" and code.co_flags & 1 and code.co_filename.startswith(str(root)):
+    if event == "call" and code.co_filename.startswith(str(root)) and not imports(frame):
         called.add((str(Path(code.co_filename).relative_to(root)), code.co_qualname))
 
 sys.setprofile(note)

@@ -260,7 +260,7 @@ def test_nobody_passes_samples_off_as_all_offsets(runs: Path, tmp_path: Path) ->
     for key, value, words in (
         ("noise", "uniform(scale=0.5)", "not of uniform"),
         ("norms", ["2"], "none in l2"),
-        ("lattice", "1/256", "it should be|on the lattice|steps"),
+        ("lattice", "2^-8", "it should be|on the lattice|steps"),
     ):
         forged = tmp_path / key
         forged.mkdir()

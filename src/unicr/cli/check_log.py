@@ -85,7 +85,7 @@ def _stated(texts: Words) -> dict[float, str]:
 
 
 def _as_table(checked: list[CheckedLog]) -> str:
-    from unicr.lab.report.tables import lay
+    from unicr.lab.report.tables import format_table
     from unicr.radius import round_down
 
     head = ("log", "rows", "accuracy", "average radius", "largest", "findings")
@@ -106,7 +106,9 @@ def _as_table(checked: list[CheckedLog]) -> str:
         for finding in one.findings
     ]
     wrong = sum(bool(one.findings) for one in checked)
-    return "\n".join([lay(head, rows), *lines, f"{len(checked)} logs, {wrong} with findings"])
+    return "\n".join(
+        [format_table(head, rows), *lines, f"{len(checked)} logs, {wrong} with findings"]
+    )
 
 
 def _as_json(checked: list[CheckedLog]) -> str:

@@ -113,7 +113,7 @@ class Database:
     def _check_schema(self) -> None:
         """Only our own tables, with their keys and plain columns: nothing computed, no triggers.
 
-        A column may be missing (an older version); none may be there that we do not know.
+        Every column of ours must be there, and none that we do not know.
         """
         with closing(sqlite3.connect(":memory:")) as ours:
             ours.executescript(f"{self.schema}; CREATE TABLE {SEALED} (seal TEXT NOT NULL)")
@@ -123,8 +123,11 @@ class Database:
                 if kind == "table" and own and not sql.upper().startswith("CREATE VIRTUAL"):
                     theirs, columns = _columns(self._db, name), _columns(ours, name)
                     keys = [[c for c, pk in of.items() if pk] for of in (theirs, columns)]
-                    if keys[0] == keys[1] and set(theirs) <= set(columns):
+                    if keys[0] == keys[1] and set(theirs) == set(columns):
                         continue
+                    missing = sorted(set(columns) - set(theirs))
+                    if missing and keys[0] == keys[1] and set(theirs) < set(columns):
+                        raise RunError(f"{self.path}: the table {name} has no column {missing[0]}")
                 if (kind, sql) in own:
                     continue
                 if kind == "table" and not self.schema:

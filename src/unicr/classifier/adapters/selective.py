@@ -106,6 +106,8 @@ def load(asked: ModelAsked) -> Classifier:
     return Selective(members[0], members[1:], name=str(asked.spec))
 
 
-ADAPTERS = (
-    Adapter(FILE, lambda asked: asked.thing is None and asked.path.name == FILE, load, rank=-1),
-)
+def _is_selector(asked: ModelAsked) -> bool:
+    return asked.thing is None and asked.path.name == FILE and asked.path.is_file()
+
+
+ADAPTERS = (Adapter(FILE, lambda asked: _is_selector(asked), load, rank=-1),)

@@ -11,7 +11,7 @@ import numpy as np
 from rich.console import Console
 
 from unicr.lab.report.plots import figures
-from unicr.lab.report.tables import Bar, Form, as_csv, as_json, lay, title
+from unicr.lab.report.tables import Bar, Form, as_csv, as_json, format_table, title
 from unicr.metrics import Scores, accuracy_curve, envelope, robustness_score
 from unicr.runs import Job, Row, certify_run, scores_of
 from unicr.values import round_down
@@ -89,7 +89,7 @@ def summary(rows: Sequence[Row], norms: Sequence[str], *, searched: bool = False
         radii = (one.average_radius, one.median_radius)
         share = f"{one.certified_accuracy(0):.1%}"
         lines.append([f"l{norm}", share, *(round_down(radius, 4) for radius in radii)])
-    table = lay(["norm", "certified accuracy", f"average {kind}", f"median {kind}"], lines)
+    table = format_table(["norm", "certified accuracy", f"average {kind}", f"median {kind}"], lines)
     blocks = [f"{len(rows)} inputs: {words}", table, COUNTED, *changes_meant(scores)]
     p_a = [row.certificate.p_a for row in rows if row.certificate and row.predict >= 0]
     if p_a:
@@ -153,7 +153,9 @@ def _records(runs: Sequence[Scores], radii: Sequence[float] | None) -> list[dict
 def _table(norm: str, runs: Sequence[Scores], radii: Sequence[float] | None, form: Form) -> str:
     records = _records(runs, radii)
     keys = [key for key in records[0] if key not in ("norm", "grid")]
-    table = lay(keys, [[_cell(key, record[key]) for key in keys] for record in records], form)
+    table = format_table(
+        keys, [[_cell(key, record[key]) for key in keys] for record in records], form
+    )
     total = round_down(robustness_score(runs), 5)
     above = title(f"l{norm}", form)
     return f"{above}\n\n{table}\n\nrobustness score over {len(runs)} run(s): {total}"

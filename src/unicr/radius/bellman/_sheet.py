@@ -30,25 +30,25 @@ from unicr.values import Array
 
 SMOOTH = 0.03  # the width s of G_s, in units of the Gaussian shift that p_A stands for
 BLURRED = 0.04  # the same inside Ψ_0
-PER_SMOOTH = 2.5
+PER_SMOOTH = 2.5  # mesh points in the width s: h = 0.4 s, for which stencils are found
 RATIO = 0.1  # log of the ratio of neighbouring shifts
 LARGE = 0.12  # of r: above it shifts are FINER
-FINER = 2.0
+FINER = 2.0  # times as many shifts
 FINE = 1e-2  # of r^p: below it, for p < 1, they are coarser
 DUST = 1e-3  # share of the budget that coordinates too small to matter may claim
 UNEVEN = 0.07  # how much smaller the smallest shift is where K need not grow with u
-NODES = 34
+NODES = 34  # budgets of a flow
 FIRST = (0.16, 0.3, 0.45, 0.62, 0.8, 1.0)  # of r: largest coordinates to begin with
 LOW = 300  # dimensions in which they count whatever p, and in which several κ are tried
 NARROWEST = 0.015  # of r: a cell of u₁ that is not split
 FLAT = 2e-3  # the charge of a chord below which steps that are allowed in vain are looked at first
 AGAIN = 2  # times a cell of a curve is split whose chord is charged more than
-LOOSE = 0.02
+LOOSE = 0.02  # of a probability
 FINEST = 1.5e-3  # of r^p: how finely u₁ is cut when the criterion is read
-WINDOW = 12
-COARSE = 25
-BETWEEN = 12
-LEFT = 4.8
+WINDOW = 12  # mesh points on either side of the best line in which a better one is sought
+COARSE = 25  # radii of a curve at which every cell is asked
+BETWEEN = 12  # further radii between two of them, at which only the worst cells are
+LEFT = 4.8  # ends of the mesh, in shifts from the middle; what lies beyond is charged, not lost
 RIGHT = 5.0
 FARTHEST = 30.0
 OUTSIDE = 3e-4  # hockey-stick of the largest shift where the mesh ends
