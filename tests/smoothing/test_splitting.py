@@ -152,6 +152,18 @@ def test_a_planted_classifier_changes_its_mind_just_beyond_the_exact_radius() ->
             assert "without any doubt" in one.promise
 
 
+def test_radii_of_counted_offsets_are_between_grid_points() -> None:
+    """The certificate says so, 8-bit images are on their own grid, and no other input is taken."""
+    law = noise.splitting(scale=0.5)
+    on, off = torch.full((2,), 51 / 255), torch.full((2,), 0.2001)
+    found = SmoothedClassifier(rough, law, seed=0).certify(on, 1, plan=EXACT)
+    assert found.between_points
+    assert found.lattice == "1/255"
+    assert "between points of the grid 1/255" in found.promise
+    with pytest.raises(CertifyError, match="not on the grid 1/255"):
+        SmoothedClassifier(rough, law, seed=0, lattice="1/255").certify(off, 1, plan=EXACT)
+
+
 def test_values_are_told_apart_by_exactly_as_many_offsets_as_the_theorem_says() -> None:
     law, lattice, key = noise.splitting(scale=0.4), Lattice.parse("1/10"), bytes(range(32))
     seen = []
@@ -195,7 +207,7 @@ def test_the_model_sees_what_was_published(scale: float, lattice: str | None) ->
 def test_the_sampled_certificate_of_a_planted_classifier_is_true_and_the_published_one() -> None:
     """f = [middle of coordinate 0 above ½]: P(f = 1) = P(x + U > ½) is ½ exactly at x = ½."""
     law = noise.splitting(scale=0.4)
-    smooth = SmoothedClassifier(lambda b: (b[:, 0] > 0.5).long(), law, seed=1, lattice="1/255")
+    smooth = SmoothedClassifier(lambda b: (b[:, 0] > 0.5).long(), law, seed=1)
     found = smooth.certify(torch.tensor([229 / 255, 0.2]), 1, n=20_000)
     assert found.predict == 1
     true = min(1.0, (229 / 255 - 0.5 + 0.4) / 0.8)
