@@ -80,7 +80,7 @@ def _record(row: Row, spec: Spec, version: str) -> dict[str, Any]:
         "dim": spec.dim,
         "seed": spec.seed,
         "nonce": spec.nonce,
-        "lattice": spec.lattice,
+        "lattice": None if spec.lattice is None else spec.lattice.text,
         "version": version,
         "seconds": row.seconds,
     }
