@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import re
 import sqlite3
 import subprocess
@@ -53,7 +54,7 @@ def read_row(row: dict[str, Any], spec: dict[str, Any]) -> dict[str, Any]:
             if (one["purpose"], one.get("noise")) == (purpose, claims["noise"])
         ]
         found[name] = np.sum(answers, axis=0).tolist() if answers else []
-    return {**found, "noise": claims["noise"] or spec["noise"], "dim": spec["dim"]}
+    return {**found, "noise": claims["noise"] or spec["noise"], "dim": math.prod(spec["shape"])}
 
 
 def read_jsonl(path: Path) -> tuple[list[dict[str, Any]], dict[str, Any]]:

@@ -217,6 +217,8 @@ def test_a_radius_that_is_asked_for_again_is_the_same() -> None:
     assert found[0] == found[1] > 1.27
 
 
+@pytest.mark.slow
+@pytest.mark.important
 def test_a_curve_says_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     """One line for each scale, to whoever listens, and to nobody else afterwards."""
     monkeypatch.setattr("unicr.radius.bellman._radius.SMALLEST", 5.0)

@@ -19,6 +19,7 @@ from unicr.errors import BatchError, CertifyError, UnicrError
 from unicr.extras import torch
 from unicr.files import file_digest
 from unicr.noise import Lattice, Noise
+from unicr.noise.internal import check_parses
 from unicr.norms import Norm
 from unicr.runs._schedule import CHUNK
 from unicr.runs._spec import LOADING, Execution, Spec, key_plan, key_settings
@@ -211,6 +212,7 @@ class Job(Terms):
     @cached_property
     def spec(self) -> Spec:
         """All that decides the run, made once; resuming must agree with it."""
+        check_parses(self.noise)  # whoever reads the run must be able to read its noise
         classes = self.classifier.classes or self.data.classes
         return Spec(
             model=self.classifier.name,

@@ -20,7 +20,6 @@ import unicr
 from unicr.errors import NoiseError, RunError, UnicrError, listed
 from unicr.extras import torch
 from unicr.noise import Lattice, Noise, from_data, parse, to_data
-from unicr.noise.internal import check_parses
 from unicr.norms import Norm, parse_norm
 from unicr.runs._database import canonical
 from unicr.smoothing import (
@@ -124,7 +123,7 @@ class Spec:
             "format": FORMAT,
             **{one.name: getattr(self, one.name) for one in fields(self)},
             "shape": list(self.shape),
-            "noise": self.noise.text if closed else check_parses(self.noise),
+            "noise": self.noise.text,
             "noise_data": None if closed else _as_data(self.noise),
             "norms": list(self.norm_texts),
             "plan": self.plan.to_dict(),

@@ -39,6 +39,7 @@ OFTEN = 5e-3  # share of the draws that need an offset: beyond it, all of them g
 EVEN, RISING, FALLING, REST = range(4)  # the parts of the law inside an outcome
 LOOKS = 33  # integers of an outcome at which the density is compared with its line
 MOST_REST = 5e-4  # share of the draws that may need rejection: beyond it, outcomes are halved
+MOST_INSIDE = 1e-9  # what the masses of single integers may err by before outcomes are halved
 WHOLE = 1 << 64
 ULP = 2.0**-53
 AGREE = 1e-6  # density and distribution function of one law differ by less
@@ -243,11 +244,14 @@ class _Build:
         starts, widths = self._cuts()
         p, error, total, rest = self._masses_of(starts, widths)
         even, linear, least, tilt, most, inside = self._spread(starts, widths, p)
-        # A feature narrower than its outcome leaves much to rejection: halve such outcomes.
+        # A feature narrower than its outcome leaves much to rejection, and a jump that nobody named
+        # spoils the masses of its integer: halve such outcomes.
         for _ in range(64):
-            left = p - even - linear
-            halve = (widths > 0) & (left > left.sum() / (4 * left.size))
-            if not left.sum() > MOST_REST or not halve.any():
+            halve = np.zeros(p.size, bool)
+            for share, most_of_it in ((p - even - linear, MOST_REST), (inside, MOST_INSIDE)):
+                if share.sum() > most_of_it:
+                    halve |= (widths > 0) & (share > share.sum() / (4 * share.size))
+            if not halve.any():
                 break
             starts, widths = _halve(starts, widths, halve)
             p, error, total, rest = self._masses_of(starts, widths)
@@ -260,7 +264,7 @@ class _Build:
         number, kinds = kept % p.size, (kept // p.size).astype(np.int8)
         ends = np.array(list(accumulate(counts[k] for k in kept))[:-1], dtype=np.uint64)
         starts, widths = starts[number], widths[number]
-        tau = error + inside + rest + abs(total + rest - 1) + len(counts) / WHOLE
+        tau = error + float(inside.sum()) + rest + abs(total + rest - 1) + len(counts) / WHOLE
         return IntegerLaw(
             law=self.of, step=self.step, ends=ends, starts=starts, widths=widths, kinds=kinds,
             least=least[number], tilt=tilt[number], most=most[number], tau=tau,
@@ -323,15 +327,15 @@ class _Build:
 
     def _spread(
         self, starts: Integers, widths: NDArray[np.int8], p: Array
-    ) -> tuple[Array, Array, Array, Array, Array, float]:
+    ) -> tuple[Array, Array, Array, Array, Array, Array]:
         """Of each interval: its even and its linear mass, the line (start, tilt), the largest rest.
 
         The line has the tilt of the chord and lies below the density by as much as that can change
         between two looks. Also how much the three-point rule of `_masses` errs, as eight points
         see it, with the rounding of the parts.
         """
-        even, error = p.copy(), 0.0
-        linear, least, tilt, most = np.zeros((4, p.size))
+        even = p.copy()
+        linear, least, tilt, most, error = np.zeros((5, p.size))
         some = np.flatnonzero(widths > 0)
         if some.size:
             size = (np.int64(1) << widths[some].astype(np.int64)).astype(np.float64)
@@ -339,7 +343,7 @@ class _Build:
             at = starts[some][:, None] + looks
             masses, better = (_masses(self.of, self.step, at, n) for n in (3, 8))
             apart = np.abs(masses - better) / np.maximum(better, 1e-300)
-            error = float(((apart.max(axis=1) + 8 * ULP) * p[some]).sum())
+            error[some] = (apart.max(axis=1) + 8 * ULP) * p[some]
             slope = (masses[:, -1] - masses[:, 0]) / (size - 1)
             start, slack = _under(masses, slope, looks)
             low = np.minimum(start, start + slope * (size - 1)) - np.abs(slope) / 2

@@ -422,7 +422,7 @@
   function drawManifests() {
     fill($("manifests"), ...D.runs.map((run, i) => el("details", { open: i === 0 }, el("summary", {}, `${run.name}: ${run.noise}`),
       el("div", {}, ...run.verify.flatMap(([words, command]) => [el("p", { class: "faint" }, words), commandLine(command)]),
-        el("dl", {}, ...run.manifest.flatMap(([name, value]) => [el("dt", {}, name), el("dd", { class: "mono" }, value)]),
+        el("dl", {}, ...run.spec.flatMap(([name, value]) => [el("dt", {}, name), el("dd", { class: "mono" }, value)]),
           el("dt", {}, "inputs (SHA-256)"), el("dd", { class: "mono" }, D.groups.find((g) => g.runs.includes(i)).fingerprint))))));
     $("made").textContent = `Made by unicr ${D.version} with plotly ${D.plotly}. Radii, bounds and accuracies are rounded down. This page loads nothing from anywhere.`;
   }
