@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import importlib.util
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,6 +30,12 @@ def draw_integers(law: IntegerLaw, key: bytes, first: int, count: int) -> Intege
         for a in range(first, first + count, PIECE)
     ]
     return np.concatenate([np.empty(0, np.int64), *parts])
+
+
+@functools.cache
+def has_triton() -> bool:
+    """Whether triton is installed; torch for GPUs brings it."""
+    return importlib.util.find_spec("triton") is not None
 
 
 class Fill:
@@ -98,6 +106,8 @@ class Fill:
             here = torch.empty(out.shape, dtype=out.dtype)
             self(here.view(-1).numpy(), start)
             out.copy_(here)
+        elif out.device.type == "cuda" and has_triton():
+            self.fill_by_triton(out, start)
         else:
             self.fill_by_torch(out, start)
 
@@ -105,29 +115,66 @@ class Fill:
         """`fill_tensor` in plain torch operations, whatever the device."""
         import torch
 
-        flat, dim = out.detach().view(-1), self._row.size
+        flat = out.detach().view(-1)
         first = self._first_draw(start, flat.numel())
-        device = str(flat.device)
-        if device not in self._tables:
-            self._tables[device] = tables_on(self._law, flat.device)
-        row = torch.from_numpy(self._row).to(flat.device)
-        row = row.to(torch.int64) if self._integers else row
-
-        def put(at: torch.Tensor, e: torch.Tensor) -> torch.Tensor:
-            beside = row[at % dim]
-            if self._integers:
-                return (beside + e).to(torch.float64).mul_(self._step)
-            return beside + e.to(torch.float64).mul_(self._step)
-
+        tables = self._tables_on(flat.device)
         for low in range(0, flat.numel(), CHUNK):
             high = min(low + CHUNK, flat.numel())
-            e, on_host = draw(self._tables[device], self._key, first + low, high - low)
-            flat[low:high] = put(torch.arange(low, high, device=flat.device), e)
-            left = on_host.nonzero().view(-1) + low
-            if left.numel():
-                positions = (left.cpu().numpy() + first).astype(np.uint64)
-                e = torch.from_numpy(self._law.evaluate(self._key, positions)).to(flat.device)
-                flat[left] = put(left, e).to(flat.dtype)
+            e, on_host = draw(tables, self._key, first + low, high - low)
+            flat[low:high] = self._sum(torch.arange(low, high, device=flat.device), e)
+            self._draw_on_host(flat, on_host.nonzero().view(-1) + low, first)
+
+    def fill_by_triton(self, out: torch.Tensor, start: int, lanes: int | None = None) -> None:
+        """`fill_tensor` by one kernel of the GPU; `lanes` blocks are made by each program."""
+        import torch
+
+        from unicr.sample._triton import LANES, launch
+
+        flat = out.detach().view(-1)
+        first = self._first_draw(start, flat.numel())
+        tables = self._tables_on(flat.device)
+        # eight times the share that `host_share` allows, and room for few draws
+        left = torch.empty(4096 + flat.numel() // 25, dtype=torch.int64, device=flat.device)
+        count = torch.zeros(1, dtype=torch.int64, device=flat.device)
+        key = torch.from_numpy(self._words.astype(np.int64)).to(flat.device)
+        row = self._row_on(flat.device)
+        launch(
+            flat, left, count, key, row, tables, first, self._step, self._integers, lanes or LANES
+        )
+        listed = int(count)
+        if listed > left.numel():
+            self.fill_by_torch(out, start)
+        else:
+            self._draw_on_host(flat, left[:listed], first)
+
+    def _tables_on(self, device: torch.device) -> Tables:
+        if str(device) not in self._tables:
+            self._tables[str(device)] = tables_on(self._law, device)
+        return self._tables[str(device)]
+
+    def _row_on(self, device: torch.device) -> torch.Tensor:
+        import torch
+
+        row = torch.from_numpy(self._row).to(device)
+        return row.to(torch.int64) if self._integers else row
+
+    def _sum(self, at: torch.Tensor, e: torch.Tensor) -> torch.Tensor:
+        """The numbers to write at these places, as doubles."""
+        import torch
+
+        beside = self._row_on(at.device)[at % self._row.size]
+        if self._integers:
+            return (beside + e).to(torch.float64).mul_(self._step)
+        return beside + e.to(torch.float64).mul_(self._step)
+
+    def _draw_on_host(self, flat: torch.Tensor, at: torch.Tensor, first: int) -> None:
+        """Fill in the draws that a device left to the processor."""
+        import torch
+
+        if at.numel():
+            positions = (at.cpu().numpy() + first).astype(np.uint64)
+            e = torch.from_numpy(self._law.evaluate(self._key, positions)).to(flat.device)
+            flat[at] = self._sum(at, e).to(flat.dtype)
 
     def _first_draw(self, start: int, count: int) -> int:
         first = start * self._row.size
