@@ -93,7 +93,7 @@ def test_honest_folders_hold(certified: Path, searched: Path, capsys: Any) -> No
     assert "attacks.sqlite checked, 0 things do not hold" in said
     assert "guard.sqlite checked, 0 things do not hold" in said
     assert "2 of 6 inputs sampled again, 0 differ" in said
-    assert "a forger of 1 or more rows is caught with probability >= 0.33" in said
+    assert "this replay would detect 1 forged row with >= 33 % probability" in said
     assert unicr("verify", searched, "--replay", "100") == 0
     assert "6 of 6 inputs sampled again, 0 differ" in capsys.readouterr().out
     with pytest.raises(RunError, match="--replay -1"):

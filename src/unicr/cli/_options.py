@@ -81,7 +81,7 @@ N0 = Annotated[int, count("Samples that choose the class.", "--n0")]
 N = Annotated[int, count("Fresh samples that bound its probability.")]
 Alpha = Annotated[float, Parameter(help="Failure probability of one certificate.")]
 Skip = Annotated[int, count("Take every skip-th input only.")]
-Seed = Annotated[int, Parameter(help="Seed of everything random.")]
+Seed = Annotated[int, Parameter(help="Random seed.")]
 LatticeStep = Annotated[
     str,
     Parameter(
@@ -99,7 +99,9 @@ Nonce = Annotated[
 ]
 MaybeSeed = Annotated[
     int | None,
-    Parameter(help="Seed of the noise in place of a nonce, for experiments: it can be foretold."),
+    Parameter(
+        help="Random seed of the noise in place of a nonce, for experiments: it is predictable."
+    ),
 ]
 Device = Annotated[str, Parameter(help="Where the model runs: cpu, cuda, …")]
 Resume = Annotated[bool, Parameter(help="Go on with what was interrupted, with the same options.")]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -38,13 +39,13 @@ def verify(
     Parameters
     ----------
     replay
-        Also do this many inputs again from their seeds, with the model and the data. They are drawn
-        afresh every time.
+        Also run this many inputs again, with the model and the data. They are chosen at random
+        every time.
     data
         Your own copy of the data: inputs and labels are compared with the run's.
     seal
-        A seal that you were told on another way: it must be that of the run (or of the attacks or
-        the guard's memory in its folder). May be given several times.
+        A seal that you received separately: it must be that of the run (or of the attacks or the
+        guard's memory in its folder). May be given several times.
     key
         A public SSH key (.pub): the run must be signed with it (`unicr seal RUN --key`).
     """
@@ -92,10 +93,9 @@ def verify(
             print(f"{len(again)} of {len(rows)} inputs sampled again, {len(different)} differ")
             if again and not different:
                 many = -(-len(rows) // 10)
-                print(
-                    f"a forger of {many} or more rows is caught with probability >= "
-                    f"{caught(len(rows), len(again), many):.2f}"
-                )
+                percent = math.floor(100 * caught(len(rows), len(again), many))
+                rows_forged = f"{many} forged row{'s' if many > 1 else ''}"
+                print(f"this replay would detect {rows_forged} with >= {percent} % probability")
     tell(sealed(run, seal, key))
     return 1 if problems else 0
 

@@ -70,7 +70,7 @@ class Certificate:
     splitting noise was counted) they hold for δ from lattice point to lattice point. `charge` is
     what p_A and p_B paid for the law of the sampler,
     None where there is no bound of its error; `seed` is given where noise was not from a nonce but
-    could be foretold: an experiment.
+    is predictable: an experiment.
     """
 
     predict: int

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 FAILED, MISSING = 3, 4  # exit codes: an item failed; one was skipped because its data is not there
 VARIABLE = "UNICR_PAPER_DATA"
-SEED = "Of everything random, so that tables come out again; certificates are experiments."
+SEED = "Random seed; the same seed gives the same tables. Certificates from a seed are experiments."
 
 
 def paper(

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 COUNTED = "wrong and abstained inputs count as radius 0; radii are in the units of the inputs"
 TERMS = (
     "certified_accuracy: inputs that are certified as their label, of all inputs; average_radius: "
-    "wrong and abstained inputs count as 0; accuracy_holds: what stays of the certified accuracy, "
-    "at 99.9 % confidence, when certificates fail as often as their alpha allows; at R: certified "
+    "wrong and abstained inputs count as 0; accuracy_holds: the certified accuracy "
+    "after allowing for certificates that are wrong by chance (99.9 % confidence); at R: certified "
     "with at least that radius; robustness score: area under the best of the runs' curves"
 )
 
@@ -95,8 +95,8 @@ def summary(rows: Sequence[Row], norms: Sequence[str], *, searched: bool = False
     if p_a:
         low, middle, high = (round_down(float(v), 4) for v in np.quantile(p_a, (0.1, 0.5, 0.9)))
         blocks.append(
-            f"p_A (lower bounds of the top class's probability): {low} or less for a tenth of the "
-            f"certified inputs, {middle} in the middle, {high} or more for a tenth"
+            "p_A, the lower bound of the top class's probability, at the 10th, 50th and 90th "
+            f"percentile of the certified inputs: {low}, {middle}, {high}"
         )
     return "\n".join(blocks)
 
