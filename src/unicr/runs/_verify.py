@@ -32,7 +32,7 @@ from unicr.smoothing import (
 )
 
 # Two processors (their vector units, their libm) may differ in the last digits of a sum of some
-# thousand terms: 1e-13 was seen. Nothing larger passes as the same number.
+# thousand terms, by about 1e-13 of it at most. Nothing larger than this passes as the same number.
 SAME = 1e-12
 
 
