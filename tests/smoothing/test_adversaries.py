@@ -5,9 +5,12 @@ Each gets a certificate that is false out of real-valued noise with a seed, and 
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 import torch
+from scipy import special
 from torch import nn
 
 from unicr import noise
@@ -172,28 +175,24 @@ class Fractions:
 
 
 def test_moves_by_fractions_of_a_grey_level_contradict_no_radius() -> None:
-    """Every pixel moves by .4/255 in the worst direction, before a model that sees only that.
+    """Every pixel moves by .4/255 or .6/255, before a model that sees only fractional parts.
 
-    The planted model tells clean 8-bit values from moved ones with certainty. Its smoothed answer
-    may change only beyond the radius: the two votes stay within what p_A allows (α = 1e-6 each).
+    On the default grid such a model has no majority to certify. On the grid 1/255 it always gives
+    class 0, and the radius has paid √d/255 for moving inputs there: moved inputs keep the class.
     """
-    dim, law = 784, noise.uniform(scale=0.5 / 255)
+    dim, law = 784, noise.gaussian(sigma=0.5)
     x = torch.full((dim,), 51 / 255)
     model = Fractions(x)
-    g = SmoothedClassifier(model, law, num_classes=2)
-    found = g.certify(x, [1, "inf"], n=4000, alpha=1e-6)
-    for step in (0.4 / 255, -0.4 / 255):
-        moved = x + step
-        away = {1: dim * abs(step), "inf": abs(step)}
-        other = SmoothedClassifier(model, law, num_classes=2).certify(moved, 2, n=4000, alpha=1e-6)
-        for norm, length in away.items():
-            if not found.abstained and length < found.radius(norm):
-                assert other.predict in (found.predict, -1)
-    wide = noise.gaussian(sigma=0.5)
-    sure = SmoothedClassifier(lambda b: (b.mean(1) > 0.1).long(), wide, num_classes=2)
-    certificate = sure.certify(x, [1, 2, "inf"], n=4000, alpha=1e-6)
-    assert certificate.radius(2) > 0.4 / 255 * dim**0.5
-    assert sure.predict(x + 0.4 / 255, n=4000, alpha=1e-6) == certificate.predict
+    fine = SmoothedClassifier(model, law, num_classes=2).certify(x, 2, n=4000)
+    assert fine.radius() < 0.2  # a share of votes near one half
+    g = SmoothedClassifier(model, law, num_classes=2, lattice="1/255")
+    coarse = g.certify(x, 2, n=4000)
+    exact = law.sigma * float(special.ndtri(coarse.p_a))
+    assert coarse.p_a == pytest.approx(0.001 ** (1 / 4000), rel=1e-9)
+    assert exact - 0.12 < coarse.radius() <= exact - math.sqrt(dim) / 255
+    for step in (0.4 / 255, -0.4 / 255, 0.6 / 255):
+        assert abs(step) * math.sqrt(dim) < coarse.radius()
+        assert g.predict(x + step, n=1000) == coarse.predict == 0
 
 
 def test_a_certificate_says_that_its_sampler_has_no_bound() -> None:
