@@ -68,9 +68,9 @@ class Certificate:
     Inputs are moved to the points of a `lattice` (its step) before noise is added; the radii have
     paid for that and hold for every δ. Only where `between_points` is true (every offset of
     splitting noise was counted) they hold for δ from lattice point to lattice point. `charge` is
-    what p_A and p_B paid for the law of the sampler,
-    None where there is no bound of its error; `seed` is given where noise was not from a nonce but
-    is predictable: an experiment.
+    what p_A and p_B paid for the law of the sampler, None where there is no bound of its error.
+    `seed` is given where the noise came from a seed, not from a nonce: it is predictable then, and
+    the certificate is an experiment.
     """
 
     predict: int
