@@ -31,11 +31,6 @@ PREFIXES = ("builtin:", "hf:", "hub:")  # what follows them is never a Python fi
 Numbers = float | Sequence[float]
 Trust = str | Path | Iterable[str | Path] | None
 WRAPPERS = ("state_dict", "model_state_dict", "model", "net")  # keys of checkpoints
-    "state_dict",
-    "model_state_dict",
-    "model",
-    "net",
-)  # under which checkpoints keep their weights
 PARALLEL = ("module.", "_orig_mod.")  # put before names by DataParallel and torch.compile
 
 
