@@ -18,7 +18,8 @@ class Scores:
     """One run in one norm: for every input its radius, whether it is correct, whether it abstained.
 
     Inputs that failed count as wrong, with radius 0. `grid` is the grid between
-    whose points the radii hold, None where they hold for every change.
+    whose points the radii hold, None where they hold for every change. `p_a` are the lower bounds
+    of the top class's probability of the certified inputs, None where a log does not have them.
     """
 
     name: str
@@ -28,6 +29,7 @@ class Scores:
     abstained: Array
     alpha: float | None = None
     grid: str | None = None
+    p_a: Array | None = None
 
     def __post_init__(self) -> None:
         if len(self.radius) == 0:
@@ -50,6 +52,14 @@ class Scores:
     def median_radius(self) -> float:
         """The middle one of the same radii."""
         return float(np.median(np.maximum(self._counted, 0.0)))
+
+    @property
+    def p_a_percentiles(self) -> tuple[float, float, float] | None:
+        """p_A at the 10th, 50th and 90th percentile of the certified inputs, if there are any."""
+        if self.p_a is None or not len(self.p_a):
+            return None
+        low, middle, high = np.quantile(self.p_a, (0.1, 0.5, 0.9)).tolist()
+        return low, middle, high
 
     @property
     def abstention(self) -> float:

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
+from unicr.cli._options import ModelOptions
 
 from unicr.classifier import (
     CallableClassifier,
@@ -22,7 +23,6 @@ from unicr.classifier import (
     check_shape,
     load_classifier,
 )
-from unicr.cli._options import ModelOptions
 from unicr.errors import ModelError
 
 SHAPE = (3, 4, 4)

@@ -514,7 +514,7 @@ BAD_SETTINGS: dict[str, tuple[dict[str, Any], str]] = {
     "seed": ({"seed": "a"}, "seed='a'"),
     "inertia": ({"inertia": math.nan}, "inertia=nan"),
     "tolerance": ({"tolerance": 0.0}, r"tolerance=0\.0"),
-    "failure": ({"failure": 1.0}, r"failure=1\.0 must lie between 0 and 1"),
+    "alpha": ({"alpha": 1.0}, r"alpha=1\.0 must lie between 0 and 1"),
     "method": ({"confidence_method": "magic"}, "not one of clopper-pearson, dkw"),
     "estimator": ({"estimator": "magic"}, "not one of weighted, quantile"),
 }

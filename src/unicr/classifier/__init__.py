@@ -9,7 +9,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from unicr.classifier._base import Classifier, check_fit, check_shape
-from unicr.classifier._load import Adapter, ModelAsked, load_classifier, with_ending, with_prefix
+from unicr.classifier._load import (
+    Adapter,
+    ModelAsked,
+    ModelOptions,
+    load_classifier,
+    with_ending,
+    with_prefix,
+)
 from unicr.classifier._wrap import Denoised, Normalised
 from unicr.classifier.adapters.function import CallableClassifier
 from unicr.classifier.adapters.module import ModuleClassifier
@@ -35,6 +42,7 @@ __all__ = [
     "Denoised",
     "DiffusionDenoiser",
     "ModelAsked",
+    "ModelOptions",
     "ModuleClassifier",
     "Normalised",
     "OnnxClassifier",

@@ -19,7 +19,7 @@ import zipfile
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from unicr.classifier._base import Classifier
 from unicr.errors import ModelError, foreign, listed, one_line
@@ -32,6 +32,47 @@ Numbers = float | Sequence[float]
 Trust = str | Path | Iterable[str | Path] | None
 WRAPPERS = ("state_dict", "model_state_dict", "model", "net")  # keys of checkpoints
 PARALLEL = ("module.", "_orig_mod.")  # put before names by DataParallel and torch.compile
+
+
+@dataclass(frozen=True)
+class ModelOptions:
+    """How a model is opened: what `load_classifier` takes beside the model itself.
+
+    Parameters
+    ----------
+    weights
+        Weights for a file.py:factory or a built-in architecture.
+    device
+        Where the model runs: cpu, cuda, cuda:1, …; the CPU if left out.
+    mean
+        The model expects (x - mean)/std, per channel. Noise and radii stay in input space.
+    std
+        See mean.
+    precision
+        Compute a torch model with fewer bits (autocast): for GPUs, slow on most CPUs.
+    trust
+        A file that may run its author's code: .pt2, TorchScript, pickles (.pt, .joblib) and Python
+        files that a run or a selector names are opened only if they are named here. May be given
+        several times. `unicr convert` makes a file that needs no trust.
+    num_classes
+        The number of classes, where neither the model nor its output tells it.
+    """
+
+    weights: Path | None = None
+    device: str | None = None
+    mean: tuple[float, ...] | None = None
+    std: tuple[float, ...] | None = None
+    precision: Literal["bf16", "fp16"] | None = None
+    trust: tuple[Path, ...] = ()
+    num_classes: int | None = None
+
+    def arguments(self, spec: str) -> dict[str, Any]:
+        """What `load_classifier` takes, in a form that can be sent to workers."""
+        return {"spec": spec, **vars(self)}
+
+    def load(self, spec: str) -> Classifier:
+        """The classifier that `spec` names."""
+        return load_classifier(spec, **vars(self))
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,6 @@
 """The `unicr` command. Every sub-command is one file here and imports its heavy parts when run.
 
-`unicr --help` is printed from the words below and loads nothing else. Old names of options still
-work, without standing in any help.
+`unicr --help` is printed from the words below and loads nothing else.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ GROUPS = {
     },
     "Certify a model": {
         "certify": "Certify every input of a dataset; an interruption loses nothing.",
-        "score": "Print accuracies at radii, average radii and robustness scores.",
+        "score": "Print certified accuracy at radii, p_A percentiles and average radii.",
         "report": "Write one offline HTML page about runs.",
         "export": "Write the certificates of a run as a table, radii rounded down.",
         "recertify": "Carry a published log of radii to any other norm.",
@@ -54,11 +53,9 @@ GROUPS = {
 PLUGINS = "unicr.commands"  # the group of entry points that add commands
 SUMMARY = 66  # characters of a plugin's summary: a line of the overview has 80
 RESUMED = ("certify", "i-opt", "c-opt", "train")
-GOES_ON = ("attack", "data", "demo")  # by themselves
-RENAMED = {"--output": "--out", "--again": "--fresh", "--level": "--alpha", "--failure": "--alpha"}
+CONTINUES = ("attack", "data", "demo")  # what they did is found by the same command
 
-
-_begun: dict[str, tuple[int, float]] = {}  # where a curve under way was first heard of, and when
+_started: dict[str, tuple[int, float]] = {}  # by what is computed: progress and time at first
 
 
 def overview() -> str:
@@ -81,12 +78,12 @@ def plugin_summaries() -> dict[str, str]:
     from unicr.registry import distribution_of, entries
 
     own = {name for commands in GROUPS.values() for name in commands}
-    found = {}
+    summaries = {}
     for point in entries(PLUGINS):
         if point.name not in own and point.dist is not None:
             summary = point.dist.metadata["Summary"] or distribution_of(point)
-            found[printable(point.name)] = printable(summary)[:SUMMARY]
-    return found
+            summaries[printable(point.name)] = printable(summary)[:SUMMARY]
+    return summaries
 
 
 def __getattr__(name: str) -> Any:
@@ -111,18 +108,19 @@ def main() -> None:
     try:
         _run(words)
     except KeyboardInterrupt:
-        _stop(f"interrupted{_go_on(words)}", 130)
+        _stop(f"interrupted{_how_to_resume(words)}", 130)
 
 
 def _run(words: list[str]) -> NoReturn:
     from cyclopts import CycloptsError
 
     from unicr.cli._app import app
+    from unicr.cli._parameters import plain_number
     from unicr.extras import missing_extra
 
     try:
         with listening(_progress):
-            result = app([_current(word) for word in words], exit_on_error=False, print_error=False)
+            result = app(list(map(plain_number, words)), exit_on_error=False, print_error=False)
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(141)
@@ -150,13 +148,13 @@ def _run(words: list[str]) -> NoReturn:
 
 def _progress(text: str, done: int, of: int) -> None:
     """A plain line on stderr, in a terminal and in a pipe, with the estimated end."""
-    first, begun = _begun.setdefault(text, (done, time.monotonic()))
+    first, begun = _started.setdefault(text, (done, time.monotonic()))
     left = ""
     if first < done < of:
         seconds = (time.monotonic() - begun) / (done - first) * (of - done)
         left = f", about {seconds:.0f} s left"
     if done == of:
-        del _begun[text]
+        del _started[text]
     print(f"{text}: {done} of {of}{left}", file=sys.stderr, flush=True)
 
 
@@ -177,26 +175,21 @@ def _warn(
     (file or sys.stderr).write(text)
 
 
-def _go_on(words: list[str]) -> str:
-    """How to go on with what was interrupted."""
-    if words[0] not in (*RESUMED, *GOES_ON):
+def _how_to_resume(words: list[str]) -> str:
+    """The command that continues what was interrupted."""
+    if words[0] not in (*RESUMED, *CONTINUES):
         return ""
-    words = [word for word in words if word not in ("--fresh", "--again")]
-    more = [] if "--resume" in words or words[0] in GOES_ON else ["--resume"]
-    return f"; what is done stays, go on with: unicr {shlex.join([*words, *more])}"
+    words = [word for word in words if word != "--fresh"]
+    more = [] if "--resume" in words or words[0] in CONTINUES else ["--resume"]
+    return f"; what is done stays, continue with: unicr {shlex.join([*words, *more])}"
 
 
 def _as_typed(text: str, words: list[str]) -> str:
     """A message that begins with name=value, in the user's words: --name value."""
     name, _, rest = text.partition("=")
-    options = (f"--{name.replace('_', '-')}", f"--{name.replace('_', '')}")
-    return next((f"{one} {rest}" for one in options if one in words), text)
-
-
-def _current(word: str) -> str:
-    """A word with an option's old name replaced by its name."""
-    name, equals, value = word.partition("=")
-    return RENAMED.get(name, name) + equals + value
+    short = "--max" if name == "limit" else f"--{name.replace('_', '')}"
+    options = (f"--{name.replace('_', '-')}", short)
+    return next((f"{option} {rest}" for option in options if option in words), text)
 
 
 def _stop(why: str, code: int = 2) -> NoReturn:

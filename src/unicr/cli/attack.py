@@ -3,45 +3,34 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
-from unicr.cli._options import (
-    PLACE,
-    RUN,
-    Format,
-    Max,
-    MaybeWhole,
-    Numbers,
-    PlaceOptions,
-    RunFolder,
-    RunOptions,
-    Searched,
-    Whole,
-    Words,
-)
+from unicr.cli._parameters import Format, command, spread
+from unicr.cli._reopen import RUN, RunOptions
+from unicr.lab.attack import FACTORS, Settings
+from unicr.runs import Place, Run
 
-MISSED = 1
+spread(Settings, "How the attacks are judged")
+spread(Place, "Where the work is done")
+SETTINGS, PLACE = Settings(), Place()
+MISSED = 1  # exit code: a class changed within its radius
 
 
+@command
 def attack(
-    run: RunFolder,
+    run: Path,
     /,
     *,
     attack: list[str],
-    norm: Words = None,
-    factor: Numbers = None,
-    max_: Max = None,
-    searched: Searched = False,
-    clip: bool = False,
+    norm: list[str] | None = None,
+    factor: list[float] | None = None,
+    max_: int | None = None,
     effort: float = 1.0,
-    samples: Whole = 32,
-    n: Whole = 1000,
-    alpha: float = 0.001,
-    seed: int = 0,
     fresh: bool = False,
-    place: PlaceOptions = PLACE,
-    batch: MaybeWhole = None,
+    batch: int | None = None,
     format_: Format = "table",
-    data: str | None = None,
+    settings: Settings = SETTINGS,
+    place: Place = PLACE,
     options: RunOptions = RUN,
 ) -> int:
     """Attack every certified input of a run, at its radius and beyond.
@@ -54,44 +43,31 @@ def attack(
 
     Parameters
     ----------
+    run
+        The folder of the run.
     attack
         One or more attacks, e.g. apgd square gaussian; a wrong name lists those that there are.
     norm
         Norms of the run; all of them if left out.
     factor
         Multiples of the radius: --factor 1 1.5 3 if left out.
-    clip
-        Keep perturbed inputs within [0, 1]; a certificate holds without that.
+    max_
+        Attack at most this many inputs.
     effort
         Multiplies the steps, queries and tries of every attack.
-    samples
-        Noisy copies that an attack averages over.
-    n
-        Fresh samples that decide about the class of each perturbed input.
-    alpha
-        Significance level of a change of class: the probability to see one that is none.
-    seed
-        Seed of the attacks and of the judge's samples.
     fresh
         Throw stored outcomes of these attacks away and begin anew.
     batch
         Noisy inputs worked on at once; as in the run if left out.
-    data
-        Your own copy of the run's data.
     """
-    from unicr.lab.attack import FACTORS, Settings, attack_run, defences, make
+    from unicr.lab.attack import attack_run, defences, make
     from unicr.lab.report.attack import AttackBar, defence_table, left_out
-    from unicr.runs import Run
 
-    settings = Settings(
-        samples=samples, votes=n, level=alpha, seed=seed, clip=clip, searched=searched
-    )
     attacks = [make(name, effort) for name in dict.fromkeys(attack)]
-    trusted = options.trusted(data)
     with Run(run) as opened:
         spec = opened.spec
-    classifier = trusted.open_model(spec)
-    dataset = trusted.open_data(spec, classifier)
+    classifier = options.open_model(spec)
+    dataset = options.open_data(spec, classifier)
     with AttackBar() as progress:
         outcomes, left = attack_run(
             run,
@@ -104,13 +80,13 @@ def attack(
             limit=max_,
             again=fresh,
             batch=batch,
-            model_arguments=trusted.model_arguments(spec),
-            trusted=trusted,
+            model_arguments=options.model_arguments(spec),
+            trusted=options,
             on_task=progress.add,
             on_plan=progress.plan,
-            **place.arguments,
+            **place.where,
         )
-    found = defences(outcomes)
-    print(defence_table(found, format_))
+    results = defences(outcomes)
+    print(defence_table(results, format_))
     print(left_out(left), file=sys.stderr)
-    return MISSED if any(one.changed and one.factor <= 1 for one in found) else 0
+    return MISSED if any(result.changed and result.factor <= 1 for result in results) else 0

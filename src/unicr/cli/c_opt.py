@@ -3,75 +3,73 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from unicr.cli._options import (
-    FAILED,
-    N0,
-    PLACE,
-    Alpha,
-    Device,
-    Max,
-    MaybeWhole,
-    Mean,
-    N,
-    Nonce,
-    Norms,
-    Numbers,
-    OutFolder,
-    PlaceOptions,
-    Resume,
-    Searched,
-    Skip,
-    Std,
-    Whole,
-    Words,
-    named,
-)
+from unicr.cli._parameters import FAILED, Out, Unasked, command, read_ranges, spread
+from unicr.cli.certify import PLACE, PlanOptions
 from unicr.errors import SpecError
+from unicr.lab.train import Training
+from unicr.runs import Place, Terms
 
 if TYPE_CHECKING:
     from unicr.lab.c_opt import ShapeScore
 
-SEED = "Seed of training (0 without) and, as an experiment, of the noise of certificates."
+
+@dataclass(frozen=True)
+class PointPlan(PlanOptions):
+    """Fewer samples than `unicr certify` takes: a search certifies many times."""
+
+    n: int = 1000
 
 
+@dataclass(frozen=True)
+class PointTraining(Training):
+    """A training whose noise the search sets, and whose seed is the search's."""
+
+    noise: Annotated[str | None, Unasked] = None
+    epochs: int = 12
+    lr: float = 3e-3
+    batch: Annotated[int, Parameter(name="--train-batch")] = 512
+    val_share: float = 0.02
+    seed: Annotated[int, Unasked] = 0
+    norm: Annotated[str | None, Unasked] = None
+
+    def __post_init__(self) -> None:
+        """Nothing is checked before `fit`: torch need not load for `--help`."""
+
+    def fit(self, seed: int) -> Training:
+        """The training itself."""
+        return Training(**{**vars(self), "seed": seed})
+
+
+spread(PointPlan, "Sampling")
+spread(PointTraining, "Training")
+PLAN, TRAINING = PointPlan(), PointTraining()
+
+
+@command
 def c_opt(
     *,
     train: str,
     test: str,
     family: str = "gennorm",
-    beta: Numbers = None,
-    param: Words = None,
-    sigma: Numbers = None,
-    scale: Numbers = None,
-    norm: Norms,
-    out: OutFolder,
-    arch: str = "mlp",
-    epochs: Whole = 12,
-    lr: float = 3e-3,
-    train_batch: Whole = 512,
-    val_share: float = 0.02,
-    patience: MaybeWhole = None,
-    train_max: MaybeWhole = None,
-    n0: N0 = 100,
-    n: N = 1000,
-    alpha: Alpha = 0.001,
-    searched: Searched = False,
-    max_: Max = None,
-    skip: Skip = 1,
-    nonce: Nonce = None,
-    seed: Annotated[int | None, Parameter(help=SEED)] = None,
-    device: Device = "cpu",
-    mean: Mean = None,
-    std: Std = None,
-    place: PlaceOptions = PLACE,
+    beta: list[float] | None = None,
+    param: list[str] | None = None,
+    sigma: list[float] | None = None,
+    scale: list[float] | None = None,
+    terms: Terms,
+    out: Out,
+    train_max: int | None = None,
     search: Literal["grid", "optuna"] = "grid",
-    trials: Whole = 30,
-    range_: Annotated[Words, Parameter(name="--range")] = None,
-    resume: Resume = False,
+    trials: int = 30,
+    range_: list[str] | None = None,
+    resume: bool = False,
+    training: PointTraining = TRAINING,
+    plan: PointPlan = PLAN,
+    place: Place = PLACE,
 ) -> int:
     """Find the best noise for a classifier by training (C-OPT).
 
@@ -97,18 +95,8 @@ def c_opt(
         Standard deviations; the robustness score of a shape goes over all of them.
     scale
         In place of sigma, for families without a variance.
-    arch
-        mlp, resnet8, resnet20, resnet56, resnet110, or file.py:factory.
-    epochs
-        Passes over the training data.
-    lr
-        The highest learning rate.
-    train_batch
-        Inputs per step of training.
-    val_share
-        Share of the training inputs held out; the epoch with the best accuracy on them is kept.
-    patience
-        Stop a training after this many epochs without a better accuracy.
+    out
+        The folder of the search.
     train_max
         Train on at most this many inputs.
     search
@@ -117,13 +105,13 @@ def c_opt(
         How many shapes optuna tries in all.
     range_
         Where optuna looks: name=low:high for each parameter.
+    resume
+        Continue a search that was interrupted, with the same options.
     """
     from unicr.data import load_dataset
     from unicr.lab.c_opt import COpt, Scales, grid, optuna_search, search_of
     from unicr.lab.c_opt import c_opt as over_grid
     from unicr.lab.report.copt import SearchBar, best_text, write_copt
-    from unicr.lab.train import Training
-    from unicr.smoothing import Plan, norms_of
 
     kind = Scales(family, *_sizes(sigma, scale))
     values = _parameters(beta, param)
@@ -134,45 +122,30 @@ def c_opt(
         load_dataset(train, split="train"),
         load_dataset(test),
         most=train_max,
-        training=Training(
-            noise=None,
-            arch=arch,
-            epochs=epochs,
-            lr=lr,
-            batch=train_batch,
-            val_share=val_share,
-            patience=patience,
-            seed=seed or 0,
-            device=device,
-            mean=None if mean is None else tuple(mean),
-            std=None if std is None else tuple(std),
-        ),
-        norms=norms_of(norm),
-        plan=Plan(n0=n0, n=n, alpha=alpha),
-        seed=seed,
-        nonce=nonce,
-        searched=searched,
-        skip=skip,
-        limit=max_,
+        training=training.fit(terms.seed or 0),
+        plan=plan.fit(),
+        **vars(terms),
         train_spec=train,
         test_spec=test,
     )
     lines: list[ShapeScore]
     with SearchBar(len(kind.sizes) * (trials if search == "optuna" else len(shapes))) as shown:
-        copt = shown.of(COpt(settings, out, on_result=shown.add, **place.arguments))
+        copt = shown.of(COpt(settings, out, on_result=shown.add, **place.where))
         if search == "optuna":
             lines = optuna_search(copt, kind, ranges, trials=trials, resume=resume)
         else:
             lines = over_grid(copt, kind, shapes, resume=resume)
-    norms = [one.text for one in settings.norms]
-    print(f"{'searched' if searched else 'proved'} radii\n")
+    norms = [norm.text for norm in settings.norms]
+    print(f"{'searched' if terms.searched else 'proved'} radii\n")
     print(write_copt(lines, norms, out))
     print(f"\n{best_text(lines, norms)}")
     print(f"search in {out}", file=sys.stderr)
     return FAILED if any(line.failures for line in lines) else 0
 
 
-def _sizes(sigma: Numbers, scale: Numbers) -> tuple[tuple[float, ...], Literal["sigma", "scale"]]:
+def _sizes(
+    sigma: list[float] | None, scale: list[float] | None
+) -> tuple[tuple[float, ...], Literal["sigma", "scale"]]:
     if (sigma is None) == (scale is None):
         raise SpecError("give one of --sigma and --scale, with one or more values")
     values = tuple(dict.fromkeys(sigma if sigma is not None else scale or ()))
@@ -181,15 +154,15 @@ def _sizes(sigma: Numbers, scale: Numbers) -> tuple[tuple[float, ...], Literal["
     return values, "scale" if sigma is None else "sigma"
 
 
-def _parameters(beta: Numbers, param: Words) -> dict[str, list[float]]:
+def _parameters(beta: list[float] | None, param: list[str] | None) -> dict[str, list[float]]:
     """The values of each parameter, from --beta and --param."""
     short = [] if beta is None else [f"beta={','.join(map(repr, beta))}"]
-    return dict(named([*short, *(param or [])], "--param", "name=0.5,1,2", ","))
+    return dict(read_ranges([*short, *(param or [])], "--param", "name=0.5,1,2", ","))
 
 
-def _ranges(texts: Words) -> dict[str, tuple[float, float]]:
+def _ranges(texts: list[str] | None) -> dict[str, tuple[float, float]]:
     ranges = {}
-    for name, (low, high) in named(texts, "--range", "name=0.5:5", ":", 2).items():
+    for name, (low, high) in read_ranges(texts, "--range", "name=0.5:5", ":", 2).items():
         if not low < high:
             raise SpecError(f"--range {name}: the first number must be below the second")
         ranges[name] = (low, high)

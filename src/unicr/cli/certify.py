@@ -3,41 +3,61 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
 
-from cyclopts import Parameter
+from unicr.cli._parameters import FAILED, Loading, Out, command, read_as, spread
+from unicr.data import DataOptions
+from unicr.errors import CertifyError
+from unicr.norms import Norm, parse_norm
+from unicr.runs import Job, Place, Terms, certify_run, find_begun
+from unicr.smoothing import Certificate, Plan, Procedure, Rule
 
-from unicr.cli._options import FAILED, CertifyOptions, Noise_, OutFolder
-from unicr.errors import CertifyError, RunError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from unicr.runs import Job
-    from unicr.select import Selector
-    from unicr.smoothing import Certificate, Rule
-
-ADAPTIVE = 0.01
-EARLY = "When to stop early"
 BUILDING = "preparing p_A-R curves (built once for a noise, then read from disk) ..."
 
 
+@dataclass(frozen=True)
+class PlanOptions(Plan):
+    """A plan as it is asked for; `fit` makes one that its rule and its procedure agree on."""
+
+    def __post_init__(self) -> None:
+        """Nothing is checked before `fit`, which may change what is left to the procedure."""
+
+    def fit(self) -> Plan:
+        """The plan itself."""
+        if self.rule.exact:  # nothing is sampled: all offsets are counted
+            from unicr.smoothing.procedures import Offsets
+
+            return Offsets().fit(Plan(self.n0, self.n, self.alpha))
+        return self.procedure.fit(Plan(self.n0, self.n, self.alpha, self.rule))
+
+
+spread(PlanOptions, "Sampling")
+spread(Terms)
+spread(Place, "Where the work is done")
+read_as(Norm, parse_norm)
+read_as(Rule, Rule.parse)
+read_as(Procedure, Procedure.parse)
+PLAN, LOADING, READING, PLACE = PlanOptions(), Loading(), DataOptions(), Place()
+
+
+@command
 def certify(
     *,
-    options: CertifyOptions,
-    out: OutFolder,
-    noise: Noise_ = "",
+    model: str | None = None,
+    data: str,
+    noise: str | None = None,
+    terms: Terms,
+    out: Out,
     selector: Path | None = None,
-    bound: Annotated[Literal["single", "both"], Parameter(group=EARLY)] = "single",
-    target_radius: Annotated[float | None, Parameter(group=EARLY)] = None,
-    tol: Annotated[float | None, Parameter(group=EARLY)] = None,
-    adaptive: Annotated[bool, Parameter(group=EARLY)] = False,
-    rule: Annotated[str | None, Parameter(group=EARLY)] = None,
-    second: float | None = None,
     resume: bool = False,
     retry_failed: bool = False,
+    verbose: bool = False,
+    plan: PlanOptions = PLAN,
+    loading: Loading = LOADING,
+    reading: DataOptions = READING,
+    place: Place = PLACE,
 ) -> int:
     """Certify every input of a dataset; an interruption loses nothing.
 
@@ -48,112 +68,59 @@ def certify(
 
     Parameters
     ----------
+    model
+        builtin:mnist-mlp-0.5, an .onnx file, file.py:name, hf:DIR; .pt2, .pt and .joblib files
+        need --trust.
+    data
+        builtin:mnist, an .npz, .npy, .csv, .parquet, idx or CIFAR file, or a folder of images.
+    noise
+        The smoothing noise, e.g. 'gaussian(sigma=0.5)'; see `unicr noise list`.
+    out
+        The folder of the run.
     selector
-        In place of --model and --noise: a folder that `unicr select` made. Each input gets the
+        A folder that `unicr select` made, in place of --model and --noise. Each input gets the
         noise that its selector chooses, and the choice is certified too.
-    bound
-        single: p_B = 1 - p_A. both: three tests at alpha/3 bound p_B too.
-    target_radius
-        Stop an input as soon as it is certified at this radius (in the first norm), or cannot be.
-    tol
-        Take as few of the n samples as the n0 votes say are enough, if this much of the radius (in
-        the first norm) may be given away on average. With n = 100000, take --n0 1000.
-    adaptive
-        --tol at 1 % of the largest radius that n can give.
-    rule
-        The sampling rule by its name, in place of the four options above: fixed, three,
-        'target(radius=0.5)', 'pilot(share=0.01)', randomised, or one of your own; every, for
-        splitting noise, counts all its offsets in place of samples: no alpha.
-    second
-        Votes under a second law too (DSRS): spherical noise, or l1_exp, within the ball that holds
-        this share of it, e.g. 0.5. Half of n goes there where the first votes say that it pays.
     resume
-        Go on with a run that was interrupted, or with a larger --max. What failed by the
-        environment (a full disk, a killed worker, no memory) is done again.
+        Continue a run that was interrupted, or continue it with a larger --max. Inputs that failed
+        because of the machine (a full disk, a killed worker, no memory) are done again.
     retry_failed
         Like --resume, and do again every input that failed.
+    verbose
+        Also print the largest possible radius, the accuracy of the model itself, and how many
+        samples were taken.
     """
     from unicr.noise import parse
     from unicr.select import file_of, load_selector
 
-    chosen = rule_of(rule, bound, target_radius, tol, adaptive)
-    if bool(options.model and noise) == (selector is not None) or (selector and options.model):
+    if bool(model and noise) == (selector is not None) or (selector and model):
         raise CertifyError("give --model and --noise, or --selector in place of both")
-    if second is not None and selector is not None:
-        raise CertifyError("--second is for one noise: a selector has several")
-    choice = None
+    find_begun(out, resume=resume or retry_failed)  # refuses before a model is loaded
+    asked = plan.fit()
     if selector is not None:
-        choice = load_selector(file_of(selector))
-        options = replace(options, model=str(file_of(selector)))
-    job = options.job(parse(noise) if choice is None else choice.noise, chosen)
-    if tol is not None:
-        job = tolerating(job, tol)
-    if second is not None:
-        from unicr.smoothing.procedures import TwoLawVotes
-
-        job = replace(job, plan=TwoLawVotes(second).fit(job.plan))
-    if choice is not None:
-        job = replace(job, plan=choice.fit(job.plan))
-    return run_and_report(job, out, resume=resume, retry_failed=retry_failed, selector=choice)
-
-
-def rule_of(
-    text: str | None, bound: str, target: float | None, tol: float | None, adaptive: bool
-) -> Rule:
-    """The sampling rule that the options ask for."""
-    from unicr.smoothing import Rule
-    from unicr.smoothing.rules import Fixed, Pilot, Target, ThreeTests
-
-    given = [
-        Target(target) if target is not None else None,
-        Pilot() if tol is not None else None,
-        Pilot(ADAPTIVE) if adaptive else None,
-        ThreeTests() if bound == "both" else None,
-        Rule.parse(text) if text is not None else None,
-    ]
-    chosen = [one for one in given if one is not None]
-    if len(chosen) > 1:
-        raise CertifyError(
-            "give one of --target-radius, --tol, --adaptive, --bound both and --rule"
-        )
-    return chosen[0] if chosen else Fixed()
-
-
-def tolerating(job: Job, tol: float) -> Job:
-    """The job with `tol` as a share of its largest radius, which is what the run keeps: other
-    curves than today's would give another share, and other sample sizes.
-    """
-    from unicr.lab.report.tables import patience
-    from unicr.smoothing.rules import Pilot
-
-    with patience(BUILDING):
-        share = tol / next(iter(job.largest.values()))
-    return replace(job, plan=replace(job.plan, rule=Pilot(float(f"{share:.3g}"))))
+        model, choice = str(file_of(selector)), load_selector(file_of(selector))
+        asked, law = choice.fit(asked), choice.noise
+    else:
+        law = parse(noise or "")
+    job = Job.open(model or "", data, law, asked, terms, loading, reading, place)
+    return run_and_report(job, out, resume=resume, retry_failed=retry_failed, verbose=verbose)
 
 
 def run_and_report(
-    job: Job,
-    out: Path,
-    *,
-    resume: bool,
-    retry_failed: bool = False,
-    selector: Selector | None = None,
+    job: Job, out: Path, *, resume: bool, retry_failed: bool = False, verbose: bool = False
 ) -> int:
     """Announce, run with a progress bar on a terminal, and sum up."""
     from unicr.lab.report.runs import RunBar, summary
     from unicr.lab.report.tables import patience
-    from unicr.radius import round_down
-    from unicr.runs import certify_run, preflight
 
+    begun = find_begun(out, resume=True)
     with patience(BUILDING):
-        reach = ", ".join(f"l{norm} {round_down(r, 4)}" for norm, r in job.largest.items())
-    kind = "searched radius" if job.searched else "proved radius"
-    sizes = f"n={job.plan.n}, alpha={job.plan.alpha:g}"
-    under = "" if selector is None else f" under {selector.noise.text}, the selector's noise"
-    print(f"largest {kind} that {sizes} can give{under}: {reach}", file=sys.stderr)
-    for line in preflight(job):
-        print(line, file=sys.stderr)
-    with RunBar(job, before=done_before(out)) as progress:
+        largest = job.largest
+    for text in job.warnings():
+        print(f"warning: {text}", file=sys.stderr)
+    if verbose:
+        for text in (largest_radius(job, largest), *job.facts()):
+            print(text, file=sys.stderr)
+    with RunBar(job, before=0 if begun is None else begun.done) as progress:
         run = certify_run(
             job,
             out,
@@ -164,38 +131,42 @@ def run_and_report(
         )
     with run:
         rows, seal = list(run.rows()), run.seal()
-    print(summary(rows, [norm.text for norm in job.norms], searched=job.searched))
-    n = job.plan.n
-    if selector is not None:
-        print(votes_line([row.certificate for row in rows if row.certificate is not None]))
-    elif min(taken := [row.certificate.n for row in rows if row.certificate], default=n) < n:
-        mean = sum(taken) / max(len(taken), 1)
-        saved = n / max(mean, 1)
-        print(f"early stopping: {mean:.0f} of {n} samples on average, {saved:.1f} x fewer")
-    elif job.plan.procedure.name == "two_laws":
-        found = [row.certificate for row in rows if row.certificate is not None]
-        asked = sum(getattr(one, "q_a", None) is not None for one in found)
-        print(f"second law: it promised more for {asked} of {len(found)} inputs, and was asked")
+    norms = [norm.text for norm in job.norms]
+    print(summary(rows, norms, searched=job.searched, verbose=verbose))
+    if verbose:
+        certificates = [row.certificate for row in rows if row.certificate is not None]
+        for text in samples_taken(certificates, job.plan):
+            print(text)
     print(f"run in {out}, seal {seal}", file=sys.stderr)
     return FAILED if any(row.status == "failed" for row in rows) else 0
 
 
-def done_before(out: Path) -> int:
-    """How many inputs an interrupted run has."""
-    from unicr.runs import Run
+def largest_radius(job: Job, largest: dict[str, float]) -> str:
+    """The largest radius that the plan can give in each norm, in words."""
+    from unicr.radius import round_down
 
-    try:
-        with Run(out) as run:
-            return len(run.done())
-    except RunError:
-        return 0
+    kind = "searched radius" if job.searched else "proved radius"
+    reach = ", ".join(f"l{norm} {round_down(radius, 4)}" for norm, radius in largest.items())
+    sizes = f"n={job.plan.n}, alpha={job.plan.alpha:g}"
+    return f"largest {kind} that {sizes} can give under {job.noise.text}: {reach}"
 
 
-def votes_line(found: Sequence[Certificate]) -> str:
-    """What the selector chose, and how many votes an input took."""
+def samples_taken(certificates: Sequence[Certificate], plan: Plan) -> list[str]:
+    """How many samples an input took, and which noises or laws were chosen, where that varies."""
+    lines = []
+    count = max(len(certificates), 1)
+    mean = sum(one.n for one in certificates) / count
+    if min((one.n for one in certificates), default=plan.n) < plan.n:
+        saved = plan.n / max(mean, 1)
+        lines.append(f"samples: {mean:.0f} of {plan.n} on average, {saved:.1f} x fewer")
     chosen: dict[str, int] = {}
-    for one in found:
-        chosen[str(one.noise)] = chosen.get(str(one.noise), 0) + 1
-    often = ", ".join(f"{noise} {count} times" for noise, count in sorted(chosen.items()))
-    mean = sum(one.n0 + one.n for one in found) / max(len(found), 1)
-    return f"chosen: {often}; {mean:.0f} votes an input"
+    for one in certificates:
+        if one.noise is not None:
+            chosen[one.noise] = chosen.get(one.noise, 0) + 1
+    if chosen:
+        often = ", ".join(f"{noise} {times} times" for noise, times in sorted(chosen.items()))
+        lines.append(f"chosen noise: {often}")
+    both = [one for one in certificates if getattr(one, "q_a", None) is not None]
+    if plan.procedure.name == "two_laws":
+        lines.append(f"second law: used for {len(both)} of {len(certificates)} inputs")
+    return lines

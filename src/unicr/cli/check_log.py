@@ -3,30 +3,42 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from unicr.cli._options import MaybeWhole, Words, count
+from unicr.cli._parameters import Json, Unasked, command, read_as, spread
 from unicr.errors import RunError, SpecError, printable
+from unicr.norms import Norm, parse_norm
+from unicr.runs.logs import Claim, check_logs, find_logs
 
 if TYPE_CHECKING:
     from unicr.runs.logs import CheckedLog
 
 
+@dataclass(frozen=True)
+class ClaimOptions(Claim):
+    """A claim, whose accuracies are given as texts."""
+
+    accuracy: Annotated[Mapping[float, str], Unasked] = field(default_factory=dict)
+
+
+spread(ClaimOptions)
+read_as(Norm, parse_norm)
+CLAIM = ClaimOptions()
+
+
+@command
 def check_log(
     logs: list[Path],
     /,
     *,
-    noise: str | None = None,
-    norm: str = "2",
-    dim: Annotated[int | None, count("Number of input coordinates, for norms beyond 2.")] = None,
-    n: MaybeWhole = None,
-    alpha: float | None = None,
-    accuracy: Words = None,
-    average: str | None = None,
-    json_: Annotated[bool, Parameter(name="--json")] = False,
+    claim: ClaimOptions = CLAIM,
+    stated: Annotated[list[str] | None, Parameter(name="--accuracy")] = None,
+    json_: Json = False,
 ) -> int:
     """Look for what cannot be true in published logs.
 
@@ -38,50 +50,29 @@ def check_log(
     ----------
     logs
         Logs in any form that `unicr recertify` reads, or folders of them at any depth.
-    noise
-        The noise they were made with; {sigma} stands for the number after sigma_ in a log's path.
-    norm
-        The norm of their radii.
-    n
-        With alpha: the votes that bound p_A.
-    alpha
-        The failure probability of one certificate that is stated (one-sided).
-    accuracy
+    stated
         Certified accuracies that are stated, as printed: 0.5=0.43 1.0=0.22.
-    average
-        The average certified radius that is stated, as printed.
     json_
         Print all findings, with their inputs, as JSON.
     """
-    from unicr.norms import parse_norm
-    from unicr.runs.logs import Claim, check_logs, find_logs
-
-    if (n is None) != (alpha is None):
+    if (claim.n is None) != (claim.alpha is None):
         raise RunError("--n and --alpha belong together: give both, or neither")
-    claim = Claim(
-        noise=noise,
-        norm=parse_norm(norm),
-        dim=dim,
-        n=n,
-        alpha=alpha,
-        accuracy=_stated(accuracy),
-        average=average,
-    )
-    checked = check_logs(find_logs(logs), claim)
+    checked = check_logs(find_logs(logs), replace(claim, accuracy=read_accuracies(stated)))
     print(_as_json(checked) if json_ else _as_table(checked))
     return 1 if any(one.findings for one in checked) else 0
 
 
-def _stated(texts: Words) -> dict[float, str]:
-    found = {}
+def read_accuracies(texts: list[str] | None) -> dict[float, str]:
+    """RADIUS=ACCURACY texts, the accuracy as it is printed."""
+    accuracies = {}
     for text in texts or []:
         radius, _, value = text.partition("=")
         try:
-            found[float(radius)] = value
+            accuracies[float(radius)] = value
             float(value)
         except ValueError:
             raise SpecError(f"cannot read --accuracy {text!r}: write RADIUS=ACCURACY") from None
-    return found
+    return accuracies
 
 
 def _as_table(checked: list[CheckedLog]) -> str:

@@ -5,19 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from cyclopts import Parameter
-
-from unicr.cli._options import ModelTrust, Out
+from unicr.cli._parameters import Out, Repeated, command
 
 
+@command
 def convert(
     model: str,
     /,
     *,
     out: Out,
     weights: Path | None = None,
-    trust: ModelTrust = None,
-    shape: Annotated[list[int] | None, Parameter(consume_multiple=True)] = None,
+    trust: Annotated[list[Path] | None, Repeated] = None,
+    shape: list[int] | None = None,
 ) -> None:
     """Write a model as a file that needs no trust.
 
@@ -34,6 +33,8 @@ def convert(
         The file to write: .onnx for a whole model, .safetensors for a state dict.
     weights
         Weights of a file.py:factory or a built-in architecture.
+    trust
+        A file that may run its author's code while it is opened; may be given several times.
     shape
         The shape of one input, e.g. --shape 3 32 32, where the file does not tell it.
     """

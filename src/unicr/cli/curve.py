@@ -1,16 +1,18 @@
-"""`unicr curve`: p_A–R curves of several noises, with the bracket as a band."""
+"""`unicr curve`: p_A–R curves of several noises and norms, with the bracket as a band."""
 
 from __future__ import annotations
 
-from unicr.cli._options import Dim, OneNorm, Out
-from unicr.cli.certify import BUILDING
+from unicr.cli._parameters import Out, command
+
+BUILDING = "preparing p_A-R curves (built once for a noise, then read from disk) ..."
 
 
+@command
 def curve(
     *,
     noise: list[str],
-    norm: OneNorm,
-    dim: Dim = None,
+    norm: list[str],
+    dim: int | None = None,
     out: Out,
 ) -> None:
     """Draw the radius against p_A for one or more noises.
@@ -18,14 +20,18 @@ def curve(
     Example:
 
     unicr curve --noise 'gaussian(sigma=1)' 'laplace(sigma=1)' \\
-      --norm inf --dim 784 -o curve.png
+      --norm 2 inf --dim 784 -o curve.png
 
     Parameters
     ----------
     noise
         One or more noises, e.g. --noise 'gaussian(sigma=1)' 'laplace(sigma=1)'.
+    norm
+        One or more lp norms, each a panel of its own: 1, 2, inf, 0.5, …
+    dim
+        Number of input coordinates, e.g. 3072; joint noises know it.
     out
-        .png, .svg, .pdf, .csv or .html (the last needs the extra unicr[report]).
+        .png, .svg, .pdf, .csv, .tex or .html (the last needs the extra unicr[report]).
     """
     from unicr.lab.report.curves import write_curves
     from unicr.lab.report.tables import patience
@@ -33,7 +39,9 @@ def curve(
     from unicr.norms import parse_norm
     from unicr.radius import RadiusCurve
 
+    laws = [parse(text) for text in noise]
+    norms = dict.fromkeys(parse_norm(text) for text in norm)
     with patience(BUILDING):
-        curves = [RadiusCurve(parse(spec), parse_norm(norm), dim) for spec in noise]
+        curves = [RadiusCurve(law, lp, dim) for lp in norms for law in laws]
         write_curves(curves, out)
     print(f"written to {out}")

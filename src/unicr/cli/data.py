@@ -7,10 +7,13 @@ from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
 
+from unicr.cli._parameters import command
+
 app = App(name="data", help="Download well-known datasets.\n\nExample: unicr data fetch cifar10")
 
 
 @app.command
+@command
 def fetch(
     name: Literal["mnist", "fashion-mnist", "cifar10"],
     /,

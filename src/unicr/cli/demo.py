@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from unicr.cli._options import Out, Whole
+from unicr.cli._parameters import Out, command
 
 
+@command
 def demo(
     *,
     out: Out = Path("unicr-demo"),
-    inputs: Whole = 30,
-    n: Whole = 5000,
+    inputs: int = 30,
+    n: int = 5000,
     quick: bool = False,
     fresh: bool = False,
 ) -> None:

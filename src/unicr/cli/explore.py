@@ -6,9 +6,12 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from unicr.cli._parameters import command
+
 Browser = Annotated[bool, Parameter(negative="--no-browser")]
 
 
+@command
 def explore(*, port: int = 0, browser: Browser = True) -> None:
     """Open a page with densities, radii and curves that follow sliders.
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from unicr.cli._options import Out, RunFolder
+from pathlib import Path
+
+from unicr.cli._parameters import Out, command
 
 
+@command
 def export(
-    run: RunFolder,
+    run: Path,
     /,
     *,
     out: Out,
@@ -18,6 +21,8 @@ def export(
 
     Parameters
     ----------
+    run
+        The folder of the run.
     out
         A file that ends in .tsv (one norm, the format of published logs), .csv, .tex, .jsonl or
         .parquet.

@@ -8,7 +8,8 @@ from decimal import ROUND_CEILING, Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from unicr.cli._options import FAILED, RUN, Max, MaybeWhole, RunFolder, RunOptions
+from unicr.cli._parameters import FAILED, command
+from unicr.cli._reopen import RUN, RunOptions
 from unicr.errors import CertifyError, DataError, UnicrError, listed
 
 if TYPE_CHECKING:
@@ -18,16 +19,16 @@ if TYPE_CHECKING:
 DEFAULT = "guard.sqlite"
 
 
+@command
 def guard(
-    run: RunFolder,
+    run: Path,
     /,
     *,
     norm: str | None = None,
     memory: Path | None = None,
-    data: str | None = None,
-    max_: Max = None,
-    seed: MaybeWhole = None,
-    run_data: str | None = None,
+    queries: str | None = None,
+    max_: int | None = None,
+    seed: int | None = None,
     options: RunOptions = RUN,
 ) -> int:
     """Answer queries and never contradict a region certified before.
@@ -35,21 +36,23 @@ def guard(
     The certificates of the run are the first regions of the memory. Every answer is a JSON line on
     stdout; the summary goes to stderr. Exit code 3 if some queries got no answer. Example:
 
-    unicr guard my-run --norm 2 --data builtin:mnist --max 30
+    unicr guard my-run --norm 2 --queries builtin:mnist --max 30
 
     Parameters
     ----------
+    run
+        The folder of the run.
     norm
         The norm of the regions: one of the run's (the only one, if there is just one).
     memory
         The file that keeps the regions (guard.sqlite in the folder of the run).
-    data
-        The queries: as in `unicr certify`, or an .npy file with a single input.
+    queries
+        The inputs to answer: as --data of `unicr certify`, or an .npy file with a single input.
+    max_
+        Answer at most this many queries.
     seed
         Seed of the noise for new points, for a new memory. Random unless given: who knows it can
         choose queries on which the samples mislead.
-    run_data
-        Your own copy of the run's data.
     """
     from unicr.guard import Guard, Memory, made_for, plant, policy
     from unicr.norms import parse_norm
@@ -57,21 +60,20 @@ def guard(
 
     if max_ is not None and max_ < 0:
         raise CertifyError(f"--max {max_}: a number of queries, 0 or more")
-    trusted = options.trusted(run_data)
     with Run(run) as opened:
         spec = opened.spec
         chosen = parse_norm(spec.one_norm(norm))
         file = run / DEFAULT if memory is None else memory
         holds_for = made_for(spec)
         with Memory(file, norm=chosen, shape=spec.shape, made_for=holds_for, seed=seed) as regions:
-            planted = plant(regions, opened.rows(), trusted.open_data(spec))
+            planted = plant(regions, opened.rows(), options.open_data(spec))
             report(planted, regions, searched=spec.searched)
-            if data is None:
+            if queries is None:
                 return 0
-            queries = read_queries(data, list(spec.shape))
-            certify = policy(spec, trusted.open_model(spec), regions.seed, trusted)
+            inputs = read_queries(queries, list(spec.shape))
+            certify = policy(spec, options.open_model(spec), regions.seed, options)
             guard = Guard(certify, regions, alpha=spec.plan.alpha, lattice=spec.lattice)
-            return answer_all(guard, queries, max_)
+            return answer_all(guard, inputs, max_)
 
 
 def read_queries(spec: str, shape: list[int]) -> Dataset:

@@ -3,30 +3,52 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Annotated, Literal
+from dataclasses import dataclass
+from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from unicr.cli._options import FAILED, OutFolder, Resume, SearchOptions, Words, named
+from unicr.cli._parameters import FAILED, Loading, Out, command, read_ranges, spread
+from unicr.cli.certify import LOADING, PLACE, READING, PlanOptions
+from unicr.data import DataOptions
+from unicr.i_opt import Axis, Grid, IOpt, i_opt_run
+from unicr.runs import Job, Place, Run, Terms
 
-if TYPE_CHECKING:
-    from unicr.i_opt import Axis
-
-SIGMA_STEP = 2**0.25
-SEARCH = "The search"
+SIGMA_STEP = 2**0.25  # neighbouring sigmas differ by 19 %: a radius changes little within a step
+SEARCH = Parameter(group="The search")
 
 
+@dataclass(frozen=True)
+class SearchPlan(PlanOptions):
+    """The search looks at the n0 samples of each noise."""
+
+    n0: int = 1000
+    n: int = 10_000
+
+
+spread(SearchPlan, "Sampling")
+PLAN = SearchPlan()
+
+
+@command
 def i_opt(
     *,
     init: str,
-    options: SearchOptions,
-    out: OutFolder,
-    family: Annotated[str, Parameter(group=SEARCH)] = "gennorm",
-    range_: Annotated[Words, Parameter(name="--range", group=SEARCH)] = None,
-    method: Annotated[Literal["compass", "hill"], Parameter(group=SEARCH)] = "compass",
-    union: Annotated[bool, Parameter(group=SEARCH)] = False,
-    keep_prediction: Annotated[bool, Parameter(group=SEARCH)] = False,
-    resume: Resume = False,
+    model: str,
+    data: str,
+    terms: Terms,
+    out: Out,
+    family: Annotated[str, SEARCH] = "gennorm",
+    range_: Annotated[list[str] | None, SEARCH] = None,
+    method: Annotated[Literal["compass", "hill"], SEARCH] = "compass",
+    union: Annotated[bool, SEARCH] = False,
+    keep_prediction: Annotated[bool, SEARCH] = False,
+    resume: bool = False,
+    verbose: bool = False,
+    plan: SearchPlan = PLAN,
+    loading: Loading = LOADING,
+    reading: DataOptions = READING,
+    place: Place = PLACE,
 ) -> int:
     """Find the best noise for every input, then certify it (I-OPT).
 
@@ -41,6 +63,12 @@ def i_opt(
     ----------
     init
         The noise that every search begins with, e.g. 'gaussian(sigma=1)'.
+    model
+        The model, as in `unicr certify`.
+    data
+        The inputs, as in `unicr certify`.
+    out
+        The folder of the run.
     family
         The family to search in; the initial noise must belong to it (Gaussian is gennorm 2).
     range_
@@ -53,36 +81,37 @@ def i_opt(
         one from fresh samples.
     keep_prediction
         The certified class must be the classifier's own answer without noise.
+    resume
+        Continue a run that was interrupted, with the same options.
+    verbose
+        Also print what the radii mean.
     """
-    from unicr.i_opt import Grid, IOpt, i_opt_run
     from unicr.lab.report.runs import RunBar, summary
     from unicr.noise import parse
-    from unicr.runs import Run
 
     start = parse(init)
     grid = Grid.around(start, family, axes_of(range_, start.sigma, family))
     settings = IOpt(grid, method=method, union=union, keep=keep_prediction)
-    job = options.job(start)
+    job = Job.open(model, data, start, plan.fit(), terms, loading, reading, place)
     words = "noises to choose from; p_A-R curves are made on first use and kept"
     print(f"{grid.size} {words}", file=sys.stderr)
     with RunBar(job) as progress:
-        places = i_opt_run(
+        folders = i_opt_run(
             job, settings, out, resume=resume, on_result=progress.add, on_samples=progress.count
         )
     failed = False
-    for one, folder in places.items():
+    for norm, folder in folders.items():
         with Run(folder) as run:
             rows, scope, seal = list(run.rows()), run.spec.scope, run.seal()
-        print(summary(rows, [one.text], searched=job.searched))
+        print(summary(rows, [norm.text], searched=job.searched, verbose=verbose))
         print(f"scope: {scope}")
         print(f"run in {folder}, seal {seal}", file=sys.stderr)
         failed |= any(row.status == "failed" for row in rows)
     return FAILED if failed else 0
 
 
-def axes_of(given: Words, sigma: float, family: str) -> tuple[Axis, ...]:
+def axes_of(given: list[str] | None, sigma: float, family: str) -> tuple[Axis, ...]:
     """The axes that --range asks for; those left out as they are by default."""
-    from unicr.i_opt import Axis
     from unicr.noise import FAMILIES
 
     axes = {"sigma": Axis("sigma", sigma / 4, sigma * 4, SIGMA_STEP)}
@@ -90,6 +119,6 @@ def axes_of(given: Words, sigma: float, family: str) -> tuple[Axis, ...]:
         if known.axis is not None:
             axes[known.name] = Axis(known.name, *known.axis)
     form = "NAME=LOW:HIGH:STEP, for example beta=1:3:0.25"
-    for name, (low, high, step) in named(given, "--range", form, ":", 3).items():
+    for name, (low, high, step) in read_ranges(given, "--range", form, ":", 3).items():
         axes[name] = Axis(name, low, high, step)
     return tuple(axes.values())

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from cyclopts import App
 
-from unicr.cli._options import MaybeOut
+from unicr.cli._parameters import MaybeOut, command
 
 _HELP = "List the built-in noises, or show the facts of one.\n\nExample: unicr noise list"
 app = App(name="noise", help=_HELP)
 
 
 @app.command(name="list")
+@command
 def list_() -> None:
     """List every built-in noise with its density, an example and what its numbers may be.
 
@@ -34,6 +35,7 @@ def list_() -> None:
 
 
 @app.command
+@command
 def show(
     spec: str,
     /,

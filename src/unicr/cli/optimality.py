@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from unicr.cli._options import Format, MaybeOut, MaybeWhole, Numbers, Pa, Words
+from unicr.cli._parameters import Format, MaybeOut, command
 from unicr.errors import UnicrError
 
 if TYPE_CHECKING:
@@ -17,15 +17,16 @@ if TYPE_CHECKING:
 DEFAULT_PA = (0.6, 0.9, 0.99, 0.999)
 
 
+@command
 def optimality(
     *,
-    norm: Words = None,
-    dim: MaybeWhole = None,
-    family: Words = None,
-    beta: Numbers = None,
-    noise: Words = None,
+    norm: list[str] | None = None,
+    dim: int | None = None,
+    family: list[str] | None = None,
+    beta: list[float] | None = None,
+    noise: list[str] | None = None,
     sigma: float | None = None,
-    pa: Pa = None,
+    p_a: list[float] | None = None,
     run: Path | None = None,
     format_: Format = "table",
     out: MaybeOut = None,
@@ -51,7 +52,7 @@ def optimality(
         Other noises to compare, e.g. --noise 'sech(sigma=1)'; they are rescaled to sigma.
     sigma
         The standard deviation of them all: 1, or with --run that of the run's noise.
-    pa
+    p_a
         The probabilities to compare at.
     run
         A run folder: compare the average radius over its inputs, each with the p_A it had.
@@ -63,7 +64,7 @@ def optimality(
     from unicr.norms import parse_norm
     from unicr.progress import Meter
 
-    if run is not None and pa is not None:
+    if run is not None and p_a is not None:
         raise UnicrError("--run brings its own p_A: give --run or --pa, not both")
     inputs = None if run is None else read_run(run)
     texts = norm or ([] if inputs is None else inputs.norms)
@@ -85,7 +86,7 @@ def optimality(
             draw_gallery(groups, norms, dim, out, report=meter.update)
         for lp in norms:
             if inputs is None:
-                comparisons += validate(noises, lp, dim, pa or DEFAULT_PA, report=meter.update)
+                comparisons += validate(noises, lp, dim, p_a or DEFAULT_PA, report=meter.update)
                 continue
             one = validate_average(
                 noises,
@@ -116,7 +117,9 @@ def _common_sigma(sigma: float | None, inputs: RunInputs | None) -> float:
     return inputs.noise.sigma
 
 
-def _groups(families: Words, betas: Numbers, noises: Words, sigma: float) -> list[Group]:
+def _groups(
+    families: list[str] | None, betas: list[float] | None, noises: list[str] | None, sigma: float
+) -> list[Group]:
     """One group for each family, one for the noises that were named by themselves."""
     from unicr.lab.optimality import at_sigma, families_with_gallery, gallery
     from unicr.lab.report.optimality import Group

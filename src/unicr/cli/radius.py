@@ -3,39 +3,49 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Literal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from unicr.cli._options import Dim, Noise_, OneNorm, Searched, Whole
+from unicr.cli._parameters import Json, Unasked, command, spread
 from unicr.cli._watch import watched
 from unicr.errors import RadiusError
+from unicr.montecarlo import MonteCarlo
 
-MONTE_CARLO = Parameter(group="Monte Carlo")
+if TYPE_CHECKING:
+    from unicr.radius import Radius
+
 TWO = Parameter(group="Votes under two laws")
+Seconds = Annotated[float, Parameter(name="--limit")]
 
 
+@dataclass(frozen=True)
+class EngineOptions(MonteCarlo):
+    """The settings of the Monte Carlo engine; its progress is always told."""
+
+    progress: Annotated[bool, Unasked] = True
+
+
+spread(EngineOptions, "Monte Carlo")
+ENGINE = EngineOptions()
+
+
+@command
 def radius(
     *,
-    noise: Noise_,
-    norm: OneNorm,
-    dim: Dim = None,
-    pa: Annotated[float, Parameter(name="--pa")],
-    pb: Annotated[float | None, Parameter(name="--pb")] = None,
-    qa: Annotated[float | None, TWO] = None,
+    noise: str,
+    norm: str,
+    dim: int | None = None,
+    p_a: float,
+    p_b: float | None = None,
+    q_a: Annotated[float | None, TWO] = None,
     share: Annotated[float | None, TWO] = None,
-    searched: Searched = False,
+    searched: bool = False,
     engine: Literal["auto", "exact", "numeric", "montecarlo"] = "auto",
-    samples: Annotated[Whole, MONTE_CARLO] = 20_000,
-    particles: Annotated[Whole, MONTE_CARLO] = 24,
-    iterations: Annotated[Whole, MONTE_CARLO] = 20,
-    seed: Annotated[int, MONTE_CARLO] = 0,
-    confidence_method: Annotated[
-        Literal["clopper-pearson", "dkw", "hockey-stick", "none"], MONTE_CARLO
-    ] = "clopper-pearson",
-    alpha: Annotated[float, MONTE_CARLO] = 1e-3,
-    limit: float = 300,
-    json_: Annotated[bool, Parameter(name="--json")] = False,
+    seconds: Seconds = 300,
+    json_: Json = False,
+    settings: EngineOptions = ENGINE,
 ) -> None:
     """Certify one pair of probabilities: how far may the input move?
 
@@ -43,77 +53,77 @@ def radius(
 
     Parameters
     ----------
-    pa
+    noise
+        The smoothing noise, e.g. 'gaussian(sigma=0.5)'; see `unicr noise list`.
+    norm
+        The lp norm of the radius: 1, 2, inf, 0.5, …
+    dim
+        Number of input coordinates, e.g. 3072; joint noises know it.
+    p_a
         Lower bound of the top class's probability.
-    pb
+    p_b
         Upper bound of every other class's probability; 1 - pa if left out.
-    qa
+    q_a
         Lower bound of the top class's probability under the same noise within a ball: spherical
         noise, or l1_exp (Laplace noise is its k=1, j=0) with a ball in l1.
     share
         The share of the noise that the ball holds, e.g. 0.8.
+    searched
+        Report the searched radius (the paper's approximate one) in place of the proved one.
     engine
         auto, exact (theorems only), numeric (composition, no closed forms) or montecarlo (the
         paper's own algorithm, for any density; auto takes it where nothing else applies).
-    samples
-        Noise samples for the radius, and as many fresh ones for its confidence.
-    particles
-        Number of particles of the swarm.
-    iterations
-        Steps of the swarm, at most.
-    seed
-        The same seed gives the same result.
-    confidence_method
-        How the radius with confidence is tested; none skips it.
-    alpha
-        The probability that the radius with confidence is too large.
-    limit
+    seconds
         Seconds of computing after which it is given up.
     json_
         Print one JSON object.
     """
     from unicr.noise import parse
-    from unicr.radius import MonteCarlo, SecondLaw, certified_radius, round_down
+    from unicr.radius import SecondLaw, certified_radius
 
-    if (qa is None) != (share is None) or (qa is not None and pb is not None):
+    if (q_a is None) != (share is None) or (q_a is not None and p_b is not None):
         raise RadiusError(
             "two laws need --qa and --share, without --pb: q_A is what the votes under the noise "
             "within a ball prove; leave both away where there is p_A only"
         )
-    with watched(f"the radius of {noise}", limit):
+    with watched(f"the radius of {noise}", seconds):
         result = certified_radius(
             parse(noise),
             norm,
             dim,
-            p_a=pa,
-            p_b=pb,
-            second=None if qa is None or share is None else SecondLaw(qa, share),
+            p_a=p_a,
+            p_b=p_b,
+            second=None if q_a is None or share is None else SecondLaw(q_a, share),
             searched=searched,
             engine=engine,
-            montecarlo=MonteCarlo(
-                samples=samples,
-                particles=particles,
-                iterations=iterations,
-                seed=seed,
-                confidence_method=confidence_method,
-                failure=alpha,
-            ),
+            montecarlo=settings,
         )
-    if json_:
-        print(json.dumps(result.to_dict()))
-        return
-    name = "searched, " if searched else ""
-    print(f"radius     {round_down(result.radius)}   ({name}{result.norm}, dimension {result.dim})")
-    print(f"proved     {round_down(result.proved)}   {result.proof}")
+    print(json.dumps(result.to_dict()) if json_ else describe(result, searched=searched))
+
+
+def describe(result: Radius, *, searched: bool) -> str:
+    """The radius with its proof, or the searched one where only a search found it, line by line."""
+    from unicr.radius import round_down
+
+    about = f"({result.norm}, dimension {result.dim})"
+    confident = result.radius_with_confidence
+    rows: list[tuple[str, str]] = []
+    if result.proved > 0 or result.searched == 0 or searched:
+        kind = "searched, " if searched else ""
+        rows.append(("radius", f"{round_down(result.radius)}   {about.replace('(', f'({kind}')}"))
+        rows.append(("proved", f"{round_down(result.proved)}   {result.proof}"))
+    else:
+        rows.append(("radius", f"searched, not proved   {about}"))
     if result.grade is not None:
-        print(f"grade      {result.grade}")
-    print(f"searched   {round_down(result.searched)}   {result.engine}")
-    if result.radius_with_confidence is not None:
-        confident = round_down(result.radius_with_confidence)
-        print(f"confident  {confident}   along this direction, probability {result.confidence:g}")
+        rows.append(("grade", str(result.grade)))
+    rows.append(("searched", f"{round_down(result.searched)}   {result.engine}"))
+    if confident is not None:
+        how_sure = f"along this direction, with probability {result.confidence:g}"
+        rows.append(("confident", f"{round_down(confident)}   {how_sure}"))
     if result.converged is False:
-        print("converged  no: the swarm was still improving, give it more --iterations")
+        rows.append(("converged", "no: the swarm was still improving, give it more --iterations"))
     if result.direction is not None:
-        print(f"direction  {result.direction.text}")
-    print(f"guarantee  {result.guarantee}")
-    print(f"noise      {result.noise}, p_A = {result.p_a:g}, p_B = {result.p_b:g}")
+        rows.append(("direction", result.direction.text))
+    rows.append(("guarantee", str(result.guarantee)))
+    rows.append(("noise", f"{result.noise}, p_A = {result.p_a:g}, p_B = {result.p_b:g}"))
+    return "\n".join(f"{name:<10} {text}" for name, text in rows)

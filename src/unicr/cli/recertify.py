@@ -7,23 +7,24 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from unicr.cli._options import MaybeOut, MaybeWhole, Searched, count
+from unicr.cli._parameters import MaybeOut, command
 from unicr.errors import UnicrError
 
 
+@command
 def recertify(
     log: Path,
     /,
     *,
     noise: str,
     norm: str,
-    dim: Annotated[int, count("Number of input coordinates, e.g. 3072.")],
+    dim: int,
     origin: Annotated[str, Parameter(name="--from")] = "2",
-    n: MaybeWhole = None,
+    n: int | None = None,
     alpha: float | None = None,
     share: float | None = None,
     second: Path | None = None,
-    searched: Searched = False,
+    searched: bool = False,
     out: MaybeOut = None,
 ) -> None:
     """Carry a published log of radii to any other norm.
@@ -43,6 +44,8 @@ def recertify(
         The noise it was made with, e.g. 'gaussian(sigma=0.5)' or 'laplace(sigma=0.5)'.
     norm
         The norm to carry it to.
+    dim
+        Number of input coordinates, e.g. 3072.
     origin
         The norm of its radii.
     n
@@ -58,6 +61,8 @@ def recertify(
         --n, --alpha or --searched.
     second
         With --share, where log is a file of DSRS's sampler: that of the second law.
+    searched
+        Report searched radii (the paper's approximate ones) in place of proved ones.
     out
         Write the new log here instead of printing it.
     """

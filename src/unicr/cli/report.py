@@ -8,9 +8,10 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from unicr.cli._options import Out, TrustedFiles, Whole
+from unicr.cli._parameters import Out, Repeated, command
 
 
+@command
 def report(
     runs: list[Path],
     /,
@@ -18,8 +19,8 @@ def report(
     out: Out,
     data: str | None = None,
     images: Annotated[bool, Parameter(negative="--no-images")] = True,
-    max_images: Whole = 500,
-    trust: TrustedFiles = None,
+    max_images: int = 500,
+    trust: Annotated[list[Path] | None, Repeated] = None,
 ) -> None:
     """Write one offline HTML page about runs.
 
@@ -37,6 +38,9 @@ def report(
         Show pictures of the inputs and a noisy copy of each.
     max_images
         Draw at most this many inputs of each run, to keep the file small.
+    trust
+        A file that may run code: the file.py of a noise that a run names. May be given several
+        times.
     """
     from unicr.lab.report.html import write_report
 

@@ -1,24 +1,26 @@
-"""`unicr score`: accuracy at radii, average radius and robustness score of runs and logs."""
+"""`unicr score`: accuracy at radii, p_A and average radius of runs and logs."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
 
-from unicr.cli._options import FAILED, Format, MaybeOut, Numbers
+from unicr.cli._parameters import FAILED, Format, MaybeOut, command
 from unicr.errors import RunError, printable
 
 
+@command
 def score(
     runs: list[Path],
     /,
     *,
-    radii: Numbers = None,
+    radii: list[float] | None = None,
     norm: str | None = None,
     format_: Format = "table",
     out: MaybeOut = None,
+    verbose: bool = False,
 ) -> int:
-    """Print accuracies at radii, average radii and robustness scores.
+    """Print certified accuracy at radii, p_A percentiles and average radii.
 
     Runs are folders or published logs. One that cannot be read is named and left out, with exit
     code 3. Example: unicr score my-run -o accuracy.png
@@ -26,22 +28,26 @@ def score(
     Parameters
     ----------
     runs
-        Run folders, or logs, which do not say their alpha; the robustness score is over all.
+        Run folders, or logs, which do not say their alpha.
     radii
         Radii at which to print the certified accuracy.
     norm
         Which norm of the runs; every norm if left out.
     out
-        Draw certified accuracy against the radius into this file.
+        Draw certified accuracy against the radius into this .png, .svg or .pdf file, or write the
+        table to a .csv or .tex file.
+    verbose
+        Also print abstentions, the accuracy after allowing for certificates that are wrong by
+        chance, the robustness score over all runs, and what each column means.
     """
-    from unicr.lab.report.runs import draw_accuracy, score_table
+    from unicr.lab.report.runs import score_table, write_scores
     from unicr.runs import load_scores
 
     problems: list[RunError] = []
     groups = load_scores(runs, norm, problems.append)
-    print(score_table(groups, radii, format_))
+    print(score_table(groups, radii, format_, verbose=verbose))
     if out is not None:
-        draw_accuracy(groups, out)
+        write_scores(groups, radii, out)
     for problem in problems:
         print(f"left out: {printable(str(problem))}", file=sys.stderr)
     return FAILED if problems else 0

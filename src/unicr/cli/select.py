@@ -3,36 +3,41 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
-from cyclopts import Parameter
-
-from unicr.cli._options import MODEL, TRAINING, DataOptions, Max, ModelOptions, Whole
+from unicr.cli._parameters import Loading, Unasked, command, spread
+from unicr.data import DataOptions
 from unicr.errors import CertifyError
+from unicr.lab.train import SelectorTraining
 
-Texts = Annotated[list[str], Parameter(consume_multiple=True, negative="")]
+
+@dataclass(frozen=True)
+class TrainingOptions(SelectorTraining):
+    """The selector is trained where the models run."""
+
+    device: Annotated[str, Unasked] = "cpu"
 
 
+spread(TrainingOptions, "Training")
+TRAINING, LOADING, READING = TrainingOptions(), Loading(), DataOptions()
+
+
+@command
 def select(
     *,
-    model: Texts,
-    noise: Texts,
+    model: list[str],
+    noise: list[str],
     out: Path,
     data: str | None = None,
     by: str | None = None,
     selector_noise: str | None = None,
     norm: str = "2",
-    arch: str = "mlp",
-    reading: DataOptions = TRAINING,
-    loading: ModelOptions = MODEL,
-    epochs: Whole = 10,
-    lr: float = 1e-3,
-    batch: Whole = 128,
-    copies: Whole = 8,
-    votes: Whole = 64,
-    seed: int = 0,
-    max_: Max = None,
+    max_: int | None = None,
+    training: TrainingOptions = TRAINING,
+    reading: DataOptions = READING,
+    loading: Loading = LOADING,
 ) -> None:
     """Make a selector that gives each input its noise, for certify.
 
@@ -60,25 +65,12 @@ def select(
         the noises, if left out.
     norm
         The norm whose radii it learns to enlarge.
-    arch
-        mlp, resnet8, resnet20, … or file.py:factory for a module of your own.
-    epochs
-        Passes over the data.
-    lr
-        The highest learning rate.
-    batch
-        Inputs per step.
-    copies
-        Noisy copies of each input in a step.
-    votes
-        Votes of each classifier on each training input, to estimate its radius there.
-    seed
-        Seed of weights, order and noise.
+    max_
+        Train on at most this many inputs.
     """
     from unicr.classifier import load_classifier
-    from unicr.data import load_dataset
     from unicr.lab.report.tables import Bar
-    from unicr.lab.train import SelectorTraining, examples_of, train_selector, write_selector
+    from unicr.lab.train import examples_of, train_selector, write_selector
     from unicr.noise import gaussian, parse
     from unicr.norms import parse_norm
     from unicr.select import Selector
@@ -103,24 +95,22 @@ def select(
         write_selector(out, settings, [{"spec": by}, *models])
         print(f"{out}/selector.json chooses among {len(choices)} noises by {by}")
         return
-    assert data is not None
-    lesson = SelectorTraining(
-        arch=arch, epochs=epochs, lr=lr, batch=batch, copies=copies, votes=votes, seed=seed,
-        device=loading.device,
-    )  # fmt: skip
-    examples = examples_of(load_dataset(data, **vars(reading)), max_)
+    settings_of_training = replace(training, device=loading.device or "cpu")
+    examples = examples_of(reading.load(data or "", split="train"), max_)
     pairs = [(one, loaded[spec]) for one, spec in zip(models, specs, strict=True)]
-    with Bar("training", epochs) as bar:
+    with Bar("training", training.epochs) as bar:
         worths = train_selector(
             examples,
             pairs,
             settings,
             parse_norm(norm),
             out,
-            lesson,
+            settings_of_training,
             on_epoch=lambda epoch, loss: bar.update(f"{loss:.4f} of radius lost", now=epoch),
         )
     for text, mean in zip(noise, worths.mean(0).tolist(), strict=True):
-        print(f"{text}: average radius {mean:.4f} on the training inputs, by {votes} votes each")
+        print(
+            f"{text}: average radius {mean:.4f} on the training inputs, by {training.votes} votes each"
+        )
     print(f"the better one for each: {worths.amax(1).mean():.4f}")
     print(f"use it with: unicr certify --selector {out} …", file=sys.stderr)

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from unicr.cli._options import Dim, MaybeOut, Noise_, OneNorm, Pa
+from unicr.cli._parameters import MaybeOut, command
 
 DEFAULT = (0.55, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 0.999)
 
 
+@command
 def tightness(
     *,
-    noise: Noise_,
-    norm: OneNorm,
-    dim: Dim = None,
+    noise: str,
+    norm: str,
+    dim: int | None = None,
     formula: str,
-    pa: Pa = None,
+    p_a: list[float] | None = None,
     out: MaybeOut = None,
 ) -> int:
     """Hold a published formula's radius against the bracket.
@@ -24,10 +25,16 @@ def tightness(
 
     Parameters
     ----------
+    noise
+        The smoothing noise, e.g. 'gaussian(sigma=0.5)'; see `unicr noise list`.
+    norm
+        The lp norm of the radius: 1, 2, inf, 0.5, …
+    dim
+        Number of input coordinates, e.g. 3072; joint noises know it.
     formula
         A built-in name ('list' prints them) or path/to/file.py:function of (p_a), (p_a, p_b) or
         (noise, norm, dim, p_a, p_b).
-    pa
+    p_a
         The probabilities to compare at.
     out
         Also draw it: .png, .svg or .pdf.
@@ -46,7 +53,7 @@ def tightness(
         return 0
     question, published = Question(parse(noise), norm, dim), load_formula(formula)
     law, lp = question.noise, question.norm
-    rows = validate(published, law, lp, question.dim, pa or DEFAULT)
+    rows = validate(published, law, lp, question.dim, p_a or DEFAULT)
     lines = [
         (f"{r.p_a:g}", *map(round_down, (r.formula, r.proved, r.searched)), r.text) for r in rows
     ]

@@ -6,9 +6,8 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from cyclopts import Parameter
-
-from unicr.cli._options import RUN, RunFolder, RunOptions, Whole, Words
+from unicr.cli._parameters import Repeated, command
+from unicr.cli._reopen import RUN, RunOptions
 from unicr.errors import UNREADABLE, RunError, UnicrError, one_line, printable
 
 if TYPE_CHECKING:
@@ -19,15 +18,15 @@ if TYPE_CHECKING:
     from unicr.runs import Run, Trusted
 
 
+@command
 def verify(
-    run: RunFolder,
+    run: Path,
     /,
     *,
-    replay: Whole = 0,
-    data: str | None = None,
-    options: RunOptions = RUN,
-    seal: Annotated[Words, Parameter(consume_multiple=False)] = None,
+    replay: int = 0,
+    seal: Annotated[list[str] | None, Repeated] = None,
     key: Path | None = None,
+    options: RunOptions = RUN,
 ) -> int:
     """Recompute every claim of a run from its votes.
 
@@ -38,11 +37,11 @@ def verify(
 
     Parameters
     ----------
+    run
+        The folder of the run.
     replay
         Also run this many inputs again, with the model and the data. They are chosen at random
         every time.
-    data
-        Your own copy of the data: inputs and labels are compared with the run's.
     seal
         A seal that you received separately: it must be that of the run (or of the attacks or the
         guard's memory in its folder). May be given several times.
@@ -64,7 +63,7 @@ def verify(
             problems += 1
             print(printable(str(text)))
 
-    trusted = options.trusted(data)
+    trusted = options
     with Run(run) as opened:
         classifier, dataset = open_both(opened, trusted, model=replay > 0)
         tell(check(opened, trusted=trusted, data=dataset))

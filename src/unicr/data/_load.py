@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 from unicr.data._dataset import Dataset, from_arrays, from_items
 from unicr.data._fetch import ARCHIVES, data_folder
@@ -13,7 +15,39 @@ from unicr.data._reader import READERS, DataAsked
 from unicr.errors import DataError, foreign
 
 BUILTIN = {"builtin:mnist": "mnist_test_1000.npz"}
-SPLITS = ("test", "train")
+Split = Literal["test", "train"]
+SPLITS = get_args(Split)
+
+
+@dataclass(frozen=True)
+class DataOptions:
+    """How a dataset is read: what `load_dataset` takes beside the data itself.
+
+    Parameters
+    ----------
+    labels
+        A file of labels, where they are not with the inputs: .npy, idx, or text lines.
+    split
+        Which part to read, where the data has both.
+    label_column
+        The column of a table that holds the labels.
+    """
+
+    labels: Path | None = None
+    split: Split | None = None
+    label_column: str | None = None
+
+    def load(
+        self, spec: str, *, classes: Sequence[str | int] | None = None, split: Split = "test"
+    ) -> Dataset:
+        """The dataset that `spec` names, its labels numbered as in `classes` if those are given.
+
+        `split` is the part to read where the options name none.
+        """
+        found = load_dataset(
+            spec, labels=self.labels, split=self.split or split, label_column=self.label_column
+        )
+        return found if classes is None else found.aligned(classes)
 
 
 def load_dataset(

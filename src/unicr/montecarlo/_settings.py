@@ -27,23 +27,43 @@ class Found:
 
 @dataclass(frozen=True)
 class MonteCarlo:
-    """The settings of the Monte Carlo engine.
+    """The settings of the Monte Carlo engine, the paper's own algorithm.
 
-    samples: for the radius; as many fresh ones again for the confidence.
-    particles, iterations: of the swarm; it stops early once it has converged.
-    seed: everything is reproducible from it.
-    search_samples: that the swarm sees (default: 256 to 2,048, fewer in high dimension). The best
-        directions it finds are then measured on `samples` others.
-    inertia, cognitive, social: of the particles (Clerc and Kennedy's constriction by default).
-    tolerance: relative width of the bracket of λ; the swarm uses ten times that.
-    estimator: "weighted" estimates the trade-off function from samples of Q weighed by e^(−L),
-        "quantile" is the paper's pair of empirical CDFs; the first needs about a tenth of the
-        samples, and both handle atoms by randomised tests.
-    confidence_method: "clopper-pearson", "dkw" (the paper's), "hockey-stick" or "none".
-    failure: total failure probability η of `radius_with_confidence`.
-    device: where torch computes. progress: show a bar on a terminal when it takes long.
-    threads: of torch on a CPU. Blocks are small enough for one core's cache; on a busy machine more
-        threads mostly wait for each other.
+    Parameters
+    ----------
+    samples
+        Noise samples for the radius, and as many fresh ones for its confidence.
+    particles
+        Number of particles of the swarm.
+    iterations
+        Steps of the swarm, at most; it stops early once it has converged.
+    seed
+        Random seed: the same seed gives the same result.
+    search_samples
+        Samples that the swarm sees (256 to 2,048 if left out, fewer in high dimension). The best
+        directions are then measured on other samples.
+    inertia
+        Inertia of the particles (Clerc and Kennedy's constriction).
+    cognitive
+        Pull of a particle towards its own best direction.
+    social
+        Pull of a particle towards the best direction of all.
+    tolerance
+        Relative width of the bracket of the radius; the swarm uses ten times that.
+    estimator
+        How the trade-off is estimated: weighted (samples of the shifted noise, weighed by their
+        density ratio) or quantile (the paper's pair of empirical distribution functions, which
+        needs about ten times the samples).
+    confidence_method
+        How the radius with confidence is tested; none skips it.
+    alpha
+        The probability that the radius with confidence is too large.
+    device
+        Where torch computes: cpu, cuda, …
+    progress
+        Show a bar on a terminal when it takes long.
+    threads
+        Threads of torch on a CPU. Blocks fit one core's cache, so more threads rarely help.
     """
 
     samples: int = 20_000
@@ -57,7 +77,7 @@ class MonteCarlo:
     tolerance: float = 1e-4
     estimator: Estimator = "weighted"
     confidence_method: Method = "clopper-pearson"
-    failure: float = 1e-3
+    alpha: float = 1e-3
     device: str = "cpu"
     progress: bool = True
     threads: int = 1
@@ -75,8 +95,8 @@ class MonteCarlo:
                 raise RadiusError(f"{name}={value!r} must be a finite number ≥ 0")
         if not 0 < self.tolerance < 0.1:
             raise RadiusError(f"tolerance={self.tolerance!r} must lie between 0 and 0.1")
-        if not 0 < self.failure < 1:
-            raise RadiusError(f"failure={self.failure!r} must lie between 0 and 1, such as 0.001")
+        if not 0 < self.alpha < 1:
+            raise RadiusError(f"alpha={self.alpha!r} must lie between 0 and 1, such as 0.001")
         if self.estimator not in ESTIMATORS:
             raise RadiusError(f"estimator={self.estimator!r} is not one of {', '.join(ESTIMATORS)}")
         if self.confidence_method not in METHODS:

@@ -94,7 +94,7 @@ def monte_carlo(
                 p_a,
                 p_b,
                 method=settings.confidence_method,
-                failure=settings.failure,
+                failure=settings.alpha,
                 seed=settings.seed,
             )
     return Found(radius, direction.cpu().numpy(), confident, flown.converged)

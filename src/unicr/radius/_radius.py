@@ -231,7 +231,7 @@ def _sample(
     more = {
         "direction": spectrum_of(sampled.direction),
         "radius_with_confidence": sampled.radius_with_confidence,
-        "confidence": 1.0 - settings.failure if stated else None,
+        "confidence": 1.0 - settings.alpha if stated else None,
         "converged": sampled.converged,
         "samples": settings.samples,
         "seed": settings.seed,

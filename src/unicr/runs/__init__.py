@@ -1,14 +1,12 @@
 """Runs: a dataset certified into a folder that survives, resumes, exports and can be re-checked."""
 
-from unicr.runs._certify import certify_into, certify_run, resume_job
+from unicr.runs._certify import Begun, Input, certify_into, certify_run, find_begun, resume_job
 from unicr.runs._database import Database
 from unicr.runs._execute import Executor, Work, execute
 from unicr.runs._export import export, floor_decimal, table
-from unicr.runs._job import Job, Terms
-from unicr.runs._preflight import preflight
+from unicr.runs._job import Job, Place, Terms
 from unicr.runs._reopen import NO_TRUST, Trusted
 from unicr.runs._run import Row, Run, load_run
-from unicr.runs._schedule import Input
 from unicr.runs._scores import load_scores, scores_of
 from unicr.runs._sign import seals, sign, signed_by
 from unicr.runs._spec import Execution, Spec, changes
@@ -24,12 +22,14 @@ from unicr.runs.logs import (
 
 __all__ = [
     "NO_TRUST",
+    "Begun",
     "Database",
     "Execution",
     "Executor",
     "Input",
     "Job",
     "LogRow",
+    "Place",
     "Problem",
     "Row",
     "Run",
@@ -44,11 +44,11 @@ __all__ = [
     "difference",
     "execute",
     "export",
+    "find_begun",
     "floor_decimal",
     "load_run",
     "load_scores",
     "paired",
-    "preflight",
     "read_intervals",
     "read_log",
     "recertify",

@@ -5,23 +5,22 @@ from __future__ import annotations
 import hashlib
 import math
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from unicr.classifier import Classifier, check_fit
-from unicr.data import Dataset
-from unicr.errors import BatchError, CertifyError, UnicrError
+from unicr.classifier import Classifier, ModelOptions, Normalised, check_fit
+from unicr.data import DataOptions, Dataset
+from unicr.errors import BatchError, CertifyError, UnicrError, listed
 from unicr.extras import torch
 from unicr.files import file_digest
 from unicr.noise import Lattice, Noise
 from unicr.noise.internal import check_parses
 from unicr.norms import Norm
-from unicr.runs._schedule import CHUNK
 from unicr.runs._spec import LOADING, Execution, Spec, key_plan, key_settings
 from unicr.smoothing import (
     AUTO,
@@ -30,9 +29,14 @@ from unicr.smoothing import (
     SmoothedClassifier,
     checked_nonce,
     lattice_for,
+    norms_of,
 )
 
-LOOKED_AT = 16  # inputs that choose the lattice
+REAL = "none"  # in place of a lattice: real-valued noise
+LOOKED_AT = 16  # inputs that the lattice and the warnings before a run look at
+CHANCE = 1.5  # times 1/classes: an accuracy no better than this is near chance
+BYTES = 16  # a value above this is no pixel in [0, 1], nor a normalised one
+CHUNK = 10_000  # samples of one task: a lost worker costs at most this many
 WORTHWHILE = 0.51  # a p_A below this gives radii of no use
 
 
@@ -42,16 +46,48 @@ class Drawn(str):
 
 @dataclass(frozen=True, kw_only=True)
 class Terms:
-    """What is certified of a dataset and how: every `skip`-th input, at most `limit` of them."""
+    """What is certified of a dataset, and where its noise comes from.
+
+    Parameters
+    ----------
+    norms
+        The lp norms of the radii, all from the same votes: 1, 2, inf, 0.5, …
+    skip
+        Certify every skip-th input only.
+    limit
+        Certify at most this many inputs.
+    searched
+        Report searched radii (the paper's approximate ones) in place of proved ones.
+    lattice
+        Grid spacing of inputs and noise: auto (so fine that a radius loses less than 1e-4 sigma),
+        a step such as 2^-20 or 1/255 (a coarser one takes more off each radius), or none for
+        real-valued noise, whose rounding a model can exploit.
+    nonce
+        64 hexadecimal digits from outside (an auditor, a beacon) that the noise follows from;
+        drawn at random if left out.
+    seed
+        Random seed of the noise in place of a nonce, for experiments: the noise is predictable.
+    batch
+        Samples worked on at once; follows from the size of inputs and the memory if left out.
+    """
 
     norms: tuple[Norm, ...]
-    plan: Plan
-    seed: int | None = None
-    searched: bool = False
     skip: int = 1
     limit: int | None = None
+    searched: bool = False
+    lattice: str | None = AUTO
+    nonce: str | None = None
+    seed: int | None = None
+    batch: int | None = None
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "norms", norms_of(self.norms))
+        if self.lattice == REAL:
+            object.__setattr__(self, "lattice", None)
+        if self.seed is not None and self.nonce is not None:
+            raise CertifyError("give --seed, for experiments, or --nonce, not both")
+        if self.batch is not None and self.batch < 1:
+            raise CertifyError(f"batch={self.batch}: at least one sample at a time")
         if self.skip < 1:
             raise CertifyError(f"skip={self.skip}: every how many-th input, at least 1")
         if self.limit is not None and self.limit < 1:
@@ -63,60 +99,102 @@ class Terms:
 
     @property
     def terms(self) -> dict[str, Any]:
-        """All of it as it is written down."""
+        """All of it as it is written down, but for the nonce."""
         return {
             "norms": [norm.text for norm in self.norms],
-            "plan": self.plan.to_dict(),
             "seed": self.seed,
             "searched": self.searched,
             "skip": self.skip,
             "max": self.limit,
+            "lattice": self.lattice,
         }
 
 
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """Where the work is done; none of it decides a result.
+
+    Parameters
+    ----------
+    workers
+        Processes; 0 runs everything in this one. With ray: how many actors.
+    ray
+        A Ray cluster: auto (also without a value), HOST:PORT, ray://HOST:PORT, or local, which
+        starts one on this machine.
+    gpus
+        GPUs that each Ray worker reserves; may be a fraction.
+    chunk
+        The most samples of one task, with workers or ray.
+    """
+
+    workers: int = 0
+    ray: str | bool | None = None
+    gpus: float = 0
+    chunk: int = CHUNK
+
+    def __post_init__(self) -> None:
+        if self.workers < 0:
+            raise CertifyError(f"workers={self.workers}: 0 for this process, or their number")
+        if self.chunk < 1:
+            raise CertifyError(f"chunk={self.chunk}: at least one sample in a task")
+
+    @property
+    def where(self) -> dict[str, Any]:
+        """What `execute` takes: workers, the address of the cluster, GPUs."""
+        address = "auto" if self.ray is True else self.ray or None
+        return {"workers": self.workers, "ray": address, "gpus": self.gpus}
+
+
 @dataclass(frozen=True)
-class Job(Terms):
+class Job(Terms, Place):
     """Everything that decides the results of a run, then where the work is done.
 
     `data_spec` is how the data was named, `data_arguments` and `model_arguments` are those of
     `load_dataset` and `load_classifier`: the spec keeps them, and workers load the model with
-    them; without, it is pickled. `ray` is the address of a cluster ("local" starts one here),
-    `gpus` what each of its workers reserves. `batch` (from the size of inputs and the memory, where
-    left out) is how many samples are worked on at once, `chunk` the most of one task.
-
-    Noise is drawn on `lattice` (its text; "auto" for one so fine that radii hold for every change,
-    None for real-valued noise) from a `nonce`, drawn where none is given, or for experiments from
-    a `seed`.
+    them; without, it is pickled.
     """
 
     classifier: Classifier
     data: Dataset
     noise: Noise
+    plan: Plan = field(default_factory=Plan)
     data_spec: str | None = None
     data_arguments: dict[str, Any] | None = None
     model_arguments: dict[str, Any] | None = None
-    batch: int | None = None
-    workers: int = 0
-    ray: str | None = None
-    gpus: float = 0
-    chunk: int = CHUNK
-    nonce: str | None = None
-    lattice: str | None = AUTO
 
     def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.seed is not None and self.nonce is not None:
-            raise CertifyError("give --seed, for experiments, or --nonce, not both")
+        Terms.__post_init__(self)
+        Place.__post_init__(self)
         if self.seed is None:
             nonce = Drawn(secrets.token_hex(32)) if self.nonce is None else self.nonce
             drawn = isinstance(nonce, Drawn)
             object.__setattr__(self, "nonce", nonce if drawn else checked_nonce(nonce))
-        if self.workers < 0:
-            raise CertifyError(f"workers={self.workers}: 0 for this process, or their number")
-        if self.batch is not None and self.batch < 1:
-            raise CertifyError(f"batch={self.batch}: at least one sample at a time")
-        if self.chunk < 1:
-            raise CertifyError(f"chunk={self.chunk}: at least one sample in a task")
+
+    @classmethod
+    def open(
+        cls,
+        model: str,
+        data: str,
+        noise: Noise,
+        plan: Plan,
+        terms: Terms,
+        loading: ModelOptions,
+        reading: DataOptions,
+        place: Place,
+    ) -> Job:
+        """The job with the model and the data that these texts name, opened."""
+        classifier = loading.load(model)
+        return cls(
+            classifier=classifier,
+            data=reading.load(data, classes=classifier.classes),
+            noise=noise,
+            plan=plan,
+            data_spec=data,
+            data_arguments=vars(reading),
+            model_arguments=loading.arguments(model),
+            **vars(terms),
+            **vars(place),
+        )
 
     @property
     def indices(self) -> list[int]:
@@ -152,17 +230,26 @@ class Job(Terms):
         """The lattice of the run."""
         if self.lattice != AUTO:
             return None if self.lattice is None else Lattice.parse(self.lattice)
-        some: list[torch.Tensor] = []
-        for index in self.indices:
-            with suppress(UnicrError, OSError, MemoryError):  # told when its turn comes
-                x = self.data[index][0]
-                some += [x] if bool(torch.isfinite(x).all()) else []
-            if len(some) == LOOKED_AT:
-                break
-        some = some or [torch.zeros(self.data.shape)]
+        some = [x for _, x, _ in self.examples] or [torch.zeros(self.data.shape)]
         finest = self.plan.procedure.finest(self.noise)
         own = self.plan.procedure.on_own_grid
         return lattice_for(some, finest, self.norms, own=own)
+
+    @cached_property
+    def examples(self) -> list[tuple[int, torch.Tensor, int]]:
+        """(number, input, label) of the first inputs that can be read and are finite.
+
+        The lattice, the trial of the model and the warnings before a run look at them.
+        """
+        found: list[tuple[int, torch.Tensor, int]] = []
+        for index in self.indices:
+            with suppress(UnicrError, OSError, MemoryError):  # told when its turn comes
+                x, label = self.data[index]
+                if bool(torch.isfinite(x).all()):
+                    found.append((index, x, label))
+            if len(found) == LOOKED_AT:
+                break
+        return found
 
     @cached_property
     def largest(self) -> dict[str, float]:
@@ -196,18 +283,72 @@ class Job(Terms):
     def check(self) -> None:
         """The model takes the inputs, one by one, and the samples suffice for something."""
         self.plan.procedure.check_model(self.classifier)
+        if self.plan.best_p_a() < WORTHWHILE:
+            raise CertifyError(
+                f"n={self.plan.n} samples at alpha={self.plan.alpha:g} can certify nothing, even "
+                f"if all of them agree: take {_least_n(self.plan)} or more"
+            )
         check_fit(self.classifier, self.data)
         try:
-            self.smoothed.votes(self.data.sample(), 1, start=0)
+            self.smoothed.votes(self.typical, 1, start=0)
         except BatchError:
             raise
         except Exception:  # told when the input's turn comes
             pass
-        if self.plan.best_p_a() < WORTHWHILE:
-            raise CertifyError(
-                f"n={self.plan.n} samples at alpha={self.plan.alpha:g} can certify nothing, even "
-                f"if all of them agree (p_A would be {self.plan.best_p_a():.4f}): take more samples"
+
+    @property
+    def typical(self) -> torch.Tensor:
+        """An input of the run, to try the model on."""
+        return self.examples[0][1] if self.examples else self.data.sample()
+
+    def warnings(self) -> Iterator[str]:
+        """What is suspicious about inputs and model, before hours are spent on them."""
+        if (warning := range_warning([x for _, x, _ in self.examples], self.noise)) is not None:
+            yield warning
+        right = self.accuracies
+        if right is None:
+            return
+        if not right.inputs:
+            yield "no input has a label, so all count as wrong: give --labels or --label-column"
+        classes = self.classifier.num_classes
+        near_chance = max(right.clean, right.noisy) <= CHANCE / (classes or 1)
+        if classes and right.inputs >= LOOKED_AT and near_chance:
+            yield (
+                f"{right.text}, which is near chance ({classes} classes): are the inputs as the "
+                "model expects them (--mean, --std), and are the labels numbered as its own?"
             )
+
+    def facts(self) -> Iterator[str]:
+        """What is worth knowing about a run before it starts."""
+        if isinstance(self.classifier, Normalised):
+            yield f"the model normalises its inputs: {self.classifier.text}"
+        names = self.data.classes or ()
+        if self.classifier.classes is None and any(isinstance(one, str) for one in names):
+            numbers = listed(f"{i} {one!r}" for i, one in enumerate(names))
+            yield f"the model names no classes, so labels are numbered as in the data: {numbers}"
+        if self.accuracies is not None and self.accuracies.inputs:
+            yield self.accuracies.text
+
+    @cached_property
+    def accuracies(self) -> Accuracies | None:
+        """How often the model is right on a few inputs; None where it raises, which the run tells.
+
+        One draw of the noise, apart from all that the run samples.
+        """
+        clean, noisy = [], []
+        try:
+            for index, x, label in self.examples:
+                if label >= 0:
+                    copy = self.noise.sample(
+                        1, seed=(self.seed or 0) + 1, input_index=index, base=x
+                    )
+                    answers = self.classifier.predict(torch.stack([x, copy[0].to(x)]))
+                    clean.append(int(answers[0]) == label)
+                    noisy.append(int(answers[1]) == label)
+        except Exception:  # a stranger's model may raise anything; the run says what
+            return None
+        shares = (sum(right) / max(len(clean), 1) for right in (clean, noisy))
+        return Accuracies(len(clean), *shares)
 
     @cached_property
     def spec(self) -> Spec:
@@ -232,7 +373,7 @@ class Job(Terms):
             searched=self.searched,
             skip=self.skip,
             max=self.limit,
-            batch=self.smoothed.settle(self.data.sample(), self.workers),
+            batch=self.smoothed.settle(self.typical, self.workers),
             loading=_plain(self.model_arguments, LOADING),
             reading=_plain(self.data_arguments, ("labels", "split", "label_column")),
         )
@@ -252,6 +393,51 @@ class Job(Terms):
         for path in named:
             digest.update(bytes.fromhex(file_digest(path)))
         return digest.hexdigest()
+
+
+class Accuracies(NamedTuple):
+    """How often a model is right on a few inputs, without noise and with one draw of it."""
+
+    inputs: int
+    clean: float
+    noisy: float
+
+    @property
+    def text(self) -> str:
+        """Both in words."""
+        return (
+            f"base accuracy on {self.inputs} of the inputs: {self.clean:.0%} without noise, "
+            f"{self.noisy:.0%} with one draw of it"
+        )
+
+
+def range_warning(inputs: Sequence[torch.Tensor], noise: Noise) -> str | None:
+    """A warning where inputs look normalised or in 0…255 while σ is meant for [0, 1]."""
+    if not inputs or not math.isfinite(noise.sigma):
+        return None
+    low = min(float(x.min()) for x in inputs)
+    high = max(float(x.max()) for x in inputs)
+    if high > BYTES and noise.sigma < 0.05 * high:
+        return f"inputs reach {high:g}, sigma is {noise.sigma:g}: is the noise meant for [0, 1]?"
+    if inputs[0].ndim == 3 and low < -0.2:
+        return (
+            f"inputs range from {low:.2g} to {high:.2g}, as if they were normalised: noise and "
+            "radius live in input space, give raw inputs and --mean/--std"
+        )
+    return None
+
+
+def _least_n(plan: Plan) -> int:
+    """The fewest samples with which the plan can certify something; `best_p_a` rises with n."""
+    high = plan.n
+    while replace(plan, n=high).best_p_a() < WORTHWHILE:
+        high *= 2
+    low = high // 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        good = replace(plan, n=middle).best_p_a() >= WORTHWHILE
+        low, high = (low, middle) if good else (middle, high)
+    return high
 
 
 def _plain(arguments: dict[str, Any] | None, names: Iterable[str]) -> dict[str, Any]:

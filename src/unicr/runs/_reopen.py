@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from unicr.classifier import Classifier, load_classifier
-from unicr.data import Dataset, load_dataset
+from unicr.classifier import Classifier, ModelOptions, load_classifier
+from unicr.data import DataOptions, Dataset, load_dataset
 from unicr.errors import RunError
 from unicr.files import is_among
 from unicr.noise import Noise, parse
@@ -26,17 +26,27 @@ OPTIONS = {"labels": "--labels", "label_column": "--label-column"}
 
 @dataclass(frozen=True)
 class Trusted:
-    """What the person who opens a run brings: copies of model and data, and files they `trust`.
+    """What the person who opens a run brings: copies of model and data, and files they trust.
 
-    `loading` and `reading` are arguments of `load_classifier` and `load_dataset`; those that are
-    left out are the run's. Whatever is opened is compared with the run by its digests.
+    What is left out is as in the run; whatever is opened is compared with the run by its digests.
+
+    Parameters
+    ----------
+    model
+        Your own copy of the model, compared with the run by its hash.
+    data
+        Your own copy of the data: inputs and labels are compared with the run's.
     """
 
     model: str | None = None
     data: str | None = None
-    loading: Mapping[str, Any] = field(default_factory=dict)
-    reading: Mapping[str, Any] = field(default_factory=dict)
-    trust: tuple[Path, ...] = ()
+    loading: ModelOptions = field(default_factory=ModelOptions)
+    reading: DataOptions = field(default_factory=DataOptions)
+
+    @property
+    def trust(self) -> tuple[Path, ...]:
+        """The files that may run code."""
+        return self.loading.trust
 
     def trusts(self, path: str) -> bool:
         """Whether this file may run code."""
@@ -60,9 +70,9 @@ class Trusted:
                     f"--model {spec.model}"
                 )
         named = self.model or spec.model
-        given = {k: v for k, v in self.loading.items() if v is not None}
+        given = {k: v for k, v in vars(self.loading).items() if v is not None}
         kept = _given(spec.loading, LOADING) if self.model is None else {}
-        return {**kept, **given, "spec": named, "trust": self.trust}
+        return {**kept, **given, "spec": named}
 
     def open_model(self, spec: Spec) -> Classifier:
         """The run's model; another one is refused by its hash."""
@@ -80,7 +90,7 @@ class Trusted:
         """The run's data, with labels numbered as the model knows them."""
         if self.data is None:
             self._refuse_code("data", spec.data, ", or give your own copy with --data")
-        given = {k: v for k, v in self.reading.items() if v is not None}
+        given = {k: v for k, v in vars(self.reading).items() if v is not None}
         kept = _given(spec.reading, READING)
         if self.data is not None and (words := sorted(OPTIONS.keys() & kept.keys() - given.keys())):
             raise RunError(

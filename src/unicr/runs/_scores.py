@@ -14,6 +14,7 @@ from unicr.runs._run import Row, Run
 from unicr.runs._spec import Spec
 from unicr.runs.logs import LogRow, read_log
 from unicr.smoothing import THIS_INPUT
+from unicr.values import Array
 
 
 def scores_of(rows: Sequence[Row | LogRow], norm: str, name: str, alpha: float | None) -> Scores:
@@ -28,8 +29,17 @@ def scores_of(rows: Sequence[Row | LogRow], norm: str, name: str, alpha: float |
         correct=np.array(correct, dtype=np.float64),
         abstained=np.array(abstained, dtype=np.float64),
         alpha=alpha,
+        p_a=_certified_p_a(rows),
         grid=next((grid for row in rows if (grid := _grid(row)) is not None), None),
     )
+
+
+def _certified_p_a(rows: Sequence[Row | LogRow]) -> Array | None:
+    """p_A of the certified inputs of a run; None for a log."""
+    if any(isinstance(row, LogRow) for row in rows):
+        return None
+    certificates = [row.certificate for row in rows if isinstance(row, Row) and row.predict >= 0]
+    return np.array([one.p_a for one in certificates if one is not None], dtype=np.float64)
 
 
 def _grid(row: Row | LogRow) -> str | None:

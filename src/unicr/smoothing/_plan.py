@@ -142,9 +142,26 @@ def _two_steps() -> Procedure:
 
 @dataclass(frozen=True)
 class Plan:
-    """n0 samples choose what to claim, up to n fresh ones test it, at failure probability α.
+    """How an input is sampled: n0 samples choose what to claim, up to n fresh ones test it.
 
-    `rule` says when to stop and which bounds follow, `procedure` which questions are asked.
+    Parameters
+    ----------
+    n0
+        Samples that choose the class.
+    n
+        Fresh samples that bound its probability, at most.
+    alpha
+        Failure probability of one certificate.
+    rule
+        When to stop, and which bounds follow: fixed (all n samples); three (bounds p_B too);
+        'target(radius=0.5)' (until that radius in the first norm is certified or refuted);
+        'pilot(share=0.01)' (as few as the n0 votes say are enough, giving away 1 % of the largest
+        radius on average; with n = 100000 take n0 = 1000); randomised; every (counts all offsets
+        of splitting noise, so there is no alpha); or a rule of your own.
+    procedure
+        How an input is certified: two_steps (choose a class, then bound its probability);
+        'two_laws(share=0.5)' (DSRS: half of n goes to a second law, the noise within the ball that
+        holds this share of it, where that pays; for spherical noise and l1_exp).
     """
 
     n0: int = 100

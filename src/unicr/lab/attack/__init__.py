@@ -1,37 +1,60 @@
 """Real attacks on the smoothed classifier: what a certificate promises, put to the test.
 
 `ATTACKS` holds one class per attack: to add one, add its file here, or an entry point. `attack_run`
-attacks the certified inputs of a run, and `defences` sums up how many kept their class.
+attacks the certified inputs of a run, and `defences` sums up how many kept their class. The
+settings are light; all else loads torch when it is asked for.
 """
 
 from __future__ import annotations
 
-from unicr.lab.attack._base import Attack, AttackError, Targets, within
-from unicr.lab.attack._defence import (
-    FACTORS,
-    Defence,
-    Left,
-    aims_of,
-    attack_run,
-    defences,
-    starts_of,
-    tasks_of,
-)
-from unicr.lab.attack._store import AttackStore, Outcome, check_outcomes
-from unicr.lab.attack._study import Aim, Settings, Study, Task
-from unicr.lab.attack._verdict import agrees, interval, verdict
-from unicr.registry import Catalogue
-from unicr.smoothing import SmoothedModel
+from typing import TYPE_CHECKING
 
-ATTACKS: Catalogue[type[Attack]] = Catalogue("unicr.attacks", __name__, Attack, classes=True)
+from unicr.extras import lazy_names
+from unicr.lab.attack._settings import FACTORS, AttackError, Settings
 
-
-def make(name: str, effort: float = 1.0) -> Attack:
-    """The attack of that name, with `effort` times its usual steps."""
-    if name not in ATTACKS:
-        raise AttackError(f"no attack {name!r}: there are {', '.join(ATTACKS)}")
-    return ATTACKS[name]().scaled(effort)
-
+if TYPE_CHECKING:
+    from unicr.lab.attack._base import ATTACKS, Attack, Targets, make, within
+    from unicr.lab.attack._defence import (
+        Defence,
+        Left,
+        aims_of,
+        attack_run,
+        defences,
+        starts_of,
+        tasks_of,
+    )
+    from unicr.lab.attack._store import AttackStore, Outcome, check_outcomes
+    from unicr.lab.attack._study import Aim, Study, Task
+    from unicr.lab.attack._verdict import agrees, interval, verdict
+    from unicr.smoothing import SmoothedModel
+else:
+    __getattr__ = lazy_names(
+        __name__,
+        {
+            "ATTACKS": "_base",
+            "Attack": "_base",
+            "Targets": "_base",
+            "make": "_base",
+            "within": "_base",
+            "Defence": "_defence",
+            "Left": "_defence",
+            "aims_of": "_defence",
+            "attack_run": "_defence",
+            "defences": "_defence",
+            "starts_of": "_defence",
+            "tasks_of": "_defence",
+            "AttackStore": "_store",
+            "Outcome": "_store",
+            "check_outcomes": "_store",
+            "Aim": "_study",
+            "Study": "_study",
+            "Task": "_study",
+            "agrees": "_verdict",
+            "interval": "_verdict",
+            "verdict": "_verdict",
+            "SmoothedModel": "_base",
+        },
+    )
 
 __all__ = [
     "ATTACKS",

@@ -22,18 +22,15 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from unicr.errors import UnicrError
 from unicr.extras import require
+from unicr.lab.attack._settings import AttackError
 from unicr.norms import Norm
+from unicr.registry import Catalogue
 from unicr.smoothing import SmoothedModel
 
 Bounds = NDArray[np.float64]
 Memory = dict[Hashable, torch.Tensor]
 ROUNDING = 1e-10  # far above the float64 error of a norm, far below what a radius means
-
-
-class AttackError(UnicrError, ValueError):
-    """An attack that cannot be run as asked: the model, the inputs or the settings do not fit."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -258,3 +255,15 @@ def library(module: str) -> Any:
     with quiet():
         require(module.partition(".")[0], "attack")
         return importlib.import_module(module)
+
+
+ATTACKS: Catalogue[type[Attack]] = Catalogue(
+    "unicr.attacks", "unicr.lab.attack", Attack, classes=True
+)
+
+
+def make(name: str, effort: float = 1.0) -> Attack:
+    """The attack of that name, with `effort` times its usual steps."""
+    if name not in ATTACKS:
+        raise AttackError(f"no attack {name!r}: there are {', '.join(ATTACKS)}")
+    return ATTACKS[name]().scaled(effort)

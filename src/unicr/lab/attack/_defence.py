@@ -19,15 +19,15 @@ import torch
 from unicr.classifier import Classifier
 from unicr.data import Dataset
 from unicr.errors import RunError
-from unicr.lab.attack._base import Attack, AttackError
+from unicr.lab.attack._base import Attack
+from unicr.lab.attack._settings import FACTORS, AttackError, Settings
 from unicr.lab.attack._store import AttackStore, Outcome
-from unicr.lab.attack._study import Aim, Settings, Study, Task, attacked
+from unicr.lab.attack._study import Aim, Study, Task, attacked
 from unicr.lab.attack._verdict import interval
 from unicr.runs import NO_TRUST, Row, Run, Spec, Trusted, execute
 from unicr.smoothing import Certificate
 from unicr.smoothing.procedures import Selector
 
-FACTORS = (1.0, 1.5, 3.0)
 GROUP = 32  # inputs attacked together
 NOISE_FLOATS = 1 << 25  # and no more than fill this memory with noise
 

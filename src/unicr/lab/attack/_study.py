@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -12,8 +11,9 @@ import numpy as np
 import torch
 
 from unicr.classifier import Classifier, Selective, load_classifier
-from unicr.lab.attack._base import Attack, AttackError, Memory, Targets, mixed
+from unicr.lab.attack._base import Attack, Memory, Targets, mixed
 from unicr.lab.attack._selective import SelectiveModel, selective_judge
+from unicr.lab.attack._settings import Settings
 from unicr.lab.attack._store import Outcome
 from unicr.lab.attack._verdict import verdict
 from unicr.noise import Lattice, Noise
@@ -22,34 +22,6 @@ from unicr.select import Selector
 from unicr.smoothing import Counts, SmoothedClassifier, SmoothedModel
 
 Judge = Callable[[torch.Tensor, int, int, int], Counts]  # votes at x, n, of an input, for a class
-
-
-@dataclass(frozen=True)
-class Settings:
-    """What decides the outcomes beside the attack: samples of the attacker, votes of the judge.
-
-    `samples` noisy copies are what an attack averages over; `votes` fresh ones judge the result,
-    at the significance `level`. The proved radius is attacked, or the `searched` one,
-    whichever the run claims.
-    """
-
-    samples: int = 32
-    votes: int = 1000
-    level: float = 1e-3
-    seed: int = 0
-    clip: bool = False
-    searched: bool = False
-
-    def __post_init__(self) -> None:
-        if self.samples < 1:
-            raise AttackError(f"samples={self.samples}: an attack needs at least one noisy copy")
-        if not 0 < self.level < 1:
-            raise AttackError(f"level={self.level!r} must lie strictly between 0 and 1")
-        if self.votes < 1 or 0.5**self.votes > self.level:
-            raise AttackError(
-                f"votes={self.votes} can prove nothing at level {self.level:g}, even if all agree: "
-                f"take {math.ceil(-math.log2(self.level))} or more"
-            )
 
 
 @dataclass(frozen=True)
@@ -200,5 +172,5 @@ class _Worker:
             bound=bound,
             length=parse_norm(norm)(away),
             counts=found,
-            verdict=verdict(found, aim.certified, settings.level),
+            verdict=verdict(found, aim.certified, settings.alpha),
         )

@@ -13,7 +13,8 @@ from typing import ClassVar
 import torch
 from torch import nn
 
-from unicr.lab.attack._base import Attack, AttackError, Bounds, Targets, library, quiet
+from unicr.lab.attack._base import Attack, Bounds, Targets, library, quiet
+from unicr.lab.attack._settings import AttackError
 from unicr.norms import Norm
 
 

@@ -14,6 +14,7 @@ from unicr.errors import DataError, UnicrError
 from unicr.lab.train import Examples, Training, examples_of
 from unicr.noise import Noise, parse
 from unicr.runs import Terms
+from unicr.smoothing import Plan
 from unicr.values import number
 
 Shape = tuple[tuple[str, float], ...]
@@ -77,12 +78,12 @@ class Search(Terms):
     for experiments from the `seed`.
     """
 
+    plan: Plan
     train: Examples
     test: Dataset
     training: Training
     train_spec: str | None = None
     test_spec: str | None = None
-    nonce: str | None = None
 
     def manifest(self) -> dict[str, Any]:
         """What is written down of the search; resuming must agree with it."""
@@ -92,6 +93,7 @@ class Search(Terms):
             "train_digest": self.train.digest,
             "test": self.test_spec or self.test.source,
             "training": {**self.training.to_dict(), "noise": None},
+            "plan": self.plan.to_dict(),
             **self.terms,
             **({} if self.nonce is None else {"nonce": self.nonce}),
         }

@@ -183,7 +183,7 @@ class COpt:
             inputs=inputs,
             labels=labels,
             job={one.name: getattr(search, one.name) for one in fields(Terms)}
-            | {"data_spec": search.test_spec or search.test.source, "nonce": search.nonce},
+            | {"data_spec": search.test_spec or search.test.source, "plan": search.plan},
             training=search.training,
             folder=None if self.ray is not None else home,
             home=home,

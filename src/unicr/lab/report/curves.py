@@ -11,13 +11,16 @@ import numpy as np
 
 from unicr.errors import UnicrError, listed
 from unicr.extras import require
-from unicr.lab.report.plots import FORMATS, figure
+from unicr.lab.report.plots import FORMATS, figure, figures
 from unicr.radius import RadiusCurve
+from unicr.tables import to_latex
 from unicr.tightness import Judgement
-from unicr.values import Array
+from unicr.values import Array, round_down
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+TABLE = (0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 0.999)  # p_A of a LaTeX table
 
 
 def probabilities() -> Array:
@@ -28,12 +31,23 @@ def probabilities() -> Array:
 def write_curves(curves: Sequence[RadiusCurve], path: Path) -> None:
     """Write the curves to `path`, in the format that its ending names."""
     ending = path.suffix.lower()
-    writers = {".csv": _write_csv, ".html": _write_html, **dict.fromkeys(FORMATS, _draw)}
+    writers = {
+        ".csv": _write_csv,
+        ".tex": _write_latex,
+        ".html": _write_html,
+        **dict.fromkeys(FORMATS, _draw),
+    }
     if ending not in writers:
         raise UnicrError(f"cannot write {path.name}: endings are: {listed(writers)}")
     if not path.absolute().parent.is_dir():
         raise UnicrError(f"cannot write {path}: the folder {path.parent} does not exist")
     writers[ending](curves, path)
+
+
+def _by_norm(curves: Sequence[RadiusCurve]) -> list[list[RadiusCurve]]:
+    """The curves of each norm, in the order in which norms first come."""
+    norms = dict.fromkeys(curve.norm for curve in curves)
+    return [[curve for curve in curves if curve.norm == norm] for norm in norms]
 
 
 def _title(curves: Sequence[RadiusCurve]) -> str:
@@ -61,10 +75,27 @@ def draw_curves(
 
 
 def _draw(curves: Sequence[RadiusCurve], path: Path) -> None:
-    with figure(path) as axes:
-        draw_curves(axes, curves)
-        grades = " / ".join(dict.fromkeys(str(curve.grade or "nothing") for curve in curves))
-        axes.set_title(f"{_title(curves)} (band: up to the searched radius)\nproved by: {grades}")
+    groups = _by_norm(curves)
+    with figures(path, 1, len(groups), width=0.4 + 6 * len(groups)) as panels:
+        for axes, group in zip(panels, groups, strict=True):
+            draw_curves(axes, group)
+            grades = " / ".join(dict.fromkeys(str(curve.grade or "nothing") for curve in group))
+            axes.set_title(f"{_title(group)} (band: up to the searched radius)\nproved: {grades}")
+
+
+def _write_latex(curves: Sequence[RadiusCurve], path: Path) -> None:
+    """Proved radii at a few p_A, a row for each noise and norm."""
+    rows = [
+        {
+            "noise": curve.noise.text,
+            "norm": curve.norm.text,
+            "dim": curve.dim,
+            **{f"p_A = {p:g}": round_down(float(curve(p))) for p in TABLE},
+            "proved by": str(curve.grade or "nothing"),
+        }
+        for curve in curves
+    ]
+    path.write_text(to_latex(rows))
 
 
 def _write_csv(curves: Sequence[RadiusCurve], path: Path) -> None:
@@ -85,10 +116,12 @@ def _write_html(curves: Sequence[RadiusCurve], path: Path) -> None:
     p = probabilities()
     chart = graph.Figure()
     for curve in curves:
-        chart.add_scatter(x=p, y=curve(p), name=f"{curve.noise!r}, {curve.grade or 'not proved'}")
-        above = {"y": curve(p, searched=True), "name": f"{curve.noise!r} searched"}
+        name = f"{curve.noise.text}, {curve.norm}"
+        chart.add_scatter(x=p, y=curve(p), name=f"{name}, {curve.grade or 'not proved'}")
+        above = {"y": curve(p, searched=True), "name": f"{name}, searched"}
         chart.add_scatter(x=p, line={"dash": "dot"}, **above)
-    chart.update_layout(title=_title(curves), xaxis_title="p_A", yaxis_title="certified radius")
+    title = "; ".join(map(_title, _by_norm(curves)))
+    chart.update_layout(title=title, xaxis_title="p_A", yaxis_title="certified radius")
     path.write_text(chart.to_html(include_plotlyjs=True), encoding="utf-8")
 
 

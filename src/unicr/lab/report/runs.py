@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from rich.console import Console
 
+from unicr.errors import UnicrError
 from unicr.lab.report.plots import figures
 from unicr.lab.report.tables import Bar, Form, as_csv, as_json, format_table, title
 from unicr.metrics import Scores, accuracy_curve, envelope, robustness_score
@@ -21,11 +22,18 @@ if TYPE_CHECKING:
 
 
 COUNTED = "wrong and abstained inputs count as radius 0; radii are in the units of the inputs"
+AVERAGE = (
+    "The average radius can mislead: a few inputs with large radii raise it while most have small "
+    "ones, so compare the accuracies at radii."
+)
+P_A = "p_A is the lower bound of the top class's probability, here of the certified inputs"
+PERCENTILES = ("p_A 10 %", "p_A 50 %", "p_A 90 %")
 TERMS = (
-    "certified_accuracy: inputs that are certified as their label, of all inputs; average_radius: "
-    "wrong and abstained inputs count as 0; accuracy_holds: the certified accuracy "
-    "after allowing for certificates that are wrong by chance (99.9 % confidence); at R: certified "
-    "with at least that radius; robustness score: area under the best of the runs' curves"
+    "certified_accuracy: inputs that are certified as their label, of all inputs; at R: certified "
+    "with at least that radius; p_A: percentiles of the lower bound of the top class's probability "
+    "over the certified inputs; average_radius: wrong and abstained inputs count as 0; "
+    "accuracy_holds: the certified accuracy after allowing for certificates that are wrong by "
+    "chance (99.9 % confidence); robustness score: area under the best of the runs' curves"
 )
 
 
@@ -78,27 +86,30 @@ def run_shown(job: Job, folder: Path, first: str = "") -> list[Row]:
             return list(run.rows())
 
 
-def summary(rows: Sequence[Row], norms: Sequence[str], *, searched: bool = False) -> str:
-    """Counts and radii of a run, as a small table that says if its radii are not proved."""
+def summary(
+    rows: Sequence[Row], norms: Sequence[str], *, searched: bool = False, verbose: bool = False
+) -> str:
+    """Counts, a small table, and p_A of a run; `verbose` says what they mean."""
     status = {s: sum(row.status == s for row in rows) for s in ("certified", "abstained", "failed")}
     words = ", ".join(f"{count} {name}" for name, count in status.items())
     kind = "searched radius" if searched else "radius"
     lines = []
     scores = [scores_of(rows, norm, "run", None) for norm in norms]
-    for norm, one in zip(norms, scores, strict=True):
-        radii = (one.average_radius, one.median_radius)
-        share = f"{one.certified_accuracy(0):.1%}"
+    for norm, score in zip(norms, scores, strict=True):
+        radii = (score.median_radius, score.average_radius)
+        share = f"{score.certified_accuracy(0):.1%}"
         lines.append([f"l{norm}", share, *(round_down(radius, 4) for radius in radii)])
-    table = format_table(["norm", "certified accuracy", f"average {kind}", f"median {kind}"], lines)
-    blocks = [f"{len(rows)} inputs: {words}", table, COUNTED, *changes_meant(scores)]
-    p_a = [row.certificate.p_a for row in rows if row.certificate and row.predict >= 0]
-    if p_a:
-        low, middle, high = (round_down(float(v), 4) for v in np.quantile(p_a, (0.1, 0.5, 0.9)))
-        blocks.append(
-            "p_A, the lower bound of the top class's probability, at the 10th, 50th and 90th "
-            f"percentile of the certified inputs: {low}, {middle}, {high}"
-        )
+    table = format_table(["norm", "certified accuracy", f"median {kind}", f"average {kind}"], lines)
+    blocks = [f"{len(rows)} inputs: {words}", table, *changes_meant(scores)]
+    if (percentiles := scores[0].p_a_percentiles) is not None:
+        blocks.append(f"p_A at the 10th, 50th and 90th percentile: {_percentiles(percentiles)}")
+    if verbose:
+        blocks += [COUNTED, P_A, AVERAGE]
     return "\n".join(blocks)
+
+
+def _percentiles(values: tuple[float, ...]) -> str:
+    return ", ".join(round_down(value, 4) for value in values)
 
 
 def changes_meant(scores: Sequence[Scores]) -> list[str]:
@@ -118,18 +129,51 @@ def default_radii(runs: Sequence[Scores]) -> list[float]:
     return [round(step * i, 12) for i in range(5)]
 
 
-def score_table(groups: dict[str, list[Scores]], radii: Sequence[float] | None, form: Form) -> str:
-    """Every run in every norm: one table (or JSON list) with the robustness score at its end."""
-    if form in ("table", "markdown"):
-        tables = [_table(norm, runs, radii, form) for norm, runs in groups.items()]
-        lines = changes_meant([run for runs in groups.values() for run in runs])
-        return "\n\n".join([*tables, *lines, TERMS])
+def score_table(
+    groups: dict[str, list[Scores]],
+    radii: Sequence[float] | None,
+    form: Form,
+    *,
+    verbose: bool = False,
+) -> str:
+    """Every run in every norm: one table for each norm, or one list of records.
+
+    Certified accuracy at radii and p_A first, the average radius beside them; `verbose` adds the
+    rest, with what each column means.
+    """
+    if form in ("csv", "json"):
+        records = _all_records(groups, radii)
+        return as_json(records) if form == "json" else as_csv(records)
+    blocks = [_table(norm, runs, radii, form, verbose) for norm, runs in groups.items()]
+    blocks += changes_meant([run for runs in groups.values() for run in runs])
+    if form != "latex":
+        blocks.append(f"{AVERAGE}\n{TERMS}" if verbose else AVERAGE)
+    return "\n\n".join(blocks)
+
+
+def write_scores(
+    groups: dict[str, list[Scores]], radii: Sequence[float] | None, path: Path
+) -> None:
+    """Certified accuracy as a picture, or the scores as a table, by the ending of the file."""
+    forms: dict[str, Form] = {".csv": "csv", ".tex": "latex"}
+    ending = path.suffix.lower()
+    if ending not in forms:
+        draw_accuracy(groups, path)
+        return
+    if not path.absolute().parent.is_dir():
+        raise UnicrError(f"cannot write {path}: the folder {path.parent} does not exist")
+    path.write_text(score_table(groups, radii, forms[ending], verbose=True) + "\n")
+
+
+def _all_records(
+    groups: dict[str, list[Scores]], radii: Sequence[float] | None
+) -> list[dict[str, Any]]:
     records: list[dict[str, Any]] = []
     for norm, runs in groups.items():
         records += _records(runs, radii)
         total = robustness_score(runs)
         records.append({"run": "robustness score", "norm": norm, "robustness_score": total})
-    return as_json(records) if form == "json" else as_csv(records)
+    return records
 
 
 def _records(runs: Sequence[Scores], radii: Sequence[float] | None) -> list[dict[str, Any]]:
@@ -140,30 +184,37 @@ def _records(runs: Sequence[Scores], radii: Sequence[float] | None) -> list[dict
             "norm": run.norm,
             "inputs": len(run.radius),
             "certified_accuracy": run.certified_accuracy(0),
+            **{f"at {r:g}": run.certified_accuracy(r) for r in at},
+            **dict(zip(PERCENTILES, run.p_a_percentiles or (None,) * 3, strict=True)),
             "average_radius": run.average_radius,
             "abstention": run.abstention,
             **({} if run.alpha is None else {"accuracy_holds": run.accuracy_bound(0.0)}),
-            **{f"at {r:g}": run.certified_accuracy(r) for r in at},
             **({} if run.grid is None else {"grid": run.grid}),
         }
         for run in runs
     ]
 
 
-def _table(norm: str, runs: Sequence[Scores], radii: Sequence[float] | None, form: Form) -> str:
+def _table(
+    norm: str, runs: Sequence[Scores], radii: Sequence[float] | None, form: Form, verbose: bool
+) -> str:
     records = _records(runs, radii)
-    keys = [key for key in records[0] if key not in ("norm", "grid")]
-    table = format_table(
-        keys, [[_cell(key, record[key]) for key in keys] for record in records], form
-    )
-    total = round_down(robustness_score(runs), 5)
-    above = title(f"l{norm}", form)
-    return f"{above}\n\n{table}\n\nrobustness score over {len(runs)} run(s): {total}"
+    left_out = {"norm", "grid"} if verbose else {"norm", "grid", "abstention", "accuracy_holds"}
+    names = dict.fromkeys(name for record in records for name in record)
+    keys = [name for name in names if name not in left_out]
+    rows = [[_cell(key, record.get(key)) for key in keys] for record in records]
+    blocks = [title(f"l{norm}", form), format_table(keys, rows, form)]
+    if verbose:
+        total = round_down(robustness_score(runs), 5)
+        blocks.append(f"robustness score over {len(runs)} run(s): {total}")
+    return blocks[1] if form == "latex" else "\n\n".join(blocks)
 
 
 def _cell(key: str, value: Any) -> str:
+    if value is None:
+        return "-"
     if isinstance(value, float):
-        if key == "average_radius":
+        if key == "average_radius" or key in PERCENTILES:
             return round_down(value, 5)
         return f"{math.floor(value * 1e4) / 1e4:.4f}"
     return str(value)

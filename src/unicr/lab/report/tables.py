@@ -15,16 +15,16 @@ from typing import Any, Literal, Self
 from rich import progress
 from rich.console import Console
 
-from unicr.tables import to_csv
+from unicr.tables import to_csv, to_latex
 
 EVERY = 20.0  # seconds between lines where nobody sees a bar
-Form = Literal["table", "markdown", "csv", "json"]
+Form = Literal["table", "markdown", "latex", "csv", "json"]
 
 
 def format_table(
     columns: Sequence[str], rows: Iterable[Sequence[str]], form: Form = "table"
 ) -> str:
-    """A table for people: Markdown, or aligned columns, of which nothing is cut off.
+    """A table for people: Markdown, LaTeX, or aligned columns, of which nothing is cut off.
 
     One that is too wide for a terminal is turned, if it fits that way.
     """
@@ -32,6 +32,8 @@ def format_table(
     if form == "markdown":
         head, *body = (f"| {' | '.join(cells)} |" for cells in lines)
         return "\n".join([head, "|" + "---|" * len(columns), *body])
+    if form == "latex":
+        return to_latex([dict(zip(columns, row, strict=True)) for row in lines[1:]]).rstrip("\n")
     room = shutil.get_terminal_size().columns if sys.stdout.isatty() else math.inf
     across, down = _aligned(lines), _aligned([*zip(*lines, strict=True)])
     width = {text: max(map(len, text.splitlines())) for text in (across, down)}

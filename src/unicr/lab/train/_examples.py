@@ -11,11 +11,8 @@ import torch
 from numpy.typing import NDArray
 
 from unicr.data import Dataset
-from unicr.errors import DataError, UnicrError
-
-
-class TrainError(UnicrError, ValueError):
-    """A training that cannot be made as asked: settings or an architecture that do not fit."""
+from unicr.errors import DataError
+from unicr.lab.train._settings import TrainError
 
 
 @dataclass(frozen=True, eq=False)

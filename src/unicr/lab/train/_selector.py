@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import shutil
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +22,10 @@ from torch import nn
 from unicr.classifier import Classifier, ModuleClassifier
 from unicr.classifier.internal import SELECTOR_FILE, evaluating, usable
 from unicr.errors import CertifyError
-from unicr.lab.train._examples import Examples, TrainError
+from unicr.lab.train._examples import Examples
 from unicr.lab.train._folder import claim, read_record, write_json
 from unicr.lab.train._schedule import one_cycle
-from unicr.lab.train._settings import build
+from unicr.lab.train._settings import SelectorTraining, TrainError, build
 from unicr.lab.train._trainer import seeded, stream
 from unicr.noise import Noise
 from unicr.noise.internal import check_parses
@@ -39,31 +39,6 @@ STEADY = 0.05  # of a network's score: what its spread is never taken below
 BEST = 0.9993  # the largest p_A that counts: about what 10,000 votes can show
 BEYOND, SPARE = 0.1, 0.2  # slope of the loss where an input is given up, and when it is
 LEAST = 0.02  # a stake below this share of the radius teaches nothing
-
-
-@dataclass(frozen=True)
-class SelectorTraining:
-    """What decides the selector beside data and choices: `copies` noisy ones per input and step,
-    `votes` of each classifier on each training input to estimate what it is worth there.
-    """
-
-    arch: str = "mlp"
-    epochs: int = 10
-    lr: float = 1e-3
-    batch: int = 128
-    copies: int = 8
-    votes: int = 64
-    seed: int = 0
-    device: str = "cpu"
-
-    def __post_init__(self) -> None:
-        if self.epochs < 1 or self.batch < 2 or self.copies < 2 or self.votes < 10:
-            raise TrainError(
-                f"epochs={self.epochs}, batch={self.batch}, copies={self.copies}, votes="
-                f"{self.votes}: at least 1, 2, 2 and 10"
-            )
-        if not (math.isfinite(self.lr) and self.lr > 0):
-            raise TrainError(f"lr={self.lr!r}: a finite number above 0 is needed")
 
 
 @torch.no_grad()

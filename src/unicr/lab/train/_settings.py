@@ -3,41 +3,71 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from torch import nn
-
-from unicr.classifier.internal import RESNETS
-from unicr.classifier.lenet import LeNet, deep
-from unicr.classifier.mlp import MLP
-from unicr.classifier.resnet import ResNet
+from unicr.errors import UnicrError
 from unicr.files import load_object
-from unicr.lab.train._examples import TrainError
-from unicr.lab.train._method import METHODS
-from unicr.lab.train._schedule import SCHEDULES
-from unicr.noise import parse
-from unicr.noise.internal import check_parses
-from unicr.norms import parse_norm
 
-HIDDEN = (512, 256)
-LENETS: dict[str, Callable[[tuple[int, ...], int], nn.Module]] = {
-    "lenet": LeNet,
-    "deep-lenet": deep,
-}
+if TYPE_CHECKING:
+    from torch import nn
+
+HIDDEN = (512, 256)  # neurons of the built-in mlp, as those that come with the package have them
+
+
+class TrainError(UnicrError, ValueError):
+    """A training that cannot be made as asked: settings or an architecture that do not fit."""
 
 
 @dataclass(frozen=True)
 class Training:
-    """What decides the weights, beside the data. `noise` is its text, None for clean inputs.
+    """What decides the weights of a network, beside the data.
 
-    `arch` is mlp, lenet, deep-lenet, resnet8, resnet20, resnet56, resnet110 or file.py:factory.
-    `val_share` of the inputs are held out; after `patience` epochs without a better accuracy on
-    them the training ends. `mean` and `std` say what the network expects; the noise is in input
-    space. `method` and what follows decide the loss (see `Tuned`; None is the method's own);
-    `norm` is that of radii.
-    `start` is a file of weights to begin with, instead of random ones.
+    Parameters
+    ----------
+    noise
+        Noise that is added to every input anew in every epoch, e.g. 'gaussian(sigma=0.5)'; none
+        trains on clean inputs.
+    arch
+        mlp, lenet, deep-lenet, resnet8, resnet20, resnet56, resnet110, or file.py:factory for a
+        network of your own.
+    epochs
+        Passes over the data.
+    lr
+        The highest learning rate.
+    batch
+        Inputs per step.
+    val_share
+        Share of the inputs held out to measure accuracy under noise; the best epoch is kept.
+    patience
+        Stop after this many epochs without a better accuracy.
+    seed
+        Random seed of weights, order and noise.
+    device
+        Where it trains: cpu, cuda, …
+    mean
+        The network expects (x - mean)/std, per channel. The noise stays in input space.
+    std
+        See mean.
+    method
+        augment (cross-entropy), consistency, smoothadv, macer or margin; any noise and norm.
+    schedule
+        The learning rate: one-cycle (up and down), cosine (down from the start) or step (to a
+        tenth, three times).
+    norm
+        The norm of radii: smoothadv and margin attack in it, macer enlarges radii in it, and the
+        average radius after each epoch is estimated in it; l2 if left out.
+    samples
+        Noisy copies of each input in a step; the method's own number if left out.
+    weight
+        Weight of what consistency or macer adds to the cross-entropy; with smoothadv, of
+        consistency.
+    radius
+        How far smoothadv attacks, and margin at most; the radius that macer asks for.
+    steps
+        Steps of smoothadv's attack.
+    start
+        A file of weights to begin with (.safetensors), instead of random ones.
     """
 
     noise: str | None
@@ -61,6 +91,15 @@ class Training:
     start: str | None = None
 
     def __post_init__(self) -> None:
+        # torch loads here, not with this module: `unicr train --help` reads the fields alone
+        from unicr.lab.train._method import METHODS
+        from unicr.lab.train._schedule import SCHEDULES
+        from unicr.noise import parse
+        from unicr.noise.internal import check_parses
+        from unicr.norms import parse_norm
+
+        if self.noise == "none":
+            object.__setattr__(self, "noise", None)
         if self.epochs < 1:
             raise TrainError(f"epochs={self.epochs}: at least one")
         if not (math.isfinite(self.lr) and self.lr > 0):
@@ -104,24 +143,75 @@ class Training:
 NEWER = [f.name for f in fields(Training)].index("method")
 
 
+@dataclass(frozen=True)
+class SelectorTraining:
+    """What decides a selector, beside its data and the noises that it chooses from.
+
+    Parameters
+    ----------
+    arch
+        mlp, resnet8, resnet20, … or file.py:factory for a module of your own.
+    epochs
+        Passes over the data.
+    lr
+        The highest learning rate.
+    batch
+        Inputs per step.
+    copies
+        Noisy copies of each input in a step.
+    votes
+        Votes of each classifier on each training input, to estimate its radius there.
+    seed
+        Random seed of weights, order and noise.
+    device
+        Where it trains: cpu, cuda, …
+    """
+
+    arch: str = "mlp"
+    epochs: int = 10
+    lr: float = 1e-3
+    batch: int = 128
+    copies: int = 8
+    votes: int = 64
+    seed: int = 0
+    device: str = "cpu"
+
+    def __post_init__(self) -> None:
+        if self.epochs < 1 or self.batch < 2 or self.copies < 2 or self.votes < 10:
+            raise TrainError(
+                f"epochs={self.epochs}, batch={self.batch}, copies={self.copies}, votes="
+                f"{self.votes}: at least 1, 2, 2 and 10"
+            )
+        if not (math.isfinite(self.lr) and self.lr > 0):
+            raise TrainError(f"lr={self.lr!r}: a finite number above 0 is needed")
+
+
 def build(arch: str, shape: tuple[int, ...], num_classes: int) -> nn.Module:
     """An untrained network for inputs of this shape."""
+    from unicr.classifier.internal import RESNETS
+    from unicr.classifier.lenet import LeNet, deep
+    from unicr.classifier.mlp import MLP
+    from unicr.classifier.resnet import ResNet
+
+    lenets = {"lenet": LeNet, "deep-lenet": deep}
     spec = f"builtin:{arch}"
     if arch == "mlp":
         return MLP((math.prod(shape), *HIDDEN, num_classes))
-    if (spec in RESNETS or arch in LENETS) and len(shape) != 3:
+    if (spec in RESNETS or arch in lenets) and len(shape) != 3:
         raise TrainError(f"{arch} is for images (channels, height, width), not {shape}")
     if spec in RESNETS:
         return ResNet(RESNETS[spec], num_classes, shape[0])
-    if arch in LENETS:
-        return LENETS[arch](shape, num_classes)
+    if arch in lenets:
+        return lenets[arch](shape, num_classes)
     if ".py:" in arch:
         return _from_factory(arch)
-    known = ", ".join(["mlp", *LENETS, *(name.removeprefix("builtin:") for name in RESNETS)])
+    known = ", ".join(["mlp", *lenets, *(name.removeprefix("builtin:") for name in RESNETS)])
     raise TrainError(f"no architecture {arch!r}: there are {known}, or file.py:factory")
 
 
 def _from_factory(arch: str) -> nn.Module:
+    from torch import nn
+
     factory = load_object(arch)
     try:
         module = factory()

@@ -20,10 +20,10 @@ from torch import nn
 
 from unicr.classifier import Normalised, load_classifier
 from unicr.classifier.internal import load_weights, usable
-from unicr.lab.train._examples import Examples, TrainError
+from unicr.lab.train._examples import Examples
 from unicr.lab.train._method import METHODS, Reach, Step, Tuned
 from unicr.lab.train._schedule import SCHEDULES
-from unicr.lab.train._settings import Training, build
+from unicr.lab.train._settings import TrainError, Training, build
 from unicr.noise import Noise, parse
 from unicr.noise.internal import LatticeNoise, derive
 from unicr.norms import parse_norm

@@ -40,11 +40,25 @@ SLACK = 1e-9  # of a radius: more than the error of a bound, less than any print
 
 @dataclass(frozen=True)
 class Claim:
-    """What the authors of logs state: the noise, the norm of the radii, n and α, and sums.
+    """What the authors of logs state. What is None is not checked.
 
-    {sigma} in `noise` is the number after sigma_ (or noise_) in a log's path. `accuracy` maps radii
-    to the certified accuracies as printed, `average` is the average certified radius as printed.
-    What is None is not checked.
+    Parameters
+    ----------
+    noise
+        The noise they were made with; {sigma} stands for the number after sigma_ (or noise_) in a
+        log's path.
+    norm
+        The norm of their radii.
+    dim
+        Number of input coordinates, for norms beyond 2.
+    n
+        With alpha: the votes that bound p_A.
+    alpha
+        The failure probability of one certificate that is stated (one-sided).
+    accuracy
+        Certified accuracies that are stated, by radius, as printed.
+    average
+        The average certified radius that is stated, as printed.
     """
 
     noise: str | None = None

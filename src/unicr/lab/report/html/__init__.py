@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from unicr.classifier import ModelOptions
 from unicr.errors import UnicrError
 from unicr.lab.report.html._data import collect
 from unicr.lab.report.html._page import page
@@ -35,7 +36,7 @@ def write_report(
         raise UnicrError(f"cannot write {path}: the folder {path.parent} does not exist")
     if max_images < 0:
         raise UnicrError(f"max_images={max_images}: how many inputs to draw, 0 or more")
-    trusted = Trusted(data=data, trust=tuple(trust))
+    trusted = Trusted(data=data, loading=ModelOptions(trust=tuple(trust)))
     content = collect(runs, trusted=trusted, max_images=max_images if images else 0)
     path.write_text(page(content), encoding="utf-8")
     return list(content["notes"])

@@ -1,0 +1,113 @@
+"""How settings of the library become options of a command.
+
+A frozen dataclass of the library is spread over the command line: each of its fields is an option,
+and the words for it in the dataclass's docstring are its help. So a field that the library gets is
+an option of every command that takes the dataclass, without a line here.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar
+
+from cyclopts import App, Parameter, Token
+
+from unicr.classifier import ModelOptions
+from unicr.data import DataOptions
+from unicr.errors import SpecError
+
+FAILED = 3  # exit code: single inputs, trainings or items failed
+# Fields that a command names in the singular, or by a shorter word.
+NAMES = {"norms": "norm", "limit": "max", "p_a": "pa", "p_b": "pb", "q_a": "qa"}
+LARGEST = 1 << 53  # up to here every whole number is a float, so 1e5 is read without loss
+
+Command = TypeVar("Command")
+
+
+def option_name(field: str) -> str:
+    """The option of a field or parameter: `val_share` is --val-share, `max_` is --max."""
+    return NAMES.get(field, field.strip("_").replace("_", "-"))
+
+
+# of every option: no --no-… or --empty-…, and several words after an option that takes several
+EVERY_OPTION = Parameter(negative=(), consume_multiple=True, name_transform=option_name)
+Repeated = Parameter(consume_multiple=False)  # --trust A --trust B: one word each, then a position
+Unasked = Parameter(parse=False)  # a field that the command itself sets
+
+Out = Annotated[Path, Parameter(name=["--out", "-o"])]
+MaybeOut = Annotated[Path | None, Parameter(name=["--out", "-o"])]
+Format = Annotated[
+    Literal["table", "markdown", "latex", "csv", "json"],
+    Parameter(help="table (aligned, for reading), markdown, latex, csv or json."),
+]
+Json = Annotated[bool, Parameter(name="--json")]
+
+
+def spread(settings: type, group: str | None = None) -> None:
+    """Make every field of a dataclass an option, under the headline `group` of the help."""
+    parameter = Parameter(name="*") if group is None else Parameter(name="*", group=group)
+    parameter(settings)
+
+
+def read_as(kind: type, parse: Callable[[str], Any]) -> None:
+    """Let options of this type be one word, which `parse` reads."""
+
+    def convert(_: type, tokens: Sequence[Token]) -> Any:
+        return parse(tokens[0].value)
+
+    Parameter(converter=convert, n_tokens=1, accepts_keys=False)(kind)
+
+
+def command(function: Command) -> Command:
+    """The function with a docstring whose lines follow the terminal's width, but for examples."""
+    if isinstance(function, App):
+        return function
+    text = inspect.getdoc(function) or ""
+    head, marker, tail = text.partition("Parameters\n----------\n")
+    parts = [p if p.startswith("unicr ") else " ".join(p.split()) for p in head.split("\n\n")]
+    tail = re.sub(r"(?<=\S)\n    (?=\S)", " ", re.sub(r"(?m)^(\w+)\n    ", r"\1\n\t", tail))
+    function.__doc__ = "\n\n".join(parts) + marker + tail.replace("\t", "    ")
+    return function
+
+
+def plain_number(word: str) -> str:
+    """1e5 as 100000: a whole number may be written so; any other word as it is."""
+    if re.fullmatch(r"\d+(\.\d+)?[eE]\+?\d{1,2}", word):
+        value = float(word)
+        if value.is_integer() and value <= LARGEST:
+            return str(int(value))
+    return word
+
+
+def read_ranges(
+    texts: Sequence[str] | None, option: str, form: str, separator: str, count: int = 0
+) -> Mapping[str, Any]:
+    """The numbers of NAME=a,b,c or NAME=low:high texts; `count` of them where that is fixed."""
+    ranges: dict[str, list[float]] = {}
+    for text in texts or []:
+        name, _, numbers = text.partition("=")
+        try:
+            values = [float(word) for word in numbers.split(separator)]
+        except ValueError:
+            values = []
+        if not name or not values or (count and len(values) != count):
+            raise SpecError(f"cannot read {option} {text!r}: write {form}")
+        if name in ranges:
+            raise SpecError(f"the values of {name} are given twice")
+        ranges[name] = values
+    return ranges
+
+
+@dataclass(frozen=True)
+class Loading(ModelOptions):
+    """`ModelOptions`, of which --trust takes one file at a time: the run may stand after it."""
+
+    trust: Annotated[tuple[Path, ...], Repeated] = ()
+
+
+spread(Loading, "The model")
+spread(DataOptions, "The data")

@@ -1,0 +1,19 @@
+"""Options with which the model and the data of a run are opened again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from unicr.cli._parameters import Loading, spread
+from unicr.runs import Trusted
+
+
+@dataclass(frozen=True)
+class RunOptions(Trusted):
+    """`Trusted`, of which --trust takes one file at a time."""
+
+    loading: Loading = field(default_factory=Loading)
+
+
+spread(RunOptions, "Your own copy of model and data (what is left out is as in the run)")
+RUN = RunOptions()
