@@ -204,8 +204,8 @@ def check_fit(classifier: Classifier, data: Dataset) -> None:
     if classifier.classes is None and words and known is not None and len(words) < known:
         raise ModelError(
             f"{data.name} has the labels {listed(words)}, and {classifier.name} has {known} "
-            "outputs without names: say which output is which by classes= (--classes), a list of all "
-            f"{known} names in the order of the outputs"
+            "outputs without names: give all names in the order of the outputs by classes= "
+            "(--classes)"
         )
     if said is not None and known is not None and said > known:
         raise ModelError(
