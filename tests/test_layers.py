@@ -13,7 +13,7 @@ import unicr
 ROOT = Path(unicr.__file__).parent
 LAYERS = (
     {"errors"},
-    {"binomial", "files", "extras", "progress", "registry", "values"},
+    {"binomial", "files", "folder", "extras", "progress", "registry", "values"},
     {"tables"},
     {"sample"},
     {"noise"},
