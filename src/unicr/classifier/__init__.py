@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from unicr.classifier._base import Classifier, check_fit, check_shape
+from unicr.classifier._base import Classifier, check_fit, check_shape, match_data
 from unicr.classifier._load import (
     Adapter,
     ModelAsked,
@@ -53,6 +53,7 @@ __all__ = [
     "check_shape",
     "convert_model",
     "load_classifier",
+    "match_data",
     "with_ending",
     "with_prefix",
 ]

@@ -109,8 +109,7 @@ def select(
             on_epoch=lambda epoch, loss: bar.update(f"{loss:.4f} of radius lost", now=epoch),
         )
     for text, mean in zip(noise, worths.mean(0).tolist(), strict=True):
-        print(
-            f"{text}: average radius {mean:.4f} on the training inputs, by {training.votes} votes each"
-        )
+        by = f"by {training.votes} votes each"
+        print(f"{text}: average radius {mean:.4f} on the training inputs, {by}")
     print(f"the better one for each: {worths.amax(1).mean():.4f}")
     print(f"use it with: unicr certify --selector {out} …", file=sys.stderr)

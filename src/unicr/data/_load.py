@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -37,17 +36,9 @@ class DataOptions:
     split: Split | None = None
     label_column: str | None = None
 
-    def load(
-        self, spec: str, *, classes: Sequence[str | int] | None = None, split: Split = "test"
-    ) -> Dataset:
-        """The dataset that `spec` names, its labels numbered as in `classes` if those are given.
-
-        `split` is the part to read where the options name none.
-        """
-        found = load_dataset(
-            spec, labels=self.labels, split=self.split or split, label_column=self.label_column
-        )
-        return found if classes is None else found.aligned(classes)
+    def load(self, spec: str, *, split: Split = "test") -> Dataset:
+        """The dataset that `spec` names; `split` is the part to read where these name none."""
+        return load_dataset(spec, **{**vars(self), "split": self.split or split})
 
 
 def load_dataset(

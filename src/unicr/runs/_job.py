@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from unicr.classifier import Classifier, ModelOptions, Normalised, check_fit
+from unicr.classifier import Classifier, ModelOptions, Normalised, check_fit, match_data
 from unicr.data import DataOptions, Dataset
 from unicr.errors import BatchError, CertifyError, UnicrError, listed
 from unicr.extras import torch
@@ -186,7 +186,7 @@ class Job(Terms, Place):
         classifier = loading.load(model)
         return cls(
             classifier=classifier,
-            data=reading.load(data, classes=classifier.classes),
+            data=match_data(classifier, reading.load(data)),
             noise=noise,
             plan=plan,
             data_spec=data,
