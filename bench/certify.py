@@ -183,7 +183,7 @@ def early_stopping(target: float = 0.5, n: int = 100_000) -> None:
         saved = n * len(rows) / used
         if isinstance(plan.rule, Target):
             print(
-                f"  --target-radius {target:g}: {saved:.1f} x fewer samples (bar: 10), "
+                f"  --rule target(radius={target:g}): {saved:.1f} x fewer samples (bar: 10), "
                 f"{same} of {len(rows)} decisions as at n = {n}"
             )
         else:

@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
-from unicr.cli._options import ModelOptions
 
 from unicr.classifier import (
     CallableClassifier,
@@ -23,7 +22,11 @@ from unicr.classifier import (
     check_shape,
     load_classifier,
 )
+from unicr.data import load_dataset
 from unicr.errors import ModelError
+from unicr.noise import gaussian
+from unicr.norms import l2
+from unicr.runs import Job
 
 SHAPE = (3, 4, 4)
 
@@ -386,8 +389,10 @@ def test_hugging_face_image_classifier(tmp_path: Path, capsys: pytest.CaptureFix
     assert normalised.predict(inputs * std + mean).tolist() == expected.argmax(1).tolist()
     assert normalised.digest != classifier.digest
     assert "Loading" not in capsys.readouterr().err  # no bar in a pipe
-    ModelOptions().load(f"hf:{tmp_path}")
-    assert "mean 0.5, 0.4, 0.3, std 0.2, 0.3, 0.4" in capsys.readouterr().err
+    data = load_dataset((inputs.numpy(), np.zeros(len(inputs), np.int64)))
+    job = Job(normalised, data, gaussian(sigma=0.1), norms=(l2,), seed=0)
+    fact = "the model normalises its inputs: mean 0.5, 0.4, 0.3, std 0.2, 0.3, 0.4"
+    assert fact in list(job.facts())
 
 
 def test_hub_names_are_read_from_an_earlier_download(

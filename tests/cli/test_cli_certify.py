@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from cyclopts import CycloptsError
 
 from unicr.cli import app
 from unicr.errors import UnicrError
@@ -35,8 +36,14 @@ def certify(out: str, *more: str, model: str = "model.py:classify") -> object:
 def test_from_model_and_data_to_scores(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert certify("run") == 0
     printed = capsys.readouterr()
+    assert printed.out.startswith("8 inputs: ")
+    assert len(printed.out.splitlines()) == 1 + 4 + 1  # counts, the table of three norms, p_A
+    assert printed.err.splitlines()[-1].startswith("run in run, seal ")
+    assert "largest proved radius" not in printed.err
+    assert certify("more", "--verbose") == 0
+    printed = capsys.readouterr()
     assert "largest proved radius that n=500" in printed.err
-    assert "8 inputs" in printed.out
+    assert "The average radius can mislead" in printed.out
     assert run("verify", "run", "--replay", "3", "--trust", "model.py") == 0
     assert "3 of 8 inputs sampled again, 0 differ" in capsys.readouterr().out
     run("score", "run", "--radii", "0", "0.25", "--format", "json", "-o", "plot.png")
@@ -47,9 +54,19 @@ def test_from_model_and_data_to_scores(here: Path, capsys: pytest.CaptureFixture
     for form, word in (
         ("markdown", "robustness score over 1 run(s)"),
         ("csv", "certified_accuracy"),
+        ("latex", r"\begin{tabular}"),
     ):
-        run("score", "run", "--norm", "2", "--format", form)
+        run("score", "run", "--norm", "2", "--format", form, "--verbose")
         assert word in capsys.readouterr().out
+    run("score", "run", "--norm", "2", "--radii", "0.1", "-o", "scores.tex")
+    title, _, head, row, _, last = capsys.readouterr().out.splitlines()
+    assert title == "l2"
+    names = ["run", "inputs", "certified_accuracy", "at 0.1", "p_A 10 %", "p_A 50 %", "p_A 90 %"]
+    assert head.split("  ")[0] == "run"
+    assert all(name in head for name in [*names, "average_radius"])
+    assert row.startswith("run (gaussian(sigma=0.5))")
+    assert last.startswith("The average radius can mislead")
+    assert "p\\_A 50 \\%" in (here / "scores.tex").read_text()
     run("export", "run", "-o", "run.tsv", "--norm", "2")
     run("score", "run.tsv")
     assert "\nrun  " in capsys.readouterr().out
@@ -74,14 +91,11 @@ def test_verify_says_where_the_law_of_the_noise_has_no_bound(
 
 
 def test_early_stopping_options(here: Path) -> None:
-    assert certify("target", "--target-radius", "0.3", "--norm", "2") == 0
-    assert certify("tol", "--tol", "0.2") == 0
-    assert certify("both", "--bound", "both") == 0
-    assert certify("adaptive", "--adaptive") == 0
-    for folder in ("target", "tol", "both", "adaptive"):
+    assert certify("target", "--rule", "target(radius=0.3)", "--norm", "2") == 0
+    assert certify("both", "--rule", "three") == 0
+    assert certify("pilot", "--rule", "pilot(share=0.1)") == 0
+    for folder in ("target", "both", "pilot"):
         assert run("verify", folder) == 0
-    with pytest.raises(UnicrError, match="one of --target-radius"):
-        certify("x", "--tol", "0.1", "--target-radius", "1")
 
 
 def test_failed_inputs_show_in_the_exit_code(here: Path) -> None:
@@ -93,13 +107,13 @@ def test_failed_inputs_show_in_the_exit_code(here: Path) -> None:
 
 def test_clear_errors(here: Path) -> None:
     cases: list[tuple[list[str], str]] = [
-        (["--n", "5"], "can certify nothing"),
+        (["--n", "5"], "can certify nothing, even if all of them agree: take 11 or more"),
         (["--alpha", "2"], "alpha"),
         (["--norm", "zero"], "norm"),
         (["--skip", "0"], "skip"),
     ]
     for more, words in cases:
-        with pytest.raises(UnicrError, match=words):
+        with pytest.raises((UnicrError, CycloptsError), match=words):
             certify("run", *more)
     with pytest.raises(UnicrError, match="nowhere"):
         certify("run", model="nowhere.onnx")
@@ -148,7 +162,7 @@ def test_a_run_is_opened_again_as_it_was_read(
     capsys.readouterr()
     assert run("verify", "run", "--replay", "5") == 0
     assert "5 of 5 inputs sampled again, 0 differ" in capsys.readouterr().out
-    assert run("guard", "run", "--data", "split.npz", "--max", "2") == 0
+    assert run("guard", "run", "--queries", "split.npz", "--max", "2") == 0
     with pytest.raises(UnicrError, match="or precision is another"):  # yours is taken as you say
         run("verify", "run", "--replay", "2", "--model", model)
     mine = ("--model", model, "--mean", *mean, "--std", *std)

@@ -155,7 +155,7 @@ def test_labels_that_cannot_be(tmp_path: Path, content: bytes, words: str) -> No
 def test_dimensions_that_cannot_be(dim: str, noise: str) -> None:
     command = ("--noise", noise, "--norm", "1", f"--dim={dim}")
     run("radius", *command, "--pa", 0.9).check_refused("dim")
-    run("curve", *command, "--output", "curve.csv").check_refused("dim")
+    run("curve", *command, "--out", "curve.csv").check_refused("dim")
     run("tightness", *command, "--formula", "cohen").check_refused("dim")
 
 
@@ -192,7 +192,7 @@ def test_a_user_s_file_cannot_end_the_program(tmp_path: Path, body: str) -> None
 def test_a_place_that_cannot_be_written() -> None:
     command = ("curve", "--noise", "gaussian(sigma=1)", "--norm", "2", "--dim", "3")
     for place in ("/proc/curve.csv", "/proc/curve.png"):
-        run(*command, "--output", place).check_refused("/proc/curve")
+        run(*command, "--out", place).check_refused("/proc/curve")
 
 
 def test_more_samples_than_memory() -> None:

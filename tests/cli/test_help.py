@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.cli.command import run
-from unicr.cli import GROUPS, RENAMED, app, overview, plugin_summaries
+from unicr.cli import GROUPS, app, overview, plugin_summaries
 
 COMMANDS = [*(name for group in GROUPS.values() for name in group), *plugin_summaries()]
 WORDS: list[tuple[str, ...]] = [(name,) for name in COMMANDS]
@@ -71,25 +71,3 @@ def test_help_loads_no_library(tmp_path: Path) -> None:
 def test_no_option_has_a_stray_negative(words: tuple[str, ...]) -> None:
     said = run(*words, "--help").out
     assert not re.findall(r"--(?:empty|no)-(?!browser|images)\S+", said)
-    assert not [old for old in RENAMED if f"{old} " in said]
-
-
-def test_old_names_of_options_still_work(tmp_path: Path) -> None:
-    noise = ("--noise", "gaussian(sigma=1)", "--norm", "2", "--dim", "4")
-    assert run("curve", *noise, f"--output={tmp_path / 'a.csv'}").code == 0
-    assert run("curve", *noise, "--output", tmp_path / "b.csv").code == 0
-    assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()
-    few = ("--engine", "montecarlo", "--samples", "200", "--particles", "2", "--iterations", "1")
-    said = run("radius", *noise, "--pa", "0.9", *few, "--failure", "0.05").out
-    assert "probability 0.95" in said
-
-
-def test_lists_within_groups_of_options_take_several_words() -> None:
-    """The lowest cyclopts does not hand `consume_multiple` down to the fields of a dataclass."""
-    line = (
-        "certify --model m.onnx --data d.npz --noise n --norm 1 2 --mean 0.1 0.2 --std 1 2 --out o"
-    )
-    _, bound, _ = app.parse_args(line.split(), exit_on_error=False, print_error=False)
-    options = bound.arguments["options"]
-    assert options.norm == ["1", "2"]
-    assert (options.loading.mean, options.loading.std) == ([0.1, 0.2], [1.0, 2.0])

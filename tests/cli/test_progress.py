@@ -113,7 +113,7 @@ def test_runs_and_attacks_are_told(blobs: Path, tmp_path: Path) -> None:
     certify = ("certify", "--model", f"{model}:f", "--data", blobs, *words, "--out", folder)
     assert any(part % 1 for part in told(run(*certify).err, 3))
     assert min(told(run(*certify[:-3], 5, *certify[-2:], "--resume").err, 5)) >= 3
-    attack = ("attack", folder, "--attack", "gaussian", "--n", 100, "--trust", model)
+    attack = ("attack", folder, "--attack", "gaussian", "--votes", 100, "--trust", model)
     ended = run(*attack)
     assert told(ended.err, 15)[-1] == 15.0, ended
 
@@ -163,5 +163,7 @@ def test_whoever_interrupts_at_once_sees_no_traceback() -> None:
     """Loading the libraries takes its time as well."""
     ended = subprocess.run([sys.executable, "-c", IMPATIENT], capture_output=True, text=True)
     assert ended.returncode == 130
-    assert ended.stderr.startswith("unicr: interrupted; what is done stays, go on with: unicr cert")
+    assert ended.stderr.startswith(
+        "unicr: interrupted; what is done stays, continue with: unicr cert"
+    )
     assert ended.stderr.count("\n") == 1

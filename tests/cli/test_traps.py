@@ -102,9 +102,9 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Path:
           f"{place / 'law.py'}:logpdf * 0.3", "--norm", "1", "--n", "200", "--max", "3",
           "--out", place / "run")  # fmt: skip
     unicr("attack", place / "run", "--attack", "gaussian", "--factor", "1", "--samples", "2",
-          "--n", "50", "--effort", "0.1")  # fmt: skip
+          "--votes", "50", "--effort", "0.1")  # fmt: skip
     np.save(place / "q.npy", np.random.default_rng(0).random((1, 1, 28, 28)).astype(np.float32))
-    unicr("guard", place / "run", "--data", place / "q.npy")
+    unicr("guard", place / "run", "--queries", place / "q.npy")
     return place
 
 
@@ -117,7 +117,7 @@ def test_a_noise_of_ones_own_is_data_for_everybody_else(real: Path, tmp_path: Pa
         assert unicr("verify", folder, "--replay", "3") == 0
         unicr("attack", folder, "--attack", "gaussian", "--factor", "1", "--samples", "2", "--n",
               "50", "--effort", "0.1", "--fresh")  # fmt: skip
-        unicr("guard", folder, "--data", real / "q.npy")
+        unicr("guard", folder, "--queries", real / "q.npy")
         unicr("report", folder, "-o", tmp_path / "page.html")
         assert "code in a file" not in (tmp_path / "page.html").read_text()
         with closing(sqlite3.connect(folder / "run.sqlite")) as db, db:
@@ -141,7 +141,7 @@ COMMANDS: list[list[str]] = [
     ["report", "-o", "out.html"],
     ["attack", "--attack", "gaussian", "--factor", "1", "--samples", "2", "--n", "50"],
     ["guard"],
-    ["guard", "--data", "q.npy"],
+    ["guard", "--queries", "q.npy"],
     ["seal"],
     ["optimality", "--noise", "gaussian(sigma=1)"],
 ]
@@ -269,7 +269,7 @@ def test_programs_of_torch_do_not_run(real: Path, tmp_path: Path, kind: str) -> 
     words = "weights without their architecture" if kind == "safetensors" else NAMED
     certify = ["certify", "--model", spec, "--data", "builtin:mnist", "--norm", "2", "--n", "100",
                "--noise", "gaussian(sigma=1)", "--max", "1", "--out", tmp_path / "out"]  # fmt: skip
-    guard = ["guard", folder, "--data", tmp_path / "q.npy"]
+    guard = ["guard", folder, "--queries", tmp_path / "q.npy"]
     for command in (["verify", folder, "--replay", "1"], guard,
                     ["attack", folder, "--attack", "gaussian"], certify,
                     ["verify", folder, "--replay", "1", "--model", spec],

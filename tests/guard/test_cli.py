@@ -70,7 +70,7 @@ def test_planting_and_answering(run: Path, tmp_path: Path, command: Command) -> 
     assert "3 inputs of the run planted (0 abstained, radius 0), 0 were there" in said
     assert "proved radii" in said
     np.save(tmp_path / "q.npy", np.array([[0.01], [5.0], [np.nan], [5.0], [0.3]], np.float32))
-    code, lines, said = command(run, "--data", tmp_path / "q.npy")
+    code, lines, said = command(run, "--queries", tmp_path / "q.npy")
     assert code == 3
     assert [line["idx"] for line in lines] == [0, 1, 2, 3, 4]
     assert [line.get("source") for line in lines] == ["memory", "fresh", None, "memory", "fresh"]
@@ -85,19 +85,19 @@ def test_planting_and_answering(run: Path, tmp_path: Path, command: Command) -> 
     assert "4 answers: 2 from memory, 2 new (0 shrunk); 1 abstained, 1 without an answer" in said
     assert "5 regions; failure probabilities add up to 0.005000" in said
     assert "is at least 0.995000" in said
-    again = command(run, "--data", tmp_path / "q.npy", "--max", "2")
+    again = command(run, "--queries", tmp_path / "q.npy", "--max", "2")
     assert [line["source"] for line in again[1]] == ["memory", "memory"]
 
 
 def test_a_file_with_one_input(run: Path, tmp_path: Path, command: Command) -> None:
     np.save(tmp_path / "one.npy", np.array([2.01], np.float32))
-    code, lines, _ = command(run, "--data", tmp_path / "one.npy", "--memory", tmp_path / "m")
+    code, lines, _ = command(run, "--queries", tmp_path / "one.npy", "--memory", tmp_path / "m")
     assert code == 0
     assert [(line["class"], line["region"]) for line in lines] == [(0, 2)]
     assert not (run / "guard.sqlite").exists()
     (tmp_path / "bad.npy").write_text("no array")
     with pytest.raises(DataError, match="cannot be read"):
-        command(run, "--data", tmp_path / "bad.npy")
+        command(run, "--queries", tmp_path / "bad.npy")
 
 
 def test_certificates_with_noises_of_their_own_are_shrunk_and_overruled(
@@ -111,7 +111,7 @@ def test_certificates_with_noises_of_their_own_are_shrunk_and_overruled(
             own = certificate(label, radius, noise=f"gaussian(sigma={i + 1})")
             store.add(Row(i, 0, data.digest_of(i), 0.0, own))
     np.save(tmp_path / "q.npy", np.array([[0.1], [2.5]], np.float32))
-    _, lines, said = command(run, "--data", tmp_path / "q.npy")
+    _, lines, said = command(run, "--queries", tmp_path / "q.npy")
     assert "1 shrunk to stay clear of another answer, at most (input 1) from 1.9 to 1.7" in said
     assert "1 left out: they lie in a region of another class (inputs 2)" in said
     assert [line["scope"] for line in lines] == ["region 1's noise", "region 2's noise"]
@@ -150,10 +150,10 @@ def test_mistakes(run: Path, tmp_path: Path, command: Command) -> None:
     with pytest.raises(CertifyError, match="--max -1"):
         command(run, "--max", "-1")
     with pytest.raises(RunError, match="its hash differs"):
-        command(run, "--data", queries, "--model", f"{tmp_path / 'model.py'}:other")
+        command(run, "--queries", queries, "--model", f"{tmp_path / 'model.py'}:other")
     np.save(tmp_path / "others.npy", np.array([[7.0], [8.0], [9.0]], np.float32))
     with pytest.raises(RunError, match=r"input 0 of others\.npy is not the one"):
-        command(run, "--run-data", tmp_path / "others.npy", "--memory", tmp_path / "new")
+        command(run, "--data", tmp_path / "others.npy", "--memory", tmp_path / "new")
     with pytest.raises(RunError, match="another seed than 5"):
         command(run, "--seed", "5")
     Run(tmp_path / "empty", create=True).close()
@@ -165,7 +165,7 @@ def test_a_query_of_another_shape_gets_no_answer(
     run: Path, tmp_path: Path, command: Command
 ) -> None:
     np.save(tmp_path / "wide.npy", np.zeros((1, 2), np.float32))
-    code, lines, _ = command(run, "--data", tmp_path / "wide.npy")
+    code, lines, _ = command(run, "--queries", tmp_path / "wide.npy")
     assert code == 3
     assert "shape (2,), the memory (1,)" in lines[0]["reason"]
 

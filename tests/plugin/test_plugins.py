@@ -182,7 +182,7 @@ def test_without_the_plugin_a_run_is_refused_in_one_line(here: Path) -> None:
 
 
 def test_the_attack_runs(zoo: Path, here: Path) -> None:
-    words = ("attack", "run", "--attack", "upwards", "--n", 100, "--norm", "inf")
+    words = ("attack", "run", "--attack", "upwards", "--votes", 100, "--norm", "inf")
     ended = unicr(*words, folders=(zoo,), cwd=here)
     assert ended.code == 0, ended.err
     assert "upwards" in ended.out

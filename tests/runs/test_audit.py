@@ -69,7 +69,7 @@ def certified(tmp_path_factory: pytest.TempPathFactory) -> Path:
           "--effort", "0.2")  # fmt: skip
     rng = np.random.default_rng(0)
     np.save(place / "queries.npy", rng.random((3, 1, 28, 28)).astype(np.float32))
-    unicr("guard", folder, "--norm", "2", "--data", place / "queries.npy")
+    unicr("guard", folder, "--norm", "2", "--queries", place / "queries.npy")
     return folder
 
 

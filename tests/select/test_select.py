@@ -370,7 +370,7 @@ def test_every_command_follows_a_run_with_a_selector(run: Path, tmp_path: Path) 
     lines = [json.loads(line) for line in (tmp_path / "run.jsonl").read_text().splitlines()]
     assert {line["scope"] for line in lines} == {"every input"}
     assert {line["noise"] for line in lines} <= {law.text for law in CHOICES}
-    few = ["--norm", "2", "--max", "2", "--effort", "0.1", "--samples", "8", "--n", "200"]
+    few = ["--norm", "2", "--max", "2", "--effort", "0.1", "--samples", "8", "--votes", "200"]
     done = run_unicr("attack", here, "--attack", "gaussian", *few)
     assert done.code == 0
     assert run_unicr("report", here, "--out", tmp_path / "page.html").code == 0

@@ -12,7 +12,8 @@ import pytest
 import torch
 
 from unicr.classifier import Classifier
-from unicr.cli.certify import rule_of
+from unicr.cli import app
+from unicr.cli.certify import PlanOptions
 from unicr.data import load_dataset
 from unicr.errors import CertifyError
 from unicr.noise import gaussian
@@ -30,8 +31,9 @@ from unicr.smoothing import (
     norms_of,
     rules,
 )
-from unicr.smoothing.procedures import TwoSteps
+from unicr.smoothing.procedures import Offsets, TwoLawVotes, TwoSteps
 from unicr.smoothing.rules import (
+    Every,
     Fixed,
     Pilot,
     Randomised,
@@ -74,18 +76,32 @@ def test_rules_that_make_no_sense_are_refused_in_one_line(text: str) -> None:
     assert "\n" not in str(refused.value)
 
 
-def test_the_options_of_the_command_line_are_rules() -> None:
-    assert rule_of(None, "single", None, None, False) == Fixed()
-    assert rule_of(None, "both", None, None, False) == ThreeTests()
-    assert rule_of(None, "single", 0.5, None, False) == Target(0.5)
-    assert rule_of(None, "single", None, 0.2, False) == Pilot()
-    assert rule_of(None, "single", None, None, True) == Pilot(0.01)
-    assert rule_of("union(candidates=3)", "single", None, None, False) == Union(3)
-    for both in ((None, "both", 0.5, None, False), ("fixed", "single", None, 0.1, False)):
-        with pytest.raises(CertifyError, match="give one of"):
-            rule_of(*both)
+@pytest.mark.parametrize(
+    ("words", "rule", "procedure"),
+    [
+        ([], Fixed(), TwoSteps()),
+        (["--rule", "three"], ThreeTests(), TwoSteps()),
+        (["--rule", "target(radius=0.5)"], Target(0.5), TwoSteps()),
+        (["--rule", "pilot(share=0.02)"], Pilot(0.02), TwoSteps()),
+        (["--rule", "union(candidates=3)"], Union(3), TwoSteps()),
+        (["--rule", "every"], Every(), Offsets()),
+        (["--procedure", "two_laws(share=0.4)"], Fixed(), TwoLawVotes(0.4)),
+    ],
+)
+def test_the_command_line_names_rules_and_procedures(
+    words: list[str], rule: Rule, procedure: Procedure
+) -> None:
+    line = ["certify", "--model", "m", "--data", "d", "--noise", "n", "--norm", "2", "--out", "o"]
+    _, bound, _ = app.parse_args([*line, *words], exit_on_error=False, print_error=False)
+    asked = bound.arguments.get("plan", PlanOptions())
+    plan = asked.fit()
+    assert (plan.rule, plan.procedure) == (rule, procedure)
+    assert type(plan) is Plan
+
+
+def test_a_rule_that_cannot_be_is_refused() -> None:
     with pytest.raises(CertifyError, match="must be finite"):
-        Plan(rule=rule_of(None, "single", float("inf"), None, False))
+        PlanOptions(rule=Target(float("inf"))).fit()
 
 
 HALF = '''

@@ -155,7 +155,8 @@ def test_a_run_under_two_laws_is_verified_replayed_and_cannot_be_embellished(
     np.savez(tmp_path / "x.npz", x=np.zeros((2, 12), np.float32), y=np.zeros(2, np.int64))
     done = run(
         "certify", "--model", f"{tmp_path / 'model.py'}:f", "--data", tmp_path / "x.npz",
-        "--noise", LAW.text, "--norm", 2, "--n", 4000, "--n0", 1000, "--second", SHARE,
+        "--noise", LAW.text, "--norm", 2, "--n", 4000, "--n0", 1000,
+        "--procedure", f"two_laws(share={SHARE})",
         "--out", tmp_path / "run",
     )  # fmt: skip
     assert done.code == 0, done.err
@@ -183,9 +184,12 @@ def test_a_run_under_two_laws_is_verified_replayed_and_cannot_be_embellished(
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--noise", "laplace(sigma=1)", "--second", "0.5"], "two laws need spherical"),
-        (["--noise", LAW.text, "--second", "1.5"], "a share between 0 and 1"),
-        (["--noise", LAW.text, "--second", "0.5", "--tol", "0.1"], "no early stopping"),
+        (
+            ["--noise", "laplace(sigma=1)", "--procedure", "two_laws(share=0.5)"],
+            "two laws need spherical",
+        ),
+        (["--noise", LAW.text, "--procedure", "two_laws(share=1.5)"], "a share between 0 and 1"),
+        (["--noise", LAW.text, "--procedure", "two_laws", "--rule", "pilot"], "no early stopping"),
     ],
 )
 def test_what_two_laws_cannot_do_is_said_in_one_line(
@@ -202,5 +206,5 @@ def test_what_two_laws_cannot_do_is_said_in_one_line(
 def test_a_selector_has_no_second_law(tmp_path: Path) -> None:
     run(
         "certify", "--selector", tmp_path, "--data", "builtin:mnist", "--norm", 2,
-        "--second", 0.5, "--out", tmp_path / "run",
-    ).check_refused("--second is for one noise")  # fmt: skip
+        "--procedure", "two_laws", "--out", tmp_path / "run",
+    ).check_refused("--procedure is for one noise")  # fmt: skip

@@ -57,6 +57,8 @@ class ModelOptions:
         several times. `unicr convert` makes a file that needs no trust.
     num_classes
         The number of classes, where neither the model nor its output tells it.
+    classes
+        Names of the outputs, in their order; or a text file with one name per line.
     """
 
     weights: Path | None = None
@@ -66,6 +68,7 @@ class ModelOptions:
     precision: Literal["bf16", "fp16"] | None = None
     trust: tuple[Path, ...] = ()
     num_classes: int | None = None
+    classes: tuple[str, ...] | None = None
 
     def arguments(self, spec: str) -> dict[str, Any]:
         """What `load_classifier` takes, in a form that can be sent to workers."""

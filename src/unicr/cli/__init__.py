@@ -23,7 +23,7 @@ GROUPS = {
     },
     "Certify a model": {
         "certify": "Certify every input of a dataset; an interruption loses nothing.",
-        "score": "Print certified accuracy at radii, p_A percentiles and average radii.",
+        "score": "Print certified accuracy at radii, p_A percentiles, average radii.",
         "report": "Write one offline HTML page about runs.",
         "export": "Write the certificates of a run as a table, radii rounded down.",
         "recertify": "Carry a published log of radii to any other norm.",

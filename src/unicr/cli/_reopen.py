@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from unicr.cli._parameters import Loading, spread
+from unicr.data import DataOptions
 from unicr.runs import Trusted
 
 
@@ -13,6 +14,7 @@ class RunOptions(Trusted):
     """`Trusted`, of which --trust takes one file at a time."""
 
     loading: Loading = field(default_factory=Loading)
+    reading: DataOptions = field(default_factory=DataOptions)
 
 
 spread(RunOptions, "Your own copy of model and data (what is left out is as in the run)")

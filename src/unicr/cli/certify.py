@@ -97,6 +97,8 @@ def certify(
     find_begun(out, resume=resume or retry_failed)  # refuses before a model is loaded
     asked = plan.fit()
     if selector is not None:
+        if asked.procedure != Plan().procedure:
+            raise CertifyError("--procedure is for one noise: a selector is a procedure of its own")
         model, choice = str(file_of(selector)), load_selector(file_of(selector))
         asked, law = choice.fit(asked), choice.noise
     else:

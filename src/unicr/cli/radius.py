@@ -11,7 +11,7 @@ from cyclopts import Parameter
 from unicr.cli._parameters import Json, Unasked, command, spread
 from unicr.cli._watch import watched
 from unicr.errors import RadiusError
-from unicr.montecarlo import MonteCarlo
+from unicr.montecarlo import Estimator, Method, MonteCarlo
 
 if TYPE_CHECKING:
     from unicr.radius import Radius
@@ -24,6 +24,8 @@ Seconds = Annotated[float, Parameter(name="--limit")]
 class EngineOptions(MonteCarlo):
     """The settings of the Monte Carlo engine; its progress is always told."""
 
+    estimator: Estimator = "weighted"
+    confidence_method: Method = "clopper-pearson"
     progress: Annotated[bool, Unasked] = True
 
 

@@ -20,7 +20,7 @@ def score(
     out: MaybeOut = None,
     verbose: bool = False,
 ) -> int:
-    """Print certified accuracy at radii, p_A percentiles and average radii.
+    """Print certified accuracy at radii, p_A percentiles, average radii.
 
     Runs are folders or published logs. One that cannot be read is named and left out, with exit
     code 3. Example: unicr score my-run -o accuracy.png

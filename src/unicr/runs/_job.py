@@ -442,9 +442,10 @@ def _least_n(plan: Plan) -> int:
 
 def _plain(arguments: dict[str, Any] | None, names: Iterable[str]) -> dict[str, Any]:
     """Those arguments that were given, as JSON has them."""
-    found = {name: (arguments or {}).get(name) for name in names}
+    given = {name: (arguments or {}).get(name) for name in names}
+    given = {k: list(v) if isinstance(v, tuple) else v for k, v in given.items()}
     return {
         name: str(value) if isinstance(value, Path) else value
-        for name, value in found.items()
+        for name, value in given.items()
         if value is not None
     }

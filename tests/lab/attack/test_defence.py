@@ -213,8 +213,8 @@ def test_a_model_that_is_no_torch_module_is_attacked_by_its_labels(tmp_path: Pat
     ("changes", "words"),
     [
         ({"samples": 0}, "at least one noisy copy"),
-        ({"level": 0.0}, "strictly between 0 and 1"),
-        ({"votes": 5}, "can prove nothing at level 0.001, even if all agree: take 10 or more"),
+        ({"alpha": 0.0}, "strictly between 0 and 1"),
+        ({"votes": 5}, "can prove nothing at alpha=0.001, even if all agree: take 10 or more"),
     ],
 )
 def test_settings_that_can_decide_nothing_are_refused(
@@ -283,7 +283,7 @@ def call(*arguments: str) -> object:
 
 
 def test_the_command(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    few = ["--samples", "8", "--n", "400", "--effort", "0.3", "--norm", "2", "--max", "4"]
+    few = ["--samples", "8", "--votes", "400", "--effort", "0.3", "--norm", "2", "--max", "4"]
     assert call(str(run), "--attack", "apgd", "gaussian", "--factor", "1", "3", *few) == 0
     printed = capsys.readouterr()
     assert printed.out.splitlines()[2].split() == ["attack", "inputs", "1", "R", "3", "R"]
