@@ -19,6 +19,7 @@ from unicr.classifier import (
     Classifier,
     ModuleClassifier,
     SklearnClassifier,
+    check_fit,
     check_shape,
     load_classifier,
 )
@@ -441,4 +442,10 @@ def test_hugging_face_text_classifier_takes_embeddings(tmp_path: Path) -> None:
     inputs = torch.randn(7, 6, 8)
     with torch.no_grad():
         expected = model(inputs_embeds=inputs).logits.argmax(1)
-    assert load_classifier(f"hf:{tmp_path}").predict(inputs).tolist() == expected.tolist()
+    classifier = load_classifier(f"hf:{tmp_path}")
+    assert classifier.predict(inputs).tolist() == expected.tolist()
+    images = load_dataset((np.zeros((2, 3, 8, 8), np.float32), np.zeros(2, np.int64)))
+    with pytest.raises(
+        ModelError, match=r"text classifier takes embeddings of shape \(tokens, 8\)"
+    ):
+        check_fit(classifier, images)

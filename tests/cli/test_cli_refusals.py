@@ -262,13 +262,13 @@ def test_labels_that_are_missing_or_words_are_told(tmp_path: Path) -> None:
     words = tmp_path / "words" / "words.npz"
     words.parent.mkdir()
     np.savez(words, x=x, y=np.array(["cat", "dog", "ant", "cat"]))
-    assert "0 'ant', 1 'cat', 2 'dog'" in certify(words).err
+    assert "0 'ant', 1 'cat', 2 'dog'" in certify(words, "--verbose").err
 
 
 def test_options_and_endings_in_a_users_words(tmp_path: Path) -> None:
     law = ("--noise", "gaussian(sigma=1)", "--norm", 2, "--dim", 4)
     run("radius", *law, "--pa", 90).check_refused("--pa 90")
-    run("curve", *law, "-o", tmp_path / "x").check_refused(": .csv, .html, .png")
+    run("curve", *law, "-o", tmp_path / "x").check_refused(": .csv, .tex, .html, .png")
     run("noise", "show", law[1], "-o", tmp_path / "x").check_refused(": .png, .svg, .pdf")
     (tmp_path / "semicolons.csv").write_text("a;b\n1,5;2\n")
     certify(tmp_path / "semicolons.csv").check_refused("commas")

@@ -8,13 +8,13 @@ from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
 import pytest
-from cyclopts import App
+from cyclopts import App, CycloptsError
 
 from tests.cli.test_help import WORDS, of
 from tests.test_imports import HELP, loaded_by
 from unicr.classifier import ModelOptions, load_classifier
 from unicr.cli import app
-from unicr.cli._parameters import EVERY_OPTION, plain_number, spread
+from unicr.cli._parameters import EVERY_OPTION, spread
 from unicr.cli.certify import certify
 from unicr.data import DataOptions, load_dataset
 from unicr.norms import Norm
@@ -104,11 +104,19 @@ def test_ray_without_an_address_is_the_cluster_that_is_there() -> None:
 
 
 @pytest.mark.parametrize(
-    ("word", "read"),
-    [("1e5", "100000"), ("2.5E+3", "2500"), ("1e-3", "1e-3"), ("1e30", "1e30"), ("0.5", "0.5")],
+    ("option", "read"),
+    [("--n 1e5", 100_000), ("--n 2.5E+3", 2500), ("--n0 7", 7), ("--max 1e2", 100)],
 )
-def test_a_whole_number_may_be_written_with_an_exponent(word: str, read: str) -> None:
-    assert plain_number(word) == read
+def test_a_whole_number_may_be_written_with_an_exponent(option: str, read: int) -> None:
+    given = parse(f"{LINE} {option}")
+    name = option.split()[0][2:]
+    assert (given["terms"].limit if name == "max" else getattr(given["plan"], name)) == read
+
+
+@pytest.mark.parametrize("option", ["--n 1.5", "--max 0.5", "--n0 1e30", "--batch x", "--seed 2.5"])
+def test_a_number_that_is_not_whole_is_refused(option: str) -> None:
+    with pytest.raises(CycloptsError, match=r"not a whole number|beyond 2\^53"):
+        parse(f"{LINE} {option}")
 
 
 @pytest.mark.parametrize("name", ["certify", "train", "attack", "select", "c-opt", "radius"])

@@ -13,7 +13,7 @@ import pytest
 from rich.console import Console
 
 from tests.cli.command import run
-from unicr.cli import _go_on, _progress
+from unicr.cli import _how_to_resume, _progress
 from unicr.lab.report import copt, tables
 from unicr.progress import Meter
 
@@ -120,12 +120,14 @@ def test_runs_and_attacks_are_told(blobs: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("command", ["certify", "i-opt", "c-opt", "train"])
 def test_an_interrupted_command_says_how_to_go_on(command: str) -> None:
-    assert _go_on([command, "--out", "a b"]).endswith(f"unicr {command} --out 'a b' --resume")
+    assert _how_to_resume([command, "--out", "a b"]).endswith(
+        f"unicr {command} --out 'a b' --resume"
+    )
 
 
 @pytest.mark.parametrize("command", ["attack", "data", "demo"])
 def test_what_goes_on_by_itself_is_only_called_again(command: str) -> None:
-    assert _go_on([command, "x", "--fresh"]).endswith(f"unicr {command} x")
+    assert _how_to_resume([command, "x", "--fresh"]).endswith(f"unicr {command} x")
 
 
 def test_a_table_that_is_too_wide_for_a_terminal_is_turned(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -165,7 +165,7 @@ def test_labels_follow_a_classifier_s_classes() -> None:
     numbers = load_dataset(np.zeros((3, 2)), labels=np.array([1, 2, -1]))
     assert [numbers.aligned((1, 2))[i][1] for i in range(3)] == [0, 1, -1]
     with pytest.raises(DataError, match=r"label 'c' .*classifier's a, b"):
-        words.aligned(("a", "b"))[2]
+        words.aligned(("a", "b"))
 
 
 @pytest.mark.parametrize(

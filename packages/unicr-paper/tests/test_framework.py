@@ -19,6 +19,7 @@ import pytest
 import unicr
 from unicr.errors import SpecError, UnicrError
 from unicr_paper import (
+    ITEMS,
     Context,
     Ended,
     Figure,
@@ -352,6 +353,16 @@ def test_names_choose_in_the_papers_order() -> None:
     assert names("any-p", "formulas") == ["formulas", "any-p"]
     assert names("any-p,noises") == ["noises", "any-p"]
     assert names("all") == names("ALL", "noises") == list(items)
+
+
+def test_a_place_in_the_paper_names_its_item() -> None:
+    def names(*words: str) -> list[str]:
+        return [item.name for item in choose(words, ITEMS)]
+
+    assert names("figure4") == names("Figure 4") == ["formulas"]
+    assert names("figure7") == names("table7") == ["noises"]
+    with pytest.raises(SpecError, match="no item 'figure99'"):
+        names("figure99")
 
 
 @pytest.mark.parametrize(("word", "near"), [("noise", "noises"), ("formula", "formulas")])

@@ -196,9 +196,12 @@ def match_data(classifier: Classifier, data: Dataset) -> Dataset:
     return data if classifier.classes is None else data.aligned(classifier.classes)
 
 
-def check_fit(classifier: Classifier, data: Dataset) -> None:
-    """Whether a dataset's inputs and labels can be those of a classifier, before a long run."""
-    check_shape(classifier, data.sample())
+def check_fit(classifier: Classifier, data: Dataset, sample: torch.Tensor | None = None) -> None:
+    """Whether a dataset's inputs and labels can be those of a classifier, before a long run.
+
+    `sample` is the input to try; the first that can be read, if left out.
+    """
+    check_shape(classifier, data.sample() if sample is None else sample)
     said, known = data.num_classes, classifier.num_classes
     words = [one for one in data.classes or () if isinstance(one, str)]
     if classifier.classes is None and words and known is not None and len(words) < known:

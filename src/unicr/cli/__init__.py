@@ -115,12 +115,11 @@ def _run(words: list[str]) -> NoReturn:
     from cyclopts import CycloptsError
 
     from unicr.cli._app import app
-    from unicr.cli._parameters import plain_number
     from unicr.extras import missing_extra
 
     try:
         with listening(_progress):
-            result = app(list(map(plain_number, words)), exit_on_error=False, print_error=False)
+            result = app(words, exit_on_error=False, print_error=False)
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(141)

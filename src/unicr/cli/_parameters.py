@@ -8,13 +8,14 @@ an option of every command that takes the dataclass, without a line here.
 from __future__ import annotations
 
 import inspect
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar, get_args
 
-from cyclopts import App, Parameter, Token
+from cyclopts import App, Parameter, Token, convert
 
 from unicr.classifier import ModelOptions
 from unicr.data import DataOptions
@@ -33,8 +34,31 @@ def option_name(field: str) -> str:
     return NAMES.get(field, field.strip("_").replace("_", "-"))
 
 
+def whole_number(text: str) -> str:
+    """A whole number as users write it, in digits: 3072, 1e5, but not 1.5 and not 1e30."""
+    shown = text if len(text) <= 30 else text[:29] + "…"
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if abs(number) > LARGEST:
+        raise ValueError(f"{shown} is beyond 2^53")
+    if not number.is_integer():
+        raise ValueError(f"{shown} is not a whole number")
+    return str(int(number))
+
+
+def convert_words(kind: Any, tokens: Sequence[Token]) -> Any:
+    """The words of an option as its type; cyclopts alone would read 1.5 as the whole number 1."""
+    leaves = {leaf for leaf in get_args(kind) or (kind,) if leaf not in (type(None), ...)}
+    texts = [token.value for token in tokens]
+    return convert(kind, list(map(whole_number, texts)) if leaves == {int} else texts)
+
+
 # of every option: no --no-… or --empty-…, and several words after an option that takes several
-EVERY_OPTION = Parameter(negative=(), consume_multiple=True, name_transform=option_name)
+EVERY_OPTION = Parameter(
+    negative=(), consume_multiple=True, name_transform=option_name, converter=convert_words
+)
 Repeated = Parameter(consume_multiple=False)  # --trust A --trust B: one word each, then a position
 Unasked = Parameter(parse=False)  # a field that the command itself sets
 
@@ -72,15 +96,6 @@ def command(function: Command) -> Command:
     tail = re.sub(r"(?<=\S)\n    (?=\S)", " ", re.sub(r"(?m)^(\w+)\n    ", r"\1\n\t", tail))
     function.__doc__ = "\n\n".join(parts) + marker + tail.replace("\t", "    ")
     return function
-
-
-def plain_number(word: str) -> str:
-    """1e5 as 100000: a whole number may be written so; any other word as it is."""
-    if re.fullmatch(r"\d+(\.\d+)?[eE]\+?\d{1,2}", word):
-        value = float(word)
-        if value.is_integer() and value <= LARGEST:
-            return str(int(value))
-    return word
 
 
 def read_ranges(

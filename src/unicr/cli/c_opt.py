@@ -9,20 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 
 from unicr.cli._parameters import FAILED, Out, Unasked, command, read_ranges, spread
-from unicr.cli.certify import PLACE, PlanOptions
+from unicr.cli.certify import PLACE, PointPlan
 from unicr.errors import SpecError
 from unicr.lab.train import Training
 from unicr.runs import Place, Terms
 
 if TYPE_CHECKING:
     from unicr.lab.c_opt import ShapeScore
-
-
-@dataclass(frozen=True)
-class PointPlan(PlanOptions):
-    """Fewer samples than `unicr certify` takes: a search certifies many times."""
-
-    n: int = 1000
 
 
 @dataclass(frozen=True)
@@ -45,7 +38,6 @@ class PointTraining(Training):
         return Training(**{**vars(self), "seed": seed})
 
 
-spread(PointPlan, "Sampling")
 spread(PointTraining, "Training")
 PLAN, TRAINING = PointPlan(), PointTraining()
 

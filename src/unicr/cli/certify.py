@@ -10,6 +10,7 @@ from pathlib import Path
 from unicr.cli._parameters import FAILED, Loading, Out, command, read_as, spread
 from unicr.data import DataOptions
 from unicr.errors import CertifyError
+from unicr.noise import Noise
 from unicr.norms import Norm, parse_norm
 from unicr.runs import Job, Place, Terms, certify_run, find_begun
 from unicr.smoothing import Certificate, Plan, Procedure, Rule
@@ -30,10 +31,26 @@ class PlanOptions(Plan):
             from unicr.smoothing.procedures import Offsets
 
             return Offsets().fit(Plan(self.n0, self.n, self.alpha))
-        return self.procedure.fit(Plan(self.n0, self.n, self.alpha, self.rule))
+        return Plan(self.n0, self.n, self.alpha, self.rule, self.procedure)
 
 
-spread(PlanOptions, "Sampling")
+@dataclass(frozen=True)
+class SearchPlan(PlanOptions):
+    """Of I-OPT, whose search looks at the n0 samples of each noise."""
+
+    n0: int = 1000
+    n: int = 10_000
+
+
+@dataclass(frozen=True)
+class PointPlan(PlanOptions):
+    """Of C-OPT, which certifies once for every point of its grid."""
+
+    n: int = 1000
+
+
+for _plan in (PlanOptions, SearchPlan, PointPlan):
+    spread(_plan, "Sampling")
 spread(Terms)
 spread(Place, "Where the work is done")
 read_as(Norm, parse_norm)
@@ -89,20 +106,18 @@ def certify(
         Also print the largest possible radius, the accuracy of the model itself, and how many
         samples were taken.
     """
-    from unicr.noise import parse
     from unicr.select import file_of, load_selector
 
     if bool(model and noise) == (selector is not None) or (selector and model):
         raise CertifyError("give --model and --noise, or --selector in place of both")
     find_begun(out, resume=resume or retry_failed)  # refuses before a model is loaded
     asked = plan.fit()
+    law: str | Noise = noise or ""
     if selector is not None:
         if asked.procedure != Plan().procedure:
             raise CertifyError("--procedure is for one noise: a selector is a procedure of its own")
         model, choice = str(file_of(selector)), load_selector(file_of(selector))
         asked, law = choice.fit(asked), choice.noise
-    else:
-        law = parse(noise or "")
     job = Job.open(model or "", data, law, asked, terms, loading, reading, place)
     return run_and_report(job, out, resume=resume, retry_failed=retry_failed, verbose=verbose)
 

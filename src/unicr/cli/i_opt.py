@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from unicr.cli._parameters import FAILED, Loading, Out, command, read_ranges, spread
-from unicr.cli.certify import LOADING, PLACE, READING, PlanOptions
+from unicr.cli._parameters import FAILED, Loading, Out, command, read_ranges
+from unicr.cli.certify import LOADING, PLACE, READING, SearchPlan
 from unicr.data import DataOptions
 from unicr.i_opt import Axis, Grid, IOpt, i_opt_run
 from unicr.runs import Job, Place, Run, Terms
@@ -18,15 +17,6 @@ SIGMA_STEP = 2**0.25  # neighbouring sigmas differ by 19 %: a radius changes lit
 SEARCH = Parameter(group="The search")
 
 
-@dataclass(frozen=True)
-class SearchPlan(PlanOptions):
-    """The search looks at the n0 samples of each noise."""
-
-    n0: int = 1000
-    n: int = 10_000
-
-
-spread(SearchPlan, "Sampling")
 PLAN = SearchPlan()
 
 

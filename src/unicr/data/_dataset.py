@@ -146,19 +146,25 @@ class Dataset:
             return replace(self, num_classes=len(classes), classes=tuple(classes))
         own = self.classes if self.classes is not None else range(self.num_classes or 0)
         numbers = {str(label): i for i, label in enumerate(classes)}
-        translation: dict[int, int | None] = {NO_LABEL: NO_LABEL}
-        translation.update({i: numbers.get(str(label)) for i, label in enumerate(own)})
-        original = self.read
+        translation = {i: numbers.get(str(label)) for i, label in enumerate(own)}
 
-        def read(index: int) -> tuple[Floats, int]:
-            values, label = original(index)
-            number = translation.get(label)
+        def translate(label: int) -> int:
+            number = NO_LABEL if label == NO_LABEL else translation[label]
             if number is None:
                 raise DataError(
                     f"label {own[label]!r} of {self.name} is none of the classifier's "
                     f"{listed(classes)}"
                 )
-            return values, number
+            return number
+
+        if self.classes is not None:  # words that the data has; a number below others may not occur
+            for label in range(len(own)):
+                translate(label)
+        original = self.read
+
+        def read(index: int) -> tuple[Floats, int]:
+            values, label = original(index)
+            return values, translate(label)
 
         return replace(self, read=read, num_classes=len(classes), classes=tuple(classes))
 

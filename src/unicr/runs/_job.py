@@ -18,7 +18,7 @@ from unicr.data import DataOptions, Dataset
 from unicr.errors import BatchError, CertifyError, UnicrError, listed
 from unicr.extras import torch
 from unicr.files import file_digest
-from unicr.noise import Lattice, Noise
+from unicr.noise import Lattice, Noise, parse
 from unicr.noise.internal import check_parses
 from unicr.norms import Norm
 from unicr.runs._spec import LOADING, Execution, Spec, key_plan, key_settings
@@ -149,9 +149,9 @@ class Place:
 class Job(Terms, Place):
     """Everything that decides the results of a run, then where the work is done.
 
-    `data_spec` is how the data was named, `data_arguments` and `model_arguments` are those of
-    `load_dataset` and `load_classifier`: the spec keeps them, and workers load the model with
-    them; without, it is pickled.
+    `data_spec` and `noise_spec` are how data and noise were named. `data_arguments` and
+    `model_arguments` are those of `load_dataset` and `load_classifier`: the spec keeps them, and
+    workers load the model with them; without, it is pickled.
     """
 
     classifier: Classifier
@@ -159,6 +159,7 @@ class Job(Terms, Place):
     noise: Noise
     plan: Plan = field(default_factory=Plan)
     data_spec: str | None = None
+    noise_spec: str | None = None
     data_arguments: dict[str, Any] | None = None
     model_arguments: dict[str, Any] | None = None
 
@@ -175,7 +176,7 @@ class Job(Terms, Place):
         cls,
         model: str,
         data: str,
-        noise: Noise,
+        noise: str | Noise,
         plan: Plan,
         terms: Terms,
         loading: ModelOptions,
@@ -187,7 +188,8 @@ class Job(Terms, Place):
         return cls(
             classifier=classifier,
             data=match_data(classifier, reading.load(data)),
-            noise=noise,
+            noise=noise if isinstance(noise, Noise) else parse(noise),
+            noise_spec=noise if isinstance(noise, str) else None,
             plan=plan,
             data_spec=data,
             data_arguments=vars(reading),
@@ -288,7 +290,7 @@ class Job(Terms, Place):
                 f"n={self.plan.n} samples at alpha={self.plan.alpha:g} can certify nothing, even "
                 f"if all of them agree: take {_least_n(self.plan)} or more"
             )
-        check_fit(self.classifier, self.data)
+        check_fit(self.classifier, self.data, self.typical)
         try:
             self.smoothed.votes(self.typical, 1, start=0)
         except BatchError:
@@ -309,7 +311,7 @@ class Job(Terms, Place):
         if right is None:
             return
         if not right.inputs:
-            yield "no input has a label, so all count as wrong: give --labels or --label-column"
+            yield "no label with the inputs: all count as wrong; give --labels or --label-column"
         classes = self.classifier.num_classes
         near_chance = max(right.clean, right.noisy) <= CHANCE / (classes or 1)
         if classes and right.inputs >= LOOKED_AT and near_chance:
@@ -353,7 +355,8 @@ class Job(Terms, Place):
     @cached_property
     def spec(self) -> Spec:
         """All that decides the run, made once; resuming must agree with it."""
-        check_parses(self.noise)  # whoever reads the run must be able to read its noise
+        if self.noise_spec != self.noise.text:  # else it was read from that very text
+            check_parses(self.noise)  # whoever reads the run must be able to read its noise
         classes = self.classifier.classes or self.data.classes
         return Spec(
             model=self.classifier.name,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import re
 import shutil
 import time
 import traceback
@@ -67,14 +68,27 @@ def _stamp(path: Path) -> list[int] | None:
 
 
 def choose(names: Sequence[str], items: Mapping[str, Item]) -> list[Item]:
-    """The items that `names` ask for, in the paper's order; `ALL` is every one."""
+    """The items that `names` ask for, in the paper's order; `ALL` is every one.
+
+    A name is an item's own, or its place in the paper: figure4, "Table 7".
+    """
     words = [word for name in names for word in name.split(",") if word]
+    places = {place: name for name, item in items.items() for place in places_of(item.source)}
+    words = [places.get(word.lower().replace(" ", ""), word) for word in words]
     for word in words:
         if word.upper() != "ALL" and word not in items:
             hint = did_you_mean(word, items)
             raise SpecError(f"no item {word!r}: {hint}known are ALL, {', '.join(items)}")
     everything = any(word.upper() == "ALL" for word in words)
     return [item for name, item in items.items() if everything or name in words]
+
+
+def places_of(source: str) -> list[str]:
+    """The figures and tables that a source names: "Figures 6–8" is figure6, figure7, figure8."""
+    places = []
+    for kind, first, last in re.findall(r"(Figure|Table)s? (\d+)(?:–(\d+))?", source):
+        places += [f"{kind.lower()}{i}" for i in range(int(first), int(last or first) + 1)]
+    return places
 
 
 def check_options(options: Mapping[str, str], items: Mapping[str, Item]) -> None:

@@ -52,4 +52,4 @@ def load(asked: ModelAsked) -> Classifier:
 
 
 # Asked first: a text that begins so is nothing else, and the question needs no file.
-ADAPTER = Adapter(KNOWN, with_prefix("builtin:"), load, takes_weights=True, rank=-2)
+ADAPTER = Adapter("builtin:NAME", with_prefix("builtin:"), load, takes_weights=True, rank=-2)

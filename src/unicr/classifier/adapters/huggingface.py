@@ -37,6 +37,12 @@ class _Logits(nn.Module):
         self.argument = argument
 
     def forward(self, batch: torch.Tensor) -> Any:
+        size = getattr(getattr(self.model, "config", None), "hidden_size", None)
+        if self.argument == "inputs_embeds" and (batch.ndim != 3 or batch.shape[2] != size):
+            raise ModelError(
+                f"a text classifier takes embeddings of shape (tokens, {size}), not inputs of "
+                f"shape {tuple(batch.shape[1:])}: embed the texts before, or take an image model"
+            )
         return self.model(**{self.argument: batch}).logits
 
 
