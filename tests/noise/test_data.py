@@ -19,7 +19,7 @@ from unicr import noise
 from unicr.errors import NoiseError
 from unicr.noise import IID, Noise
 from unicr.noise._data import _digest
-from unicr.noise._quadrature._stored import COLUMNS, write_floats
+from unicr.law._quadrature._stored import COLUMNS, write_floats
 from unicr.radius import certified_radius
 
 Array = NDArray[np.float64]

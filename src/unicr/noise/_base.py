@@ -1,7 +1,8 @@
 """What a noise is: a value with a density, a sampler and facts that a certifier may use.
 
-`Noise` is the root. `IID` draws every coordinate independently from one 1-D density. Families with
-a name and joint noises live in their own files.
+A noise is a structure (independent coordinates, a length times a direction, or joint), a law and a
+scale. `Noise` is what all structures share. What a structure knows of itself stands in `iid`,
+`coordinate`, `radial`, `scales` and `interval`, so that nobody has to ask for its class.
 """
 
 from __future__ import annotations
@@ -9,49 +10,32 @@ from __future__ import annotations
 import math
 import operator
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self, cast, final
-
-import numpy as np
-from numpy.typing import ArrayLike
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, cast, final
 
 from unicr.errors import NoiseError
-from unicr.sample import Fill, IntegerLaw, Law, choose_step, derive, integer_law
+from unicr.law import Facts
+from unicr.sample import Distribution, IntegerLaw, choose_step, derive, integer_law
 from unicr.tables import facts_to_html
 from unicr.values import Array, number
 
 if TYPE_CHECKING:
     import torch
 
+    from unicr.noise._iid import IID
     from unicr.noise._spherical import RadialNoise
-    from unicr.noise._truncated import Truncated
+
+Data = dict[str, Any]
 
 SMALLEST, LARGEST = 1e-30, 1e30  # of a size: beyond, float32 samples under- or overflow
-MOST_VARIATION = 1e-5  # between a law and its samples: beyond, it is refused
+# Total variation between a law and its samples, for `Noise.sample`: beyond it, the law is refused.
+# Certificates do not rest on it: they pay the computed variation of their own lattice.
+MOST_VARIATION = 1e-5
 
 
-@dataclass(frozen=True)
-class Facts:
-    """What a certifier may rely on, and where that knowledge comes from.
-
-    `source` is "analytic" (a formula of this package), "declared" (the user's word) or
-    "checked" (tested numerically on a dense grid, not proved). Unimodal means one rise, one fall
-    (an i.i.d. noise: each coordinate; a joint one: along every line through zero). Positive means
-    a density above zero almost everywhere, no holes and no end on any side: only then does
-    p_A = 1 certify every radius. False where nobody knows.
-    """
-
-    symmetric: bool
-    log_concave: bool
-    bounded: bool
-    finite_variance: bool
-    unimodal: bool = True
-    positive: bool = False
-    source: Literal["analytic", "declared", "checked"] = "analytic"
-
-
-def positive(name: str, value: float) -> float:
+def positive(name: str, value: Any) -> float:
     """A size as a float: finite, above 0, and no farther from 1 than floating point can serve."""
     try:
         result = float(value)
@@ -138,6 +122,19 @@ class Noise(ABC):
         """The same noise, written as `path/to/file.py:name`, where it was found."""
         return self._copy(_file=(reference, self, 1.0))
 
+    @final
+    def to_body(self) -> Data:
+        """This noise in JSON's own types, as `to_data` keeps it."""
+        if self._file is None:
+            return self._data()
+        reference, original, factor = self._file
+        return {"written": reference, "times": factor, "noise": original.to_body()}
+
+    def _data(self) -> Data:
+        raise NoiseError(
+            f"{self.text} rests on Python functions of the user's own and cannot be kept as data"
+        )
+
     @property
     @abstractmethod
     def _text(self) -> str:
@@ -161,6 +158,26 @@ class Noise(ABC):
     @property
     def radial(self) -> RadialNoise | None:
         """This noise where its density looks at one norm of z alone, else None."""
+        return None
+
+    @property
+    def interval(self) -> float | None:
+        """2λ where a model sees the middle of an interval of that length, cut to [0, 1]."""
+        return None
+
+    @property
+    def family(self) -> str | None:
+        """The name of the family that made this noise, None where no family did."""
+        return None
+
+    @property
+    def numbers(self) -> Mapping[str, float]:
+        """The numbers of the family beside the size, by their names."""
+        return {}
+
+    @property
+    def plain(self) -> str | None:
+        """The family that makes the same law by a plainer name, if there is one."""
         return None
 
     @property
@@ -308,129 +325,8 @@ class Noise(ABC):
         return None
 
 
-class IID(Noise):
-    """Independent coordinates, all with one 1-D density, given here in real units.
-
-    `normal_sigma` and `half_width` are for the two laws that theorems know by formula in every
-    norm: the σ of a normal law N(0, σ²), and the λ of the uniform law on [−λ, λ].
-    """
-
-    tabulated: ClassVar[bool] = False
-    """Whether probabilities and quantiles are read from a table instead of formulas."""
-
-    @property
-    def iid(self) -> IID:
-        return self
-
-    @property
-    def normal_sigma(self) -> float | None:
-        """σ where every coordinate follows N(0, σ²), else None."""
-        return None
-
-    @property
-    def half_width(self) -> float | None:
-        """λ where every coordinate is uniform on [−λ, λ], else None."""
-        return None
-
-    @property
-    @abstractmethod
-    def unit(self) -> IID:
-        """The same shape at unit scale: what tables and curves are made for."""
-
-    @property
-    @abstractmethod
-    def scale(self) -> float:
-        """The factor between `unit` and this noise."""
-
-    @property
-    @abstractmethod
-    def mean(self) -> float:
-        """E ε, nan where it does not exist."""
-
-    @property
-    @abstractmethod
-    def support(self) -> tuple[float, float]:
-        """The smallest interval that holds all the mass."""
-
-    @property
-    @abstractmethod
-    def breakpoints(self) -> tuple[float, ...]:
-        """Where the density is not smooth: cusps, jumps, ends of a bounded support."""
-
-    @property
-    def mesh(self) -> Array:
-        """Points so dense that between two of them the density is smooth, as far as is known."""
-        return np.asarray(self.breakpoints, dtype=np.float64)
-
-    def ratio_turns(self, shift: float) -> tuple[float, ...] | None:
-        """Points between which log p(z − shift) − log p(z) is monotone, None where not known."""
-        return () if self.facts.log_concave else None
-
-    @abstractmethod
-    def logpdf(self, x: ArrayLike) -> Array:
-        """Log of the normalised density."""
-
-    @abstractmethod
-    def cdf(self, x: ArrayLike) -> Array:
-        """P(ε ≤ x), with full relative accuracy in the lower tail."""
-
-    @abstractmethod
-    def sf(self, x: ArrayLike) -> Array:
-        """P(ε > x), with full relative accuracy in the upper tail."""
-
-    @abstractmethod
-    def ppf(self, u: ArrayLike) -> Array:
-        """The x with cdf(x) = u."""
-
-    @abstractmethod
-    def isf(self, u: ArrayLike) -> Array:
-        """The x with sf(x) = u."""
-
-    def pdf(self, x: ArrayLike) -> Array:
-        """The normalised density."""
-        return np.exp(self.logpdf(x))
-
-    def truncated(self, at: float, upper: float | None = None) -> Truncated:
-        """This noise conditioned on |ε| ≤ at, or on at ≤ ε ≤ upper: exact, renormalised."""
-        from unicr.noise._truncated import Truncated
-
-        return Truncated(self, -at, at) if upper is None else Truncated(self, at, upper)
-
-    def _sampled_law(self) -> IntegerLaw:
-        """The integers that samples are made of, in steps of the unit law."""
-        return sampled_law(self.unit)
-
-    def evaluate_error(self, step: float | None = None) -> SamplerError:
-        """How far samples are from this law: on the lattice of a step, or of `sample` itself.
-
-        >>> from unicr import noise
-        >>> noise.laplace(sigma=0.5).evaluate_error().variation < 1e-14
-        True
-        """
-        if step is not None:
-            return SamplerError(step, integer_law(self, positive("step", step)).tau)
-        law = self._sampled_law()
-        return SamplerError(law.step * self.scale, law.tau)
-
-    def _fill(self, out: torch.Tensor, draws: Draws, base: torch.Tensor | None) -> None:
-        row = np.zeros(out.shape[1]) if base is None else base.detach().cpu().numpy()
-        law = self._sampled_law()
-        fill = Fill(law, row, key=draws.key, step=law.step * self.scale, integers=False)
-        fill.fill_tensor(out, draws.start)
-
-    def log_prob(self, z: torch.Tensor) -> torch.Tensor:
-        return self.log_prob_coordinates(z).flatten(1).sum(1)
-
-    def log_prob_coordinates(self, z: torch.Tensor) -> torch.Tensor:
-        """log-density of each coordinate by itself, float64, same shape as `z`."""
-        import torch
-
-        values = self.logpdf(z.detach().cpu().numpy().astype(np.float64))
-        return torch.from_numpy(np.ascontiguousarray(values)).to(z.device)
-
-
 @lru_cache(maxsize=256)
-def sampled_law(law: Law) -> IntegerLaw:
+def sampled_law(law: Distribution) -> IntegerLaw:
     """The law at the step that `Noise.sample` takes; NoiseError where its error is too large."""
     integers = integer_law(law, choose_step(law))
     if not integers.tau <= MOST_VARIATION:

@@ -8,7 +8,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Self
 
 from unicr.errors import NoiseError
-from unicr.noise._base import Draws, Facts, Noise
+from unicr.law import Facts
+from unicr.noise._base import Draws, Noise
 from unicr.noise._family import dimension
 from unicr.sample import derive
 from unicr.values import number

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from unicr.errors import NoiseError, SpecError, did_you_mean, foreign
 from unicr.files import load_object
-from unicr.noise._base import IID, Noise
+from unicr.noise._base import Noise
 from unicr.noise.families import FAMILIES
 from unicr.values import number
 
@@ -103,10 +103,10 @@ def _noise(node: ast.expr, text: str, file: _File | None) -> Noise:
             return _scipy(node.func.attr, *_arguments(node, text))
         if node.func.attr == "truncated":
             base = _noise(node.func.value, text, file)
-            if not isinstance(base, IID):
+            if base.iid is None:
                 raise SpecError(f"only a 1-D noise can be truncated, not {base.text}")
             positional, named = _arguments(node, text)
-            return base.truncated(*positional, **named)
+            return base.iid.truncated(*positional, **named)
         if node.func.attr in ("within", "with_sigma"):
             from unicr.noise._within import within
 
@@ -181,7 +181,7 @@ def shown(noise: Noise) -> str:
     Of i.i.d. noise alone: what is joint would have to draw samples for it.
     """
     name, times, _ = noise.text.rpartition(" * ")
-    sigma = float(f"{noise.sigma:.6g}") if times and isinstance(noise, IID) else math.inf
+    sigma = float(f"{noise.sigma:.6g}") if times and noise.iid is not None else math.inf
     meant = sigma < math.inf and math.isclose(sigma, noise.sigma, rel_tol=1e-12)
     return f"{name}.with_sigma({number(sigma)})" if meant else noise.text
 

@@ -53,7 +53,7 @@ FINEST_STEP = 2.0**-38  # of that span: a law with a pole gets no finer one
 FAR, FARTHEST_QUANTILE = 2.0**-55, 1e300  # a tail so far out is no law of doubles
 
 
-class Law(Protocol):
+class Distribution(Protocol):
     """What must be known of a one-dimensional distribution with a density."""
 
     def __hash__(self) -> int: ...
@@ -93,7 +93,7 @@ class IntegerLaw:
     least[k] + tilt[k]·i, with `most` as the largest excess.
     """
 
-    law: Law
+    law: Distribution
     step: float
     ends: NDArray[np.uint64]
     starts: Integers
@@ -170,7 +170,7 @@ class IntegerLaw:
         return taken
 
 
-def choose_step(law: Law) -> float:
+def choose_step(law: Distribution) -> float:
     """A step so fine that rounding to it is about that of float32: a power of two.
 
     Half the span that holds 68 % of the mass has at least 2^23 steps. A peak far narrower than that
@@ -196,13 +196,13 @@ def choose_step(law: Law) -> float:
 
 
 @lru_cache(maxsize=128)
-def integer_law(law: Law, step: float) -> IntegerLaw:
+def integer_law(law: Distribution, step: float) -> IntegerLaw:
     """The law on the lattice of this step, ready to be drawn from."""
     return _Build(law, step).law()
 
 
 class _Build:
-    def __init__(self, law: Law, step: float) -> None:
+    def __init__(self, law: Distribution, step: float) -> None:
         self.of, self.step = law, step
         self.spread = spread = float(law.isf(0.16) - law.ppf(0.16)) / 2 / step
         self.bits = max(0, math.ceil(math.log2(spread / FINEST))) if spread > MOST else 0
@@ -377,14 +377,14 @@ def _under(masses: Array, slope: Array, looks: Integers) -> tuple[Array, Array]:
     return flat.min(axis=1) - slack, slack
 
 
-def _gauss(law: Law, middle: Array, half: Array, n: int) -> Array:
+def _gauss(law: Distribution, middle: Array, half: Array, n: int) -> Array:
     nodes, weights = _NODES[n]
     with np.errstate(all="ignore"):
         result: Array = law.pdf(middle[:, None] + half[:, None] * nodes) @ weights * half
     return result
 
 
-def _masses(law: Law, step: float, integers: Integers, n: int = 3) -> Array:
+def _masses(law: Distribution, step: float, integers: Integers, n: int = 3) -> Array:
     """P(e = j) of single integers where the density is smooth: n-point Gauss."""
     nodes, weights = _NODES[n]
     x = (integers.astype(np.float64)[..., None] + nodes / 2) * step

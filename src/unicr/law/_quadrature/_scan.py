@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from unicr.errors import NoiseError
-from unicr.noise._quadrature._logdensity import HINT, LogDensity, nan_error
+from unicr.law._quadrature._logdensity import HINT, LogDensity, nan_error
 from unicr.values import Array, IntArray
 
 SOFT = 300.0  # a density cut off this many nats below its peak counts as unbounded

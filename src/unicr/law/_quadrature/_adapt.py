@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unicr.errors import NoiseError
-from unicr.noise._quadrature._chebyshev import DERIVATIVE, EPS, NODES, TO_COEF, WEIGHTS, N
-from unicr.noise._quadrature._logdensity import HINT, LogDensity
-from unicr.noise._quadrature._panels import INNER_POWER, LINEAR, LOG, Panels, split, x_edges
-from unicr.noise._quadrature._scan import nice
+from unicr.law._quadrature._chebyshev import DERIVATIVE, EPS, NODES, TO_COEF, WEIGHTS, N
+from unicr.law._quadrature._logdensity import HINT, LogDensity
+from unicr.law._quadrature._panels import INNER_POWER, LINEAR, LOG, Panels, split, x_edges
+from unicr.law._quadrature._scan import nice
 from unicr.values import Array
 
 _TOL = 3e-14

@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 
 from unicr.errors import NoiseError
-from unicr.noise._quadrature._adapt import MAX_PANELS
-from unicr.noise._quadrature._chebyshev import WEIGHTS, N
-from unicr.noise._quadrature._panels import INNER_POWER, LINEAR, LOG, Panels
-from unicr.noise._quadrature._shape import is_log_concave, is_symmetric, is_unimodal
-from unicr.noise._quadrature._table import TabulatedDensity, Tail
-from unicr.noise._quadrature._tails import moment
+from unicr.law._quadrature._adapt import MAX_PANELS
+from unicr.law._quadrature._chebyshev import WEIGHTS, N
+from unicr.law._quadrature._panels import INNER_POWER, LINEAR, LOG, Panels
+from unicr.law._quadrature._shape import is_log_concave, is_symmetric, is_unimodal
+from unicr.law._quadrature._table import TabulatedDensity, Tail
+from unicr.law._quadrature._tails import moment
 from unicr.values import Array
 
 COLUMNS = ("base", "direction", "kind", "start", "length", "kappa", "mass")

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.polynomial import chebyshev
 from numpy.typing import NDArray
 
-from unicr.noise._quadrature._chebyshev import EPS, MEAN_LEFT, MEAN_RIGHT, TO_COEF, N, clenshaw
-from unicr.noise._quadrature._panels import INNER_POWER, LOG, Panels
+from unicr.law._quadrature._chebyshev import EPS, MEAN_LEFT, MEAN_RIGHT, TO_COEF, N, clenshaw
+from unicr.law._quadrature._panels import INNER_POWER, LOG, Panels
 from unicr.values import Array, IntArray
 
 _KNOTS = 17
