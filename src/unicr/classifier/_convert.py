@@ -13,9 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from unicr.classifier._base import Classifier
-from unicr.classifier._load import load_classifier
-from unicr.classifier._trust import Trust, trusted_files
-from unicr.classifier._weights import read_weights
+from unicr.classifier._load import Trust, load_classifier, read_weights, trusted_files
 from unicr.classifier.adapters.exported import ExportedModule
 from unicr.classifier.adapters.module import ModuleClassifier, evaluating
 from unicr.classifier.adapters.onnx import OnnxClassifier

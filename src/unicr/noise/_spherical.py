@@ -19,9 +19,9 @@ from scipy import special
 
 from unicr.errors import NoiseError
 from unicr.law import Facts
+from unicr.law.internal import LogRadius, RadiusLaw
 from unicr.noise._base import Data, Draws, Noise, SamplerError, sampled_law
 from unicr.noise._family import Named, dimension
-from unicr.law.internal import LogRadius, RadiusLaw
 from unicr.sample import Fill, IntegerLaw, derive
 from unicr.values import Array, number
 

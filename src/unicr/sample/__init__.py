@@ -11,9 +11,9 @@ from unicr.sample._stream import blocks, derive, words_at
 from unicr.sample._torch import host_share
 
 __all__ = [
+    "Distribution",
     "Fill",
     "IntegerLaw",
-    "Distribution",
     "blocks",
     "choose_step",
     "derive",

@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from unicr.classifier._adapter import Adapter, ModelAsked, with_ending
 from unicr.classifier._base import Classifier
-from unicr.classifier._trust import check_trusted
+from unicr.classifier._load import Adapter, ModelAsked, check_trusted, with_ending
 from unicr.errors import ModelError, foreign
 from unicr.extras import require, torch
 from unicr.files import file_digest

@@ -31,6 +31,4 @@ class Gaussian(SymmetricLaw):
         return -special.ndtri(v) / math.sqrt(2)
 
 
-gaussian = IIDFamily(
-    "gaussian", Gaussian, formula="exp(-|x/a|^2)", example="gaussian(sigma=0.5)"
-)
+gaussian = IIDFamily("gaussian", Gaussian, formula="exp(-|x/a|^2)", example="gaussian(sigma=0.5)")
