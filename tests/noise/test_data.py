@@ -51,9 +51,8 @@ FAMILIES = {
         "anisotropic": "gaussian(sigma=1)",
     }.items()
 }
-FAMILIES |= {
-    name: noise.parse(f.example) for name, f in noise.FAMILIES.items() if name not in FAMILIES
-}
+for name, family in noise.FAMILIES.items():
+    FAMILIES.setdefault(name, noise.parse(family.example))
 FAMILIES["anisotropic"] = noise.Anisotropic(noise.laplace(sigma=0.3), np.linspace(0.5, 2, 12))
 
 

@@ -222,8 +222,12 @@ class Scaled(Law):
         return self.base.mesh * self.factor
 
     def ratio_turns(self, shift: float) -> tuple[float, ...] | None:
-        turns = self.base.ratio_turns(shift / self.factor)
-        return None if turns is None else tuple(turn * self.factor for turn in turns)
+        unit = shift / self.factor
+        turns = self.base.ratio_turns(unit)
+        if turns is None:
+            return None
+        # A turn at the shift itself is a cusp of the density: it must not move by a rounding.
+        return tuple(shift if turn == unit else turn * self.factor for turn in turns)
 
     def log_density(self, x: Array, log_unit: float) -> Array:
         return self.base.log_density(x / self.factor, math.log(self.factor) + log_unit)

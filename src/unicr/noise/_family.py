@@ -119,9 +119,7 @@ def check_numbers(family: Family[Any], numbers: Mapping[str, float]) -> dict[str
         raise TypeError(
             f"{family.name}() takes {wanted} beside its size, not {given}: try {family.example}"
         )
-    return {
-        known.name: known.check(family.name, numbers[known.name]) for known in family.parameters
-    }
+    return {p.name: p.check(family.name, numbers[p.name]) for p in family.parameters}
 
 
 @dataclass(frozen=True)

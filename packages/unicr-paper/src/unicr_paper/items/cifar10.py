@@ -20,7 +20,7 @@ from safetensors.torch import save_file
 from unicr.classifier.internal import read_weights
 from unicr.errors import SpecError
 from unicr.metrics import Scores, best_of
-from unicr.noise import gaussian
+from unicr.noise import gaussian, laplace
 from unicr.norms import l2, parse_norm
 from unicr.runs import read_log, recertify, scores_of
 from unicr.values import round_down
@@ -58,7 +58,7 @@ def run(context: Context) -> Output:
         context = replace(context, sizes={**context.sizes, "inputs": _inputs(context)})
     images, models = str(context.file(IMAGES)), _models(context)
     runs: dict[str, list[tuple[Scores, Scores]]] = {}
-    laplace, top = [], []
+    baselines, top = [], []
     for sigma, arguments in models.items():
         setup = Setup(arguments, images, sigma)
         for norm, pair in _certify.compare(_own(context, sigma, models), setup).items():
@@ -70,7 +70,7 @@ def run(context: Context) -> Output:
         for sigma, arguments in trained.items():
             own, setup = _own(context, sigma, trained), Setup(arguments, images, sigma)
             rows = _certify.certified(own, setup, laplace(sigma=sigma), ("1",), "laplace")
-            laplace.append(scores_of(rows, "1", "Laplace", _certify.ALPHA))
+            baselines.append(scores_of(rows, "1", "Laplace", _certify.ALPHA))
     sides = {
         norm: (best_of([fixed for fixed, _ in both]), best_of([chosen for _, chosen in both]))
         for norm, both in runs.items()
@@ -89,7 +89,7 @@ def run(context: Context) -> Output:
         comparison=[
             *found.comparison,
             *map(_log_line, logged),
-            *([_laplace_line(best_of(laplace), sigmas)] if laplace else []),
+            *([_laplace_line(best_of(baselines), sigmas)] if baselines else []),
         ],
         remarks=[
             _certify.sizes_text(context.sizes, "test images, evenly spread over the 10,000"),
