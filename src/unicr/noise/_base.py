@@ -233,9 +233,9 @@ class Noise(ABC):
         return hash(self._key)
 
     def __repr__(self) -> str:
-        from unicr.noise._spec import shown
+        from unicr.noise._spec import show
 
-        return shown(self)
+        return show(self)
 
     def _repr_html_(self) -> str:
         return facts_to_html({"noise": repr(self), "sigma": self.sigma} | asdict(self.facts))

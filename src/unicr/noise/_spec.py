@@ -20,9 +20,9 @@ from unicr.noise._base import Noise
 from unicr.noise.families import FAMILIES
 from unicr.values import number
 
-FILE = "_file_"
-LONGEST = 5000
-MOST_CUTS = 4
+FILE = "_file_"  # stands for `path/to/file.py:name` while the text is read as an expression
+LONGEST = 5000  # characters of a text
+MOST_CUTS = 4  # `.truncated` in a row: each makes a table
 EXAMPLE = "for example gaussian(sigma=0.5) or gennorm(beta=1.5, sigma=1)"
 
 
@@ -34,9 +34,9 @@ def parse(text: str) -> Noise:
     if stripped.count(".truncated") > MOST_CUTS:
         raise SpecError(f"a noise is truncated at most {MOST_CUTS} times: the narrowest is enough")
     file: _File | None = None
-    if found := re.match(r"(\(*)(.+?\.py:[^\W\d]\w*)", stripped):
-        file = _File(found[2], load_object(found[2]))
-        stripped = found[1] + FILE + stripped[found.end() :]
+    if reference := re.match(r"(\(*)(.+?\.py:[^\W\d]\w*)", stripped):
+        file = _File(reference[2], load_object(reference[2]))
+        stripped = reference[1] + FILE + stripped[reference.end() :]
     try:
         tree = ast.parse(stripped, mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -71,7 +71,7 @@ class _File(NamedTuple):
             "function"
         )
 
-    def made(self, named: dict[str, float]) -> Noise:
+    def make(self, named: dict[str, float]) -> Noise:
         """The noise that the function makes from these numbers, written with them."""
         written = ", ".join(f"{name}={number(value)}" for name, value in named.items())
         reference = f"{self.reference}({written})"
@@ -118,7 +118,7 @@ def _noise(node: ast.expr, text: str, file: _File | None) -> Noise:
         if positional:
             raise SpecError(f"name the numbers in {text!r}: {EXAMPLE}")
         if file is not None and node.func.id == FILE:
-            return file.made(named)
+            return file.make(named)
         return _family(node.func.id, named, text)
     if isinstance(node, ast.Name):
         raise SpecError(f"the noise {text!r} needs its parameters: {EXAMPLE}")
@@ -175,7 +175,7 @@ def _number(node: ast.expr, text: str) -> float:
     return sign * value
 
 
-def shown(noise: Noise) -> str:
+def show(noise: Noise) -> str:
     """The text; where it ends in a factor that a user gave as a sigma, with that sigma.
 
     Of i.i.d. noise alone: what is joint would have to draw samples for it.

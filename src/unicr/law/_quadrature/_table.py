@@ -30,6 +30,8 @@ from unicr.values import Array, IntArray
 
 Tail = tuple[float, float, float]
 
+# Panels whose mass lies below this share go to the power-law tail: with fewer digits than a double
+# has they would only add rounding, and no quantile below 1e-18 is promised.
 _TRIM = 1e-21
 _LARGEST = float(np.finfo(np.float64).max)
 
