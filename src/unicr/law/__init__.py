@@ -5,8 +5,7 @@ Multiplying a law (`scaled`) and conditioning it (`given`) give laws again; what
 (`Facts`) goes with it.
 """
 
-from unicr.law._base import Facts, Law, Scaled
-from unicr.law._formula import SymmetricLaw, invert_tail
+from unicr.law._base import Facts, Law, Scaled, SymmetricLaw, invert_tail
 from unicr.law._table import Table
 
 __all__ = ["Facts", "Law", "Scaled", "SymmetricLaw", "Table", "invert_tail"]

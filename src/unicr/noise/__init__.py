@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING
 
 from unicr.law import Facts
 from unicr.noise._anisotropic import Anisotropic
-from unicr.noise._base import Noise, SamplerError
+from unicr.noise._base import IID, Noise, SamplerError
 from unicr.noise._data import from_data, to_data
 from unicr.noise._density import from_density, from_scipy, from_torch
 from unicr.noise._family import Family, IIDFamily, Parameter
-from unicr.noise._iid import IID
 from unicr.noise._joint import Joint
 from unicr.noise._lattice import Lattice
 from unicr.noise._spec import parse

@@ -15,8 +15,7 @@ import numpy as np
 from unicr.errors import NoiseError
 from unicr.law import Facts
 from unicr.law.internal import write_floats
-from unicr.noise._base import Data, Draws, Noise
-from unicr.noise._iid import IID
+from unicr.noise._base import IID, Data, Draws, Noise
 from unicr.values import Array, number
 
 if TYPE_CHECKING:

@@ -19,9 +19,8 @@ from unicr.errors import NoiseError, SpecError
 from unicr.law import Facts, Table
 from unicr.law.internal import read_floats, read_number, require, shape_of, table_from_data
 from unicr.noise._anisotropic import Anisotropic
-from unicr.noise._base import Data, Noise
+from unicr.noise._base import IID, Data, Noise
 from unicr.noise._density import Tabulation
-from unicr.noise._iid import IID
 from unicr.noise._spec import parse
 from unicr.noise.families import FAMILIES
 

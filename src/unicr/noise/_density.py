@@ -17,9 +17,7 @@ import numpy as np
 from unicr.errors import NoiseError
 from unicr.law import Table
 from unicr.law.internal import TabulatedDensity, check_facts, table_to_data
-from unicr.noise._base import Data, positive
-from unicr.noise._iid import IID
-from unicr.noise._recipe import Recipe
+from unicr.noise._base import IID, Data, Recipe, positive
 from unicr.values import Array, number
 
 if TYPE_CHECKING:

@@ -16,9 +16,7 @@ import numpy as np
 
 from unicr.errors import NoiseError
 from unicr.law import Law
-from unicr.noise._base import Data, Noise, positive
-from unicr.noise._iid import IID, View
-from unicr.noise._recipe import N, Recipe
+from unicr.noise._base import IID, Data, N, Noise, Recipe, View, positive
 from unicr.values import number
 
 MOST_COORDINATES = 1 << 53  # whole numbers up to here are exact as doubles

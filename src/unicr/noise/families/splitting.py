@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from unicr.errors import NoiseError
+from unicr.noise._base import View
 from unicr.noise._family import IIDFamily
-from unicr.noise._iid import View
 from unicr.noise.families.uniform import Uniform
 
 if TYPE_CHECKING:
