@@ -19,7 +19,7 @@ from unicr.radius.bellman._construct import Generators, construct, nodes_of
 from unicr.radius.bellman._kernel import Kernels, laws_of
 from unicr.radius.bellman._mesh import Mesh
 from unicr.radius.bellman._verify import Flow, pay_lacks, surcharge
-from unicr.tradeoff import shifted
+from unicr.tradeoff import compute_tradeoff
 from unicr.values import Array
 
 KAPPA = 0.05**2
@@ -180,7 +180,7 @@ def test_a_composition_stays_below_its_flow() -> None:
         e = int(np.searchsorted(flow.nodes, budget))
         assert budget <= limit
         for alpha in (0.3, 0.1, 0.02):
-            truth = float(shifted(law, [(shift, count)], spread=1e-6).beta(alpha))
+            truth = float(compute_tradeoff(law, [(shift, count)], spread=1e-6).beta(alpha))
             x = lattice.points
             phi = _gaussian(s, x[:, None] - x[None, :]) @ flow.masses[e] + extra[e]
             assert float(np.max(1 - np.exp(x) * alpha - phi)) <= truth + 1e-5

@@ -25,7 +25,7 @@ from unicr.noise import IID
 from unicr.radius.bellman._chord import chord, gaps
 from unicr.radius.bellman._mesh import Mesh
 from unicr.radius.bellman._stencil import stencils
-from unicr.tradeoff import RatioLaw, ratio_law
+from unicr.tradeoff import RatioLaw, make_ratio_law
 from unicr.values import Array
 
 Complex = NDArray[np.complex128]
@@ -192,7 +192,7 @@ class Kernels:
 
 def laws_of(noise: IID, u: float) -> list[RatioLaw]:
     signs = (1.0,) if noise.facts.symmetric else (1.0, -1.0)
-    return [ratio_law(noise, sign * u, SPREAD) for sign in signs]
+    return [make_ratio_law(noise, sign * u, SPREAD) for sign in signs]
 
 
 def _kernel(weights: Array, mesh: Mesh, infinite: float, uneven: float) -> Kernel:

@@ -12,13 +12,13 @@ from scipy import special
 from unicr.noise import IID
 from unicr.norms import Norm
 from unicr.progress import tell
-from unicr.radius._boundary import certified
+from unicr.radius._boundary import find_radius
 from unicr.radius._question import Evidence
-from unicr.radius._spectrum import Spectrum, equal
+from unicr.radius._spectrum import Spectrum, equal_spectrum
 from unicr.radius.bellman._kernel import laws_of
 from unicr.radius.bellman._sheet import DUST, LOW, Sheet
-from unicr.tradeoff import TradeOff, shifted
-from unicr.tradeoff.internal import margin
+from unicr.tradeoff import TradeOff, compute_tradeoff
+from unicr.tradeoff.internal import compute_margin
 from unicr.values import Array
 
 LARGEST = 6.75  # Φ⁻¹(p_A) at the end of a curve: p_A = 1 − 7e-12
@@ -122,16 +122,16 @@ def _upper(unit: IID, norm: Norm, dim: int, p_a: float, p_b: float) -> tuple[flo
     best, worst = math.inf, 1
     counts = {k for k in (1, 2, 3, 8, math.isqrt(dim), dim) if k <= dim}
     for k, sign in product(sorted(counts), (1.0,) if unit.facts.symmetric else (1.0, -1.0)):
-        along = equal(k, sign).unit(norm)
+        along = equal_spectrum(k, sign).unit(norm)
 
         def moved(r: float, along: Spectrum = along) -> TradeOff:
-            return shifted(unit, along.shifts(r), spread=3e-4)
+            return compute_tradeoff(unit, along.shifts(r), spread=3e-4)
 
-        if math.isfinite(best) and margin(moved(best), p_a, p_b) >= 0:
+        if math.isfinite(best) and compute_margin(moved(best), p_a, p_b) >= 0:
             continue
         guess = best if math.isfinite(best) else max(float(special.ndtri(p_a)), 1e-3)
         monotone = unit.facts.unimodal
-        root = certified(moved, Evidence(p_a, p_b), guess, monotone=monotone, tolerance=1e-3)
+        root = find_radius(moved, Evidence(p_a, p_b), guess, monotone=monotone, tolerance=1e-3)
         best, worst = (root, k) if root < best else (best, worst)
     return best, worst
 
