@@ -36,7 +36,7 @@ SHAPES = (
 )
 NORMS = (2.0, math.inf, 1.0)
 DIMENSIONS = (150_528, 3072, 784)
-USUAL = _radius.APART
+USUAL = _radius.SCALE_RATIO
 FINE = 1.25  # between scales of (j) in the largest dimension: closer than users wait for
 MANY = 6  # splits of a cell there
 LARGEST = 1_000_000  # bytes
@@ -76,8 +76,8 @@ def main() -> None:
     for spec, norm, dim in wanted():
         shape = RadiusCurve(noise.parse(spec), Norm(norm), dim).unit
         largest = dim == DIMENSIONS[0]
-        _radius.APART = FINE if largest else USUAL
-        _sheet.AGAIN = MANY if largest else 2
+        _radius.SCALE_RATIO = FINE if largest else USUAL
+        _sheet.CURVE_SPLITS = MANY if largest else 2
         same = None if largest or math.isinf(norm) else DIMENSIONS[0]
         larger = same and RadiusCurve(noise.parse(spec), Norm(norm), same).unit
         for kind in ("proved", "searched"):

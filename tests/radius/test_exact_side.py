@@ -23,12 +23,18 @@ from unicr.radius._cache import load_or_make, pack_steps, unpack_steps
 from unicr.radius._readings import LAST_TAIL, Readings
 from unicr.radius._result import reconcile
 from unicr.radius._steps import prove_steps
-from unicr.radius.bellman._chord import gaps
+from unicr.radius.bellman._chord import bound_gaps
 from unicr.radius.bellman._kernel import Kernel
 from unicr.radius.bellman._mesh import Mesh
 from unicr.radius.bellman._sheet import ProvedFlow, Sheet
-from unicr.radius.bellman._stencil import FAR, STEP, dominates, stencils, terms
-from unicr.radius.bellman._verify import Flow, surcharge
+from unicr.radius.bellman._stencil import (
+    GRID_END,
+    GRID_STEP,
+    compute_terms,
+    dominates,
+    find_stencils,
+)
+from unicr.radius.bellman._verify import Flow, compute_surcharge
 from unicr.radius.theorems import few as box_by_box
 from unicr.radius.theorems.cubes import _make_least_overlap
 from unicr.tradeoff import ClosedForm, TradeOff, compute_tradeoff
@@ -331,7 +337,7 @@ def sticks(u: Array, t: Array) -> Array:
 def test_a_chord_of_shifts_is_charged_all_that_lies_above_it(close: bool) -> None:
     law = noise.gaussian(sigma=1)
     edges = np.array([0.3, 0.5, 1.1, 2.0])
-    excess, reach = gaps(law, edges, close=close)
+    excess, reach = bound_gaps(law, edges, close=close)
     t = np.linspace(-4, 4, 801)
     for i in range(3):
         a, b = edges[i], edges[i + 1]
@@ -353,7 +359,7 @@ def test_a_flow_without_convexity_is_refused() -> None:
 
     def check() -> object:
         flow = Flow(nodes, masses, np.zeros((1, mesh.count)))
-        return surcharge(flow, [still, still], costs, shares, mesh, 1.0)
+        return compute_surcharge(flow, [still, still], costs, shares, mesh, 1.0)
 
     check()
     masses[1, 4] = -1e-9
@@ -366,30 +372,30 @@ def test_beyond_what_was_verified_a_part_says_nothing() -> None:
         1.0, np.array([0.0, 2.0]), np.array([[0.1], [0.3]]), np.array([[0.0]]),
         (np.array([0.0, 2.0]), np.array([0.0, 0.02])), 1.0, 1,
     )  # fmt: skip
-    found = part.at(np.array([0.0, 0.5, 1.0, 1.0001, 1.9]), slice(None))[:, 0]
+    found = part.read(np.array([0.0, 0.5, 1.0, 1.0001, 1.9]), slice(None))[:, 0]
     assert found.tolist() == pytest.approx([0.1, 0.155, 0.21, math.inf, math.inf])
 
 
 def test_the_budget_of_the_rest_is_that_of_the_smallest_first_coordinate() -> None:
     """Every piece of u₁, at its left end: r^p − u₁^p is largest there."""
     sheet = Sheet.__new__(Sheet)
-    sheet.p, sheet.dim, sheet.kappa, sheet.first = 2.0, 5, 0.01, [0.0, 0.3, 0.9]
-    budgets, (low, high) = sheet._cut(1, 1.0)
+    sheet.p, sheet.dim, sheet.kappa, sheet.largest = 2.0, 5, 0.01, [0.0, 0.3, 0.9]
+    budgets, (low, high) = sheet._cut_cell(1, 1.0)
     for budget, a, b in zip(budgets, low, high, strict=True):
         assert b > a
         first = 0.3 + a * 0.6
         assert budget >= 1 - first**2 + 4 * 0.01 - 1e-12
         assert budget <= (1 - first**2) * (1 + 1e-9) + 4 * 0.01 + 1e-12
     assert (low[0], high[-1]) == (0.0, 1.0)
-    assert sheet._cut(0, 1.0)[0].tolist() == [1.0 + 5 * 0.01]
+    assert sheet._cut_cell(0, 1.0)[0].tolist() == [1.0 + 5 * 0.01]
 
 
 def test_a_stencil_is_checked_between_its_points() -> None:
     """Lowered until it just holds at the points of the grid: between them it does not."""
     step, smooth, place = 0.012, 0.03, 0.5
-    c = stencils(step, smooth, 8)[4]
-    x = np.linspace(-FAR, FAR, 1 + round(2 * FAR / STEP))
-    value, _ = terms(x, place, step, smooth)
+    c = find_stencils(step, smooth, 8)[4]
+    x = np.linspace(-GRID_END, GRID_END, 1 + round(2 * GRID_END / GRID_STEP))
+    value, _ = compute_terms(x, place, step, smooth)
     assert dominates(c, place, step, smooth)
     least = float(np.min(c @ value / (1.0 + 1e-13 * (np.abs(c) @ value + 1.0))))
     assert least > 1

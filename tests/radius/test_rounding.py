@@ -83,7 +83,7 @@ def test_cumulated_sums_of_masses_stay_within_their_charge(seed: int) -> None:
     rng = np.random.default_rng(seed)
     mesh = Mesh(0.01, -6.0, 9.0)
     mass = rng.choice([-1, 1, 1, 1], mesh.count) * 10 ** rng.uniform(-12, 0, mesh.count)
-    careful = mesh.careful_values(mass)
+    careful = mesh.sum_values(mass)
     allowed = mesh.rounding * float(np.sum(np.abs(mass)))
     with mpmath.workdps(DIGITS):
         above, weighted = mpmath.mpf(0), mpmath.mpf(0)

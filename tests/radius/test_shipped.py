@@ -13,7 +13,7 @@ from scipy import special
 from unicr import noise
 from unicr.norms import l2
 from unicr.radius import RadiusCurve, _cache
-from unicr.radius.bellman._radius import scales, sheets
+from unicr.radius.bellman._radius import list_scales, make_sheets
 
 
 def test_the_file_is_small_and_well_formed() -> None:
@@ -51,9 +51,9 @@ def test_a_sample_is_made_again(spec: str, dim: int) -> None:
     rows = np.stack(
         _cache.unpack_steps(_cache.load_shipped_curves()[_cache.name_curve("curve-proved", key)])
     )
-    shift = scales(2.0)[-4]
-    (sheet,) = sheets(law.unit, l2, dim, special.ndtr(shift), special.ndtr(-shift))
-    alpha, radius = sheet.twin().steps(0.9 * sheet.r)
+    shift = list_scales(2.0)[-4]
+    (sheet,) = make_sheets(law.unit, l2, dim, special.ndtr(shift), special.ndtr(-shift))
+    alpha, radius = sheet.copy().prove_steps(0.9 * sheet.r)
     inside = (rows[1] >= radius[0]) & (rows[1] <= radius[-1])
     assert np.sum(inside) > 50
     for a, r in zip(rows[0][inside], rows[1][inside], strict=True):

@@ -41,8 +41,8 @@ Parts = Sequence[tuple[RatioLaw, int]]
 def compose(parts: Parts) -> Lines:
     """The trade-off of independent coordinates: each law with the number of coordinates it has.
 
-    A lower bound where the laws are (the default of `make_ratio_law`), up to floating point, which is
-    charged. Upper bounds become an estimate, unless it is one coordinate.
+    A lower bound where the laws are (the default of `make_ratio_law`), up to floating point, which
+    is charged. Upper bounds become an estimate, unless it is one coordinate.
     """
     parts = [(law, count) for law, count in parts if count > 0]
     for _, count in parts:
