@@ -164,8 +164,8 @@ def test_the_verifier_refuses_what_is_not_convex() -> None:
     flow, kernels, costs, shares, lattice, limit = _example()
     masses = flow.masses.copy()
     masses[3, np.argmax(masses[3])] *= -1
+    concave = Flow(flow.nodes, masses, flow.bends)
     with pytest.raises(ValueError, match="masses"):
-        concave = Flow(flow.nodes, masses, flow.bends)
         compute_surcharge(concave, kernels, costs, shares, lattice, limit)  # type: ignore[arg-type]
 
 
