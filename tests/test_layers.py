@@ -13,7 +13,7 @@ import unicr
 ROOT = Path(unicr.__file__).parent
 LAYERS = (
     {"errors", "values"},
-    {"binomial", "files", "extras", "progress", "registry"},
+    {"binomial", "files", "folder", "extras", "progress", "registry"},
     {"tables"},
     {"sample", "law"},
     {"noise"},
