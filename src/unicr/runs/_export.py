@@ -11,7 +11,6 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields
 from decimal import ROUND_FLOOR, Context, Decimal
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from unicr.errors import RunError
 from unicr.extras import require
 from unicr.folder import replace_file
 from unicr.runs._run import Row, Run
-from unicr.runs._spec import Execution, Spec
+from unicr.runs._spec import Spec
 from unicr.smoothing import Certificate, NormRadius
 from unicr.tables import to_csv, to_latex
 
@@ -33,7 +32,7 @@ class Source:
 
     row: Row
     spec: Spec
-    execution: Execution
+    version: str | None  # of unicr that began the run, as the run says
 
     def name_of(self, label: int) -> str | None:
         """What model or data call a class, None where they have no name for it."""
@@ -94,7 +93,7 @@ COLUMNS = (
     Column("dim", lambda s: s.spec.dim, to_check=True),
     Column("seed", lambda s: s.spec.seed, to_check=True),
     Column("nonce", lambda s: s.spec.nonce, to_check=True),
-    Column("version", lambda s: s.execution.unicr, to_check=True),
+    Column("version", lambda s: s.version, to_check=True),
     Column("selection", _claimed(lambda c: list(c.selection)), to_check=True),
     Column("counts", _claimed(lambda c: list(c.counts)), to_check=True),
     Column("transcript", _claimed(lambda c: c.transcript.to_list()), to_check=True),
@@ -103,7 +102,8 @@ COLUMNS = (
 
 def sources(run: Run) -> Iterator[Source]:
     """Every row of a run, as columns read it."""
-    return map(partial(Source, spec=run.spec, execution=run.execution), run.rows())
+    version = run.settings("execution").get("unicr")
+    return (Source(row, run.spec, version) for row in run.rows())
 
 
 def table(run: Run, *, to_check: bool = True) -> list[dict[str, Any]]:

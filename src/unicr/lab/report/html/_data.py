@@ -25,7 +25,7 @@ from unicr.lab.report.runs import changes_meant, default_radii
 from unicr.metrics import Scores, accuracy_curve, envelope, robustness_score
 from unicr.norms import parse_norm
 from unicr.radius import RadiusCurve, round_down
-from unicr.runs import COLUMNS, Execution, Row, Run, Source, Spec, Trusted, floor_decimal, scores_of
+from unicr.runs import COLUMNS, Row, Run, Source, Spec, Trusted, floor_decimal, scores_of, sources
 from unicr.values import Array
 
 DIGITS = 4
@@ -46,11 +46,12 @@ def collect(runs: Sequence[Path], *, trusted: Trusted, max_images: int) -> dict[
     shown: list[dict[str, Any]] = []
     groups: dict[str, list[int]] = {}
     scores: list[dict[str, Scores]] = []
-    for path, name, (spec, execution, rows) in zip(runs, names, loaded, strict=True):
+    for path, name, (spec, found) in zip(runs, names, loaded, strict=True):
+        rows = [one.row for one in found]
         groups.setdefault(_fingerprint(rows), []).append(len(shown))
         alpha = spec.plan.alpha
         scores.append({p: scores_of(rows, p, name, alpha) for p in spec.norm_texts})
-        shown.append(_run(path, name, (spec, execution), rows, scores[-1], pictures, trusted))
+        shown.append(_run(path, name, spec, found, scores[-1], pictures, trusted))
     for members in groups.values():
         _label([shown[i] for i in members])
     return {
@@ -63,14 +64,14 @@ def collect(runs: Sequence[Path], *, trusted: Trusted, max_images: int) -> dict[
     }
 
 
-def _load(path: Path) -> tuple[Spec, Execution, list[Row]]:
+def _load(path: Path) -> tuple[Spec, list[Source]]:
     if path.is_file():
         raise RunError(f"{path} is a file: a report is made of run folders (unicr certify --out)")
     with Run(path) as run:
-        spec, execution, rows = run.spec, run.execution, list(run.rows())
-    if not rows:
+        spec, found = run.spec, list(sources(run))
+    if not found:
         raise RunError(f"{path} has no results yet")
-    return spec, execution, rows
+    return spec, found
 
 
 def _names(runs: Sequence[Path]) -> list[str]:
@@ -96,19 +97,19 @@ def _label(runs: list[dict[str, Any]]) -> None:
 def _run(
     path: Path,
     name: str,
-    about: tuple[Spec, Execution],
-    rows: list[Row],
+    spec: Spec,
+    found: list[Source],
     scores: dict[str, Scores],
     pictures: Pictures,
     trusted: Trusted,
 ) -> dict[str, Any]:
-    spec, execution = about
+    rows = [one.row for one in found]
     status = [row.status for row in rows]
     correct = sum(row.correct for row in rows)
     one = next(iter(scores.values()))
     noises = _noises(rows, spec)
     more = [
-        [column.title, [_cell(column.value(Source(row, spec, execution))) for row in rows]]
+        [column.title, [_cell(column.value(one)) for one in found]]
         for column in COLUMNS
         if column.title is not None
     ]
