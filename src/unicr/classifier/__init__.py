@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from unicr.classifier._base import Classifier, check_fit, check_shape
+from unicr.classifier._base import Classifier, check_fit, check_shape, match_data
 from unicr.classifier._load import Adapter, ModelAsked, load_classifier, with_ending, with_prefix
 from unicr.classifier._wrap import Denoised, Normalised
 from unicr.classifier.adapters.function import CallableClassifier
@@ -45,6 +45,7 @@ __all__ = [
     "check_shape",
     "convert_model",
     "load_classifier",
+    "match_data",
     "with_ending",
     "with_prefix",
 ]

@@ -29,6 +29,7 @@ from unicr.registry import Catalogue
 
 PREFIXES = ("builtin:", "hf:", "hub:")  # what follows them is never a Python file
 Numbers = float | Sequence[float]
+Classes = Sequence[str | int] | str | Path | None
 Trust = str | Path | Iterable[str | Path] | None
 WRAPPERS = ("state_dict", "model_state_dict", "model", "net")  # keys of checkpoints
 PARALLEL = ("module.", "_orig_mod.")  # put before names by DataParallel and torch.compile
@@ -106,6 +107,7 @@ def load_classifier(
     trust: Trust = None,
     num_classes: int | None = None,
     precision: str | None = None,
+    classes: Classes = None,
 ) -> Classifier:
     """The classifier that `spec` names, or an adapter around the object that it is.
 
@@ -115,7 +117,8 @@ def load_classifier(
     which every format but .onnx, .safetensors and hf:DIR can carry. `num_classes` is only needed
     where neither the model nor its output tells it. Without `device` a module in memory stays where
     it is and all else runs on the CPU. `precision` (bf16, fp16) computes a torch model with fewer
-    bits, which changes its digest.
+    bits, which changes its digest. `classes` names the outputs, in their order: a list, or a text
+    file with one name per line.
     """
     if (mean is None) != (std is None):
         raise ModelError("mean and std belong together: give both or neither")
@@ -142,7 +145,33 @@ def load_classifier(
         from unicr.classifier._wrap import Normalised  # made of adapters, which are made of this
 
         classifier = Normalised(classifier, mean, std)
+    if classes is not None:
+        name_classes(classifier, classes)
     return classifier
+
+
+def name_classes(classifier: Classifier, classes: Classes) -> None:
+    """Give the outputs of a classifier their names; other names than its own are an error."""
+    if isinstance(classes, str | Path) or (classes and len(classes) == 1):
+        file = Path(classes if isinstance(classes, str | Path) else str(classes[0])).expanduser()
+        if not file.is_file():
+            raise ModelError(f"classes={str(file)!r}: no such file; give all names, or a text file")
+        with foreign(ModelError, f"the class names {file} cannot be read"):
+            names: tuple[str | int, ...] = tuple(file.read_text("utf-8").split("\n"))
+        names = tuple(name for name in (str(one).strip() for one in names) if name)
+    else:
+        names = tuple(classes or ())
+    if len(names) < 2 or len(set(map(str, names))) < len(names):
+        raise ModelError(f"classes={listed(names)}: at least two names are needed, all different")
+    if classifier.num_classes not in (None, len(names)):
+        raise ModelError(
+            f"{classifier.name} has {classifier.num_classes} outputs and classes= has {len(names)} "
+            "names: one name per output is needed"
+        )
+    own = classifier.classes
+    if own is not None and tuple(map(str, own)) != tuple(map(str, names)):
+        raise ModelError(f"{classifier.name} names its outputs itself: {listed(own)}")
+    classifier.classes, classifier.num_classes = names, len(names)
 
 
 def names_python(spec: str) -> bool:
