@@ -17,6 +17,7 @@ import numpy as np
 from unicr.errors import NoiseError
 from unicr.law import Law
 from unicr.noise._base import IID, Data, N, Noise, Recipe, View, positive
+from unicr.text import write_call
 from unicr.values import number
 
 MOST_COORDINATES = 1 << 53  # whole numbers up to here are exact as doubles
@@ -148,10 +149,11 @@ class Size:
             return cls("scale", scale * std, scale)
         sigma = positive("sigma", sigma)
         if not math.isfinite(std):
+            asked = write_call(family.name, {**numbers, "sigma": sigma})
+            instead = write_call(family.name, {**numbers, "scale": 1.0})
             raise NoiseError(
-                f"{write_call(family, numbers, sigma=sigma)} has no finite variance, so no sigma: "
-                f"give scale= instead, or cut it: {write_call(family, numbers, scale=1.0)}"
-                ".truncated(5)"
+                f"{asked} has no finite variance, so no sigma: give scale= instead, or cut it: "
+                f"{instead}.truncated(5)"
             )
         return cls("sigma", sigma, positive("scale", sigma / std))
 
@@ -159,12 +161,6 @@ class Size:
     def value(self) -> float:
         """The one that was given."""
         return self.sigma if self.given == "sigma" else self.scale
-
-
-def write_call(family: Family[Any], numbers: Mapping[str, float], **more: float) -> str:
-    """`name(beta=1.5, sigma=1)`, which `noise.parse` reads."""
-    written = (f"{key}={number(value)}" for key, value in {**numbers, **more}.items())
-    return f"{family.name}({', '.join(written)})"
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,7 +200,7 @@ class Member(Recipe[N]):
 
     @property
     def text(self) -> str:
-        return write_call(self.made_by, self.arguments)
+        return write_call(self.made_by.name, self.arguments)
 
     def data(self, noise: N) -> Data:
         return {"family": self.family, **self.arguments}
