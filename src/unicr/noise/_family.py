@@ -17,7 +17,6 @@ import numpy as np
 from unicr.errors import NoiseError
 from unicr.law import Law
 from unicr.noise._base import IID, Data, N, Noise, Recipe, View, positive
-from unicr.text import write_call
 from unicr.values import number
 
 MOST_COORDINATES = 1 << 53  # whole numbers up to here are exact as doubles
@@ -149,8 +148,8 @@ class Size:
             return cls("scale", scale * std, scale)
         sigma = positive("sigma", sigma)
         if not math.isfinite(std):
-            asked = write_call(family.name, {**numbers, "sigma": sigma})
-            instead = write_call(family.name, {**numbers, "scale": 1.0})
+            asked = write_member(family, {**numbers, "sigma": sigma})
+            instead = write_member(family, {**numbers, "scale": 1.0})
             raise NoiseError(
                 f"{asked} has no finite variance, so no sigma: give scale= instead, or cut it: "
                 f"{instead}.truncated(5)"
@@ -161,6 +160,12 @@ class Size:
     def value(self) -> float:
         """The one that was given."""
         return self.sigma if self.given == "sigma" else self.scale
+
+
+def write_member(family: Family[Any], arguments: Mapping[str, float]) -> str:
+    """`name(beta=1.5, sigma=1)`, which `noise.parse` reads."""
+    written = (f"{key}={number(value)}" for key, value in arguments.items())
+    return f"{family.name}({', '.join(written)})"
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,7 +205,7 @@ class Member(Recipe[N]):
 
     @property
     def text(self) -> str:
-        return write_call(self.made_by.name, self.arguments)
+        return write_member(self.made_by, self.arguments)
 
     def data(self, noise: N) -> Data:
         return {"family": self.family, **self.arguments}
