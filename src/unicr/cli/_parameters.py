@@ -20,6 +20,7 @@ from cyclopts import App, Parameter, Token, convert
 from unicr.classifier import ModelOptions
 from unicr.data import DataOptions
 from unicr.errors import SpecError
+from unicr.text import read_assignment, read_list, read_range
 
 FAILED = 3  # exit code: single inputs, trainings or items failed
 # Fields that a command names in the singular, or by a shorter word.
@@ -102,15 +103,13 @@ def read_ranges(
     texts: Sequence[str] | None, option: str, form: str, separator: str, count: int = 0
 ) -> Mapping[str, Any]:
     """The numbers of NAME=a,b,c or NAME=low:high texts; `count` of them where that is fixed."""
-    ranges: dict[str, list[float]] = {}
+    ranges: dict[str, Sequence[float]] = {}
     for text in texts or []:
-        name, _, numbers = text.partition("=")
         try:
-            values = [float(word) for word in numbers.split(separator)]
-        except ValueError:
-            values = []
-        if not name or not values or (count and len(values) != count):
-            raise SpecError(f"cannot read {option} {text!r}: write {form}")
+            name, numbers = read_assignment(text)
+            values = read_list(numbers) if separator == "," else read_range(numbers, count)
+        except SpecError as error:
+            raise SpecError(f"cannot read {option} {text!r} ({error}): write {form}") from None
         if name in ranges:
             raise SpecError(f"the values of {name} are given twice")
         ranges[name] = values

@@ -14,6 +14,7 @@ from unicr.cli._parameters import Json, Unasked, command, read_as, spread
 from unicr.errors import RunError, SpecError, printable
 from unicr.norms import Norm, parse_norm
 from unicr.runs.logs import Claim, check_logs, find_logs
+from unicr.text import read_assignment, read_number
 
 if TYPE_CHECKING:
     from unicr.runs.logs import CheckedLog
@@ -66,11 +67,11 @@ def read_accuracies(texts: list[str] | None) -> dict[float, str]:
     """RADIUS=ACCURACY texts, the accuracy as it is printed."""
     accuracies = {}
     for text in texts or []:
-        radius, _, value = text.partition("=")
         try:
-            accuracies[float(radius)] = value
-            float(value)
-        except ValueError:
+            radius, value = read_assignment(text)
+            read_number(value)
+            accuracies[read_number(radius)] = value
+        except SpecError:
             raise SpecError(f"cannot read --accuracy {text!r}: write RADIUS=ACCURACY") from None
     return accuracies
 

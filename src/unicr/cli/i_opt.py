@@ -28,7 +28,7 @@ def i_opt(
     data: str,
     terms: Terms,
     out: Out,
-    family: Annotated[str, SEARCH] = "gennorm",
+    family: Annotated[str | None, SEARCH] = None,
     range_: Annotated[list[str] | None, SEARCH] = None,
     method: Annotated[Literal["compass", "hill"], SEARCH] = "compass",
     union: Annotated[bool, SEARCH] = False,
@@ -60,7 +60,8 @@ def i_opt(
     out
         The folder of the run.
     family
-        The family to search in; the initial noise must belong to it (Gaussian is gennorm 2).
+        The family to search in, gennorm without it; the initial noise must belong to it (Gaussian
+        is gennorm 2).
     range_
         Where to look, NAME=LOW:HIGH:STEP: beta=1:3:0.25 (steps), sigma=0.25:4:1.19 (a factor).
         Default: sigma from a quarter to four times the initial one, beta from 1 to 3.
@@ -78,8 +79,9 @@ def i_opt(
     """
     from unicr.lab.report.runs import RunBar, summary
     from unicr.noise import parse
+    from unicr.noise.internal import usual_family
 
-    start = parse(init)
+    start, family = parse(init), family or usual_family().name
     grid = Grid.around(start, family, axes_of(range_, start.sigma, family))
     settings = IOpt(grid, method=method, union=union, keep=keep_prediction)
     job = Job.open(model, data, start, plan.fit(), terms, loading, reading, place)

@@ -3,7 +3,7 @@
 from unicr.runs._certify import Begun, Input, certify_into, certify_run, find_begun, resume_job
 from unicr.runs._database import Database
 from unicr.runs._execute import Executor, Work, execute
-from unicr.runs._export import export, floor_decimal, table
+from unicr.runs._export import COLUMNS, Column, Source, export, floor_decimal, sources, table
 from unicr.runs._job import Job, Place, Terms
 from unicr.runs._reopen import NO_TRUST, Trusted
 from unicr.runs._run import Row, Run, load_run
@@ -21,8 +21,10 @@ from unicr.runs.logs import (
 )
 
 __all__ = [
+    "COLUMNS",
     "NO_TRUST",
     "Begun",
+    "Column",
     "Database",
     "Execution",
     "Executor",
@@ -33,6 +35,7 @@ __all__ = [
     "Problem",
     "Row",
     "Run",
+    "Source",
     "Spec",
     "Terms",
     "Trusted",
@@ -58,6 +61,7 @@ __all__ = [
     "seals",
     "sign",
     "signed_by",
+    "sources",
     "table",
     "verify",
 ]
