@@ -17,7 +17,7 @@ from unicr.cli import app
 from unicr.cli._parameters import EVERY_OPTION, spread
 from unicr.cli.certify import certify
 from unicr.data import DataOptions, load_dataset
-from unicr.norms import Norm
+from unicr.norms import Norm, l2, linf
 from unicr.runs import Place, Terms
 from unicr.smoothing import Plan
 
@@ -91,6 +91,7 @@ def test_every_option_has_words(words: tuple[str, ...]) -> None:
 def test_lists_take_several_words_and_trust_takes_one() -> None:
     given = parse(f"{LINE} --mean 0.1 0.2 --std 1 2")
     assert [norm.text for norm in given["terms"].norms] == ["1", "2"]
+    assert parse(LINE.replace("--norm 1 2", "--norm linf 2 2"))["terms"].norms == (linf, l2)
     assert (given["loading"].mean, given["loading"].std) == ((0.1, 0.2), (1.0, 2.0))
     checked = parse("verify --trust a.py --trust b.py run")
     assert str(checked["run"]) == "run"

@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar, get_args
+from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
 
 from cyclopts import App, Parameter, Token, convert
 
@@ -28,6 +28,7 @@ NAMES = {"norms": "norm", "limit": "max", "p_a": "pa", "p_b": "pb", "q_a": "qa"}
 LARGEST = 1 << 53  # up to here every whole number is a float, so 1e5 is read without loss
 
 Command = TypeVar("Command")
+PARSERS: dict[Any, Callable[[str], Any]] = {}  # of the types that are read from one word
 
 
 def option_name(field: str) -> str:
@@ -51,9 +52,14 @@ def whole_number(text: str) -> str:
 
 def convert_words(kind: Any, tokens: Sequence[Token]) -> Any:
     """The words of an option as its type; cyclopts alone would read 1.5 as the whole number 1."""
-    leaves = {leaf for leaf in get_args(kind) or (kind,) if leaf not in (type(None), ...)}
+    leaf, *others = [leaf for leaf in get_args(kind) or (kind,) if leaf not in (type(None), ...)]
     texts = [token.value for token in tokens]
-    return convert(kind, list(map(whole_number, texts)) if leaves == {int} else texts)
+    if others or leaf not in (int, *PARSERS):
+        return convert(kind, texts)
+    if leaf is int:
+        return convert(kind, list(map(whole_number, texts)))
+    values = tuple(map(PARSERS[leaf], texts))
+    return values if get_origin(kind) is tuple else values[0]
 
 
 # of every option: no --no-… or --empty-…, and several words after an option that takes several
@@ -80,11 +86,8 @@ def spread(settings: type, group: str | None = None) -> None:
 
 def read_as(kind: type, parse: Callable[[str], Any]) -> None:
     """Let options of this type be one word, which `parse` reads."""
-
-    def convert(_: type, tokens: Sequence[Token]) -> Any:
-        return parse(tokens[0].value)
-
-    Parameter(converter=convert, n_tokens=1, accepts_keys=False)(kind)
+    PARSERS[kind] = parse
+    Parameter(n_tokens=1, accepts_keys=False)(kind)
 
 
 def command(function: Command) -> Command:
