@@ -22,6 +22,7 @@ from unicr.lab.attack import Settings, attack_run, defences, make
 from unicr.lab.train import Examples, SelectorTraining, train_selector, write_selector
 from unicr.lab.train.internal import lost, taught, worth
 from unicr.norms import l2, linf
+from unicr.progress import listen
 from unicr.runs import NO_TRUST, Job, Run, Spec, Trusted, certify_run, replay, table, verify
 from unicr.select import (
     SelectiveClassifier,
@@ -229,7 +230,8 @@ def test_a_selector_learns_which_choice_is_better(tmp_path: Path) -> None:
     law = noise.gaussian(sigma=0.5)
     losses: list[float] = []
     lesson = SelectorTraining(arch=net, epochs=5, lr=3e-2, batch=50, copies=4)
-    module = taught(worths, law, examples, lesson, lambda _, loss: losses.append(loss))
+    with listen(lambda *told: losses.append(float(told[3].split()[0]))):
+        module = taught(worths, law, examples, lesson)
     far = inputs[:, 0].abs() > 0.5
     right = module(inputs).argmax(1) == (inputs[:, 0] > 0)
     assert float(right[far].float().mean()) > 0.9

@@ -49,7 +49,7 @@ def verify(
     key
         A public SSH key (.pub): the run must be signed with it (`unicr seal RUN --key`).
     """
-    from unicr.lab.report.tables import Bar
+    from unicr.progress import Bar
     from unicr.runs import Run, caught
     from unicr.runs import replay as sample_again
     from unicr.runs import verify as check

@@ -37,6 +37,7 @@ from unicr.lab.c_opt._scores import (
 from unicr.lab.train import DivergedError, Examples, Training, train_run
 from unicr.lab.train.internal import WEIGHTS, arrays_of, training_folder
 from unicr.noise.internal import check_parses
+from unicr.progress import silence
 from unicr.runs import Job, Terms, certify_run, execute
 from unicr.smoothing import Radii
 
@@ -78,7 +79,8 @@ class PointWork:
     def _point(self, point: Point, folder: Path, test: Dataset) -> None:
         settings = replace(self.training, noise=point.noise.text)
         try:
-            train_run(self.train, settings, folder, resume=True)
+            with silence():  # the search tells of all its points
+                train_run(self.train, settings, folder, resume=True)
         except DivergedError:
             return  # train.json says so
         classifier = load_classifier(

@@ -8,7 +8,8 @@ from threading import Event, Thread
 
 from unicr.lab.c_opt import COpt, ShapeScore, Trained, best_of
 from unicr.lab.report.plots import figure
-from unicr.lab.report.tables import Bar, as_csv, format_table
+from unicr.lab.report.tables import as_csv, format_table
+from unicr.progress import Bar
 from unicr.values import number, round_down
 
 GAUSSIAN = (("beta", 2.0),)

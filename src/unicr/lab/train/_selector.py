@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import shutil
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,7 @@ from unicr.lab.train._trainer import seeded, stream
 from unicr.noise import Noise
 from unicr.noise.internal import check_parses
 from unicr.norms import Norm
+from unicr.progress import tell
 from unicr.smoothing import Radii
 from unicr.smoothing.procedures import Selector
 
@@ -141,7 +142,6 @@ def taught(
     noise: Noise,
     examples: Examples,
     lesson: SelectorTraining,
-    on_epoch: Callable[[int, float], None] | None = None,
     first: Classifier | None = None,
 ) -> nn.Module:
     """The network after all epochs; the same settings give the same weights on one machine.
@@ -178,8 +178,8 @@ def taught(
                 total += float(loss.detach()) * len(rows)
             if not math.isfinite(total):
                 raise TrainError(f"the selector diverged: take a lower rate than {lesson.lr:g}")
-            if on_epoch is not None:
-                on_epoch(epoch + 1, total / size)
+            lost_now = f"{total / size:.4f} of radius lost"
+            tell("training the selector", epoch + 1, lesson.epochs, lost_now)
     return module.eval()
 
 
@@ -190,8 +190,6 @@ def train_selector(
     norm: Norm,
     folder: Path,
     lesson: SelectorTraining,
-    *,
-    on_epoch: Callable[[int, float], None] | None = None,
 ) -> torch.Tensor:
     """Train a selector into `folder`: selector.json and its weights. What each choice is worth.
 
@@ -205,7 +203,7 @@ def train_selector(
         ],
         1,
     )
-    module = taught(worths, settings.noise, examples, lesson, on_epoch, models[-1][1])
+    module = taught(worths, settings.noise, examples, lesson, models[-1][1])
     state = {name: value.cpu().contiguous() for name, value in module.state_dict().items()}
     spec = lesson.arch if ".py:" in lesson.arch else f"builtin:{lesson.arch}"
     about = {"norm": norm.text, "inputs": len(examples), "data": examples.digest, **asdict(lesson)}

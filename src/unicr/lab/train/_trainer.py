@@ -27,6 +27,7 @@ from unicr.lab.train._settings import Training, build
 from unicr.noise import Noise, parse
 from unicr.noise.internal import LatticeNoise, derive
 from unicr.norms import parse_norm
+from unicr.progress import tell
 from unicr.smoothing import lattice_for
 
 WARM = 0.1  # share of the training over which what a method adds grows to its full weight
@@ -103,19 +104,13 @@ class Trainer:
         self.fitted = Fitted(settings, _state(self.module))
         self._check_scores()
 
-    def run(
-        self,
-        on_epoch: Callable[[Trainer], None] | None = None,
-        on_step: Callable[[float], None] | None = None,
-    ) -> Fitted:
-        """The epochs that are left; `on_epoch` is called after each, `on_step` hears how many (and
-        which part of one) are done.
-        """
+    def run(self, on_epoch: Callable[[Trainer], None] | None = None) -> Fitted:
+        """The epochs that are left; `on_epoch` is called after each."""
         fitted = self.fitted
         while not fitted.done:
             start = time.perf_counter()
             epoch = len(fitted.history)
-            loss = self._epoch(epoch, on_step)
+            loss = self._epoch(epoch)
             now: dict[str, Any] = {"epoch": epoch + 1, "loss": loss, "accuracy": None}
             if len(self.held_out):
                 now["accuracy"] = self._accuracy(epoch)
@@ -241,7 +236,7 @@ class Trainer:
         scores: torch.Tensor = self.module(self._normalised(seen))
         return scores.float()  # a loss wants more bits than autocast leaves
 
-    def _epoch(self, epoch: int, on_step: Callable[[float], None] | None = None) -> float:
+    def _epoch(self, epoch: int) -> float:
         """One pass over the inputs in a new order; the mean loss."""
         size, settings = len(self.kept), self.settings
         starts = [*range(0, size, settings.batch)]
@@ -274,8 +269,7 @@ class Trainer:
                 loss.backward()  # type: ignore[no-untyped-call]
                 self.optimizer.step()
                 total += loss.detach() * len(rows)
-                if on_step is not None:
-                    on_step(epoch + (i + 1) / len(starts))
+                tell("training", epoch + (i + 1) / len(starts), settings.epochs, self._words())
         mean = float(total) / size
         if not math.isfinite(mean) or not _finite(self.module):
             raise DivergedError(
@@ -283,6 +277,15 @@ class Trainer:
                 f"loss is {mean:g}): take a lower learning rate than {settings.lr:g}"
             )
         return mean
+
+    def _words(self) -> str:
+        """What the last epoch came to."""
+        if not self.fitted.history:
+            return "training"
+        last = self.fitted.history[-1]
+        accuracy = "" if last["accuracy"] is None else f", accuracy {last['accuracy']:.1%}"
+        radius = f", average radius about {last['radius']:.3f}" if "radius" in last else ""
+        return f"epoch {last['epoch']}: loss {last['loss']:.4f}{accuracy}{radius}"
 
     @torch.no_grad()
     def _accuracy(self, epoch: int) -> float:
