@@ -20,8 +20,8 @@ from unicr.folder import replace_file
 from unicr.progress import tell
 
 VARIABLE = "UNICR_DATA_DIR"
-CHUNK = 1 << 16
-TIMEOUT = 30.0
+CHUNK = 1 << 16  # bytes read at a time
+TIMEOUT = 30.0  # seconds without a byte after which the next mirror is tried
 
 
 @dataclass(frozen=True)

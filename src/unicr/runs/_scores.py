@@ -48,20 +48,18 @@ def load_scores(
     With `on_problem`, what cannot be read is told and left out, as long as something is left.
     """
     groups: dict[str, list[Scores]] = {}
-    problems = []
+    problems: list[RunError] = []
     for path in paths:
         try:
             for one in _load_one(path, None if norm is None else parse_norm(norm)):
                 groups.setdefault(one.norm, []).append(one)
         except RunError as error:
-            if on_problem is None:
-                raise
             problems.append(error)
-    if problems and not groups:
+    if problems and (on_problem is None or not groups):
         raise problems[0]
     for problem in problems:
-        assert on_problem is not None
-        on_problem(problem)
+        if on_problem is not None:
+            on_problem(problem)
     return groups
 
 

@@ -26,8 +26,8 @@ Verdict = Literal["proved", "tied", "open", "none"]
 
 FEW = 8  # up to so many p_A, solving each by itself costs less than making a curve
 ACCURACY = 2e-3  # a searched radius stops at most this share short of its own boundary
-NEAR_HALF = 1e-6
-LAST_READ = 1 - 1e-11
+NEAR_HALF = 1e-6  # above ½; nearer a searched radius says nothing, and all noises stay possible
+LAST_READ = 1 - 1e-11  # beyond it curves no longer rise, and each radius is solved
 
 
 @dataclass(frozen=True)

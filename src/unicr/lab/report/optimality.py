@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 DIGITS = 6
-LONG = 16
+LONG = 16  # characters of a label, from which on the legend stands below the panels
 KEY = (
     "Radii: proved – searched, one number where they meet; # is the rank by proved radius. "
     "Binary case, p_B = 1 - p_A."

@@ -26,12 +26,12 @@ def format_table(
         head, *body = (f"| {' | '.join(cells)} |" for cells in lines)
         return "\n".join([head, "|" + "---|" * len(columns), *body])
     room = shutil.get_terminal_size().columns if sys.stdout.isatty() else math.inf
-    across, down = _aligned(lines), _aligned([*zip(*lines, strict=True)])
+    across, down = _align(lines), _align([*zip(*lines, strict=True)])
     width = {text: max(map(len, text.splitlines())) for text in (across, down)}
     return down if width[down] <= room < width[across] else across
 
 
-def _aligned(lines: Sequence[Sequence[str]]) -> str:
+def _align(lines: Sequence[Sequence[str]]) -> str:
     sides = [
         (max(map(len, column)), all(cell[:1] in _NUMERIC for cell in column[1:]))
         for column in zip(*lines, strict=True)

@@ -85,7 +85,7 @@ class Trainer:
                 load_weights(self.module, Path(settings.start))
             self.module.to(self.device)
         self._shift = self._normalisation()
-        self.tuned, self.reach = self._tuned()
+        self.tuned, self.reach = self._tune_method()
         order = torch.randperm(len(examples), generator=_generator("held out", settings.seed))
         held = round(settings.val_share * len(examples))
         if settings.val_share > 0 and held == 0:
@@ -161,7 +161,7 @@ class Trainer:
             torch.tensor(std, device=self.device).view(shape),
         )
 
-    def _tuned(self) -> tuple[Tuned, Reach | None]:
+    def _tune_method(self) -> tuple[Tuned, Reach | None]:
         """The method's settings, and the radii it works with and that the progress estimates.
 
         None where nobody asked for a norm and the noise has no closed form: a curve takes time.
@@ -183,7 +183,7 @@ class Trainer:
         with torch.no_grad():
             self.module.eval()
             try:
-                scores = self.module(self._normalised(self._clean(self.kept[:2])))
+                scores = self.module(self._normalise(self._clean(self.kept[:2])))
             except Exception as error:
                 raise TrainError(
                     f"{self.settings.arch} does not work on inputs of shape "
@@ -199,7 +199,7 @@ class Trainer:
     def _clean(self, rows: torch.Tensor) -> torch.Tensor:
         return self.examples.batch(rows).to(self.device)
 
-    def _normalised(self, inputs: torch.Tensor) -> torch.Tensor:
+    def _normalise(self, inputs: torch.Tensor) -> torch.Tensor:
         if self._shift is None:
             return inputs
         return (inputs - self._shift[0]) / self._shift[1]
@@ -233,7 +233,7 @@ class Trainer:
 
     def _scores(self, inputs: torch.Tensor) -> torch.Tensor:
         seen = inputs if self.noise is None else self.noise.seen(inputs)
-        scores: torch.Tensor = self.module(self._normalised(seen))
+        scores: torch.Tensor = self.module(self._normalise(seen))
         return scores.float()  # a loss wants more bits than autocast leaves
 
     def _epoch(self, epoch: int) -> float:
@@ -295,7 +295,7 @@ class Trainer:
         for start in range(0, len(self.held_out), self.settings.batch):
             rows = self.held_out[start : start + self.settings.batch]
             copies = self._noisy(rows, "validation", epoch, start)
-            found = self.module(self._normalised(copies)).argmax(1).cpu()
+            found = self.module(self._normalise(copies)).argmax(1).cpu()
             right += int((found == self.examples.labels[rows]).sum())
         return right / len(self.held_out)
 
@@ -310,7 +310,7 @@ class Trainer:
         shares = torch.zeros(len(rows))
         for i, row in enumerate(rows):
             copies = self._noisy(row[None], "radius", i, 0, copies=VOTES)
-            votes = self.module(self._normalised(copies)).argmax(1).cpu()
+            votes = self.module(self._normalise(copies)).argmax(1).cpu()
             shares[i] = (votes == self.examples.labels[row]).float().mean()
         return float(reach.of(shares.clamp(0.5, 1 - 0.5 / VOTES)).mean())
 
