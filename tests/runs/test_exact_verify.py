@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -314,7 +315,8 @@ def test_the_seal_covers_every_key_and_every_column(folder: Path) -> None:
     for table, where, column in changed:
         with closing(sqlite3.connect(folder / "run.sqlite")) as db:
             (old,) = db.execute(f"SELECT {column} FROM {table} WHERE {where}").fetchone()
-            new = 1000 + old if isinstance(old, int | float) else f"{old or ''}!"
+            new = 1000 + old if isinstance(old, int) else f"{old or ''}!"
+            new = math.nextafter(old, math.inf) if isinstance(old, float) else new
             db.execute(f"UPDATE {table} SET {column} = ? WHERE {where}", (new,))
             db.commit()
             at = where.replace(str(old), str(new)) if column == "key" else where
