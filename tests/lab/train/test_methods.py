@@ -193,7 +193,8 @@ def test_consistency_makes_noisy_copies_agree(digits: Examples, tmp_path: Path) 
     seen = torch.stack([data[i][0] for i in range(60)])
     noise = 0.5 * torch.randn((50, 60, 1, 28, 28), generator=torch.Generator().manual_seed(1))
     apart = {}
-    for method, weight in (("augment", {}), ("consistency", {"weight": 50.0})):
+    tried: dict[str, dict[str, object]] = {"augment": {}, "consistency": {"weight": 50.0}}
+    for method, weight in tried.items():
         out = tmp_path / method
         train_run(
             digits, short("gaussian(sigma=0.5)", method=method, epochs=6, arch="mlp", **weight), out
