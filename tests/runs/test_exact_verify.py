@@ -42,6 +42,7 @@ from unicr.smoothing import (
     Transcript,
     answer_all,
 )
+from unicr.smoothing.procedures.two_steps import TwoSteps
 from unicr.smoothing.rules import (
     Fixed,
     Pilot,
@@ -257,7 +258,7 @@ def test_votes_that_the_rule_did_not_ask_for_are_refused(
         asked = replace(last, n=last.n + more, counts=tuple(counts.tolist()))
         radii = CURVES.of(LAW)
         total = sum((np.array(one.counts) for one in parts if one.purpose == "bound"), counts)
-        new = plan.procedure.conclude(plan, radii, np.array(parts[0].counts), total)
+        new = TwoSteps().conclude(plan, radii, np.array(parts[0].counts), total)
         return replace(new, transcript=Transcript((*parts, asked)))
 
     forge(tmp_path / "run", 0, inflate)
