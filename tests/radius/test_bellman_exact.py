@@ -53,7 +53,7 @@ def test_a_ripple_between_the_cells_is_counted(size: float, period: float, width
     [
         pytest.param(1e-7, 5e-5, 260, marks=HEAVY),
         pytest.param(5e-7, 5e-5, 260, marks=HEAVY),
-        (5e-7, 1e-5, 52),
+        (5e-7, 5e-6, 26),
     ],
 )
 def test_a_comb_as_narrow_as_the_smallest_width_does_not_hide(

@@ -233,6 +233,7 @@ def stairs(u: float, count: int, alpha: float, fall: float, steps: int) -> float
     [
         pytest.param(701, 0.6513576, 0.03, 300, marks=HEAVY),
         pytest.param(3072, 0.6513384, 0.03, 300, marks=HEAVY),
+        (701, 0.6513576, 0.2, 40),
         (3072, 0.6513384, 0.2, 40),
     ],
 )
