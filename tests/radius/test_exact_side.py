@@ -358,7 +358,7 @@ def test_beyond_a_length_two_laws_pay_the_total_variation_of_the_rest_of_the_way
     law = noise.l1_exp(k=1, j=0, scale=1, dim=dim)
     bound = two_laws.match(Question(law, l1, dim))
     assert bound is not None
-    lengths, tables = two_laws.LENGTHS[1.0], two_laws.load_tables(law, share)
+    lengths, tables = two_laws.LENGTHS_OF_ORDER[1.0], two_laws.load_tables(law, share)
     size = law.sigma
     seen = set()
     for p_a, q_a in ((0.8, 0.99), (0.8, 0.995), (0.9, 0.97), (0.9, 0.999), (0.7, 0.95)):
