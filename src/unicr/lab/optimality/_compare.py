@@ -7,7 +7,7 @@ where its proved radius reaches every other's searched one; otherwise several re
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -118,7 +118,7 @@ def gallery(
             "with --noise, for example --noise 'laplace(sigma=1)'"
         )
     sigma = positive("sigma", sigma)
-    make: Callable[..., Noise] = FAMILIES[family]
+    make = FAMILIES[family]
     noises, refused = [], []
     key, usual = axes[family]
     for value in usual if betas is None else betas:
