@@ -23,6 +23,7 @@ GROUPS = {
         "data": "Download well-known datasets.",
     },
     "Certify a model": {
+        "commit": "Fix what `unicr certify` will do, before anybody knows its noise.",
         "certify": "Certify every input of a dataset; an interruption loses nothing.",
         "score": "Print accuracies at radii, average radii and robustness scores.",
         "report": "Write one offline HTML page about runs.",

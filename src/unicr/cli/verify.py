@@ -12,11 +12,11 @@ from unicr.cli._options import RUN, RunFolder, RunOptions, Whole, Words
 from unicr.errors import UNREADABLE, RunError, UnicrError, one_line, printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from unicr.classifier import Classifier
     from unicr.data import Dataset
-    from unicr.runs import Run, Trusted
+    from unicr.runs import Run, Spec, Trusted
 
 
 def verify(
@@ -28,6 +28,8 @@ def verify(
     options: RunOptions = RUN,
     seal: Annotated[Words, Parameter(consume_multiple=False)] = None,
     key: Path | None = None,
+    commitment: str | None = None,
+    nonce: str | None = None,
 ) -> int:
     """Recompute every claim of a run from its votes.
 
@@ -48,6 +50,10 @@ def verify(
         guard's memory in its folder). May be given several times.
     key
         A public SSH key (.pub): the run must be signed with it (`unicr seal RUN --key`).
+    commitment
+        The commitment that you were told before the run was made: it must be the run's.
+    nonce
+        The nonce that you gave, or the beacon's: it must be the run's.
     """
     from unicr.lab.report.tables import Bar
     from unicr.runs import Run, caught
@@ -58,7 +64,7 @@ def verify(
         raise RunError(f"--replay {replay}: how many inputs to sample again, 0 or more")
     problems = 0
 
-    def tell(texts: Iterator[object]) -> None:
+    def tell(texts: Iterable[object]) -> None:
         nonlocal problems
         for text in texts:
             problems += 1
@@ -66,14 +72,26 @@ def verify(
 
     trusted = options.trusted(data)
     with Run(run) as opened:
-        classifier, dataset = open_both(opened, trusted, model=replay > 0)
-        tell(check(opened, trusted=trusted, data=dataset))
+        wanted = replay > 0 or trusted.model is not None
+        classifier, dataset = open_both(opened, trusted, model=wanted)
+        findings = list(check(opened, trusted=trusted, data=dataset, model=classifier))
+        tell(findings)
         rows = opened.records()
         failed = sum(row["claims"] is None for row in rows)
+        wrong = len({one.idx for one in findings if one.idx is not None})
+        whole = sum(one.idx is None for one in findings)
         print(
-            f"{len(rows)} inputs checked from their counts, {problems} do not hold; "
+            f"{len(rows)} inputs checked from their counts, {wrong} do not hold; "
             f"{failed} failed in the run"
         )
+        if whole:
+            print(
+                f"of the run as a whole, {whole} {'thing does' if whole == 1 else 'things do'} "
+                "not hold"
+            )
+        for line in about(trusted.open(opened.spec), classifier, dataset):
+            print(printable(line))
+        tell(told_before(trusted.open(opened.spec), commitment, nonce))
         claims = [row.certificate for row in opened.readable() if row.certificate is not None]
         unbounded = sum(c.lattice is not None and c.charge is None for c in claims)
         if unbounded:
@@ -107,6 +125,35 @@ def open_both(
     classifier = trusted.open_model(run.spec) if model else None
     wanted = model or trusted.data is not None
     return classifier, trusted.open_data(run.spec, classifier) if wanted else None
+
+
+def about(spec: Spec, model: Classifier | None, data: Dataset | None) -> Iterator[str]:
+    """What was certified and where its noise is from, for whoever knows what it should be."""
+    every = "every input" if spec.skip == 1 else f"every {spec.skip}th input"
+    most = "" if spec.max is None else f", at most {spec.max}"
+    split = "" if spec.split is None else f", {spec.split} split"
+    yield f"about {every} of {spec.data_size}{most}{split}"
+    if model is not None and data is not None:
+        yield f"commitment {spec.commitment}, computed from your model and data"
+    else:
+        yield f"commitment {spec.commitment}, as the run states model and data"
+    if spec.nonce is None:
+        yield f"noise of the seed {spec.seed}: an experiment, which anybody could repeat and choose"
+    elif spec.nonce_origin == "given":
+        yield f"nonce {spec.nonce}, said to be from outside: is it the one that you gave (--nonce)?"
+    else:
+        yield (
+            f"nonce {spec.nonce}, drawn by whoever made the run: nothing here shows that it was "
+            "drawn once only"
+        )
+
+
+def told_before(spec: Spec, commitment: str | None, nonce: str | None) -> Iterator[str]:
+    """What is not as it was told before the run."""
+    if commitment is not None and commitment.strip().lower() != spec.commitment:
+        yield f"the commitment is {spec.commitment}, not the one that you were told"
+    if nonce is not None and nonce.strip().lower() != spec.nonce:
+        yield f"the nonce is {spec.nonce}, not the one that you gave"
 
 
 def others(run: Run, trusted: Trusted, classifier: Classifier | None, replay: int) -> Iterator[str]:
@@ -147,7 +194,7 @@ def sealed(folder: Path, wanted: list[str] | None, key: Path | None) -> Iterator
         print(f"seal of {name}: {seal}")
     with Run(folder) as run:
         if run.stored_seal() is None:
-            print("the run was not sealed: it was not finished")
+            print("the run has no seal")
     for seal in wanted or []:
         if seal.strip().lower() not in now.values():
             yield f"the seal {seal} is of nothing in {folder}: something was changed"

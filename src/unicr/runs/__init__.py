@@ -1,12 +1,19 @@
 """Runs: a dataset certified into a folder that survives, resumes, exports and can be re-checked."""
 
 from unicr.runs._certify import certify_into, certify_run, resume_job
+from unicr.runs._commit import (
+    commit_again,
+    follow_commitment,
+    read_commitment,
+    write_commitment,
+)
 from unicr.runs._database import Database
 from unicr.runs._execute import Executor, Work, execute
 from unicr.runs._export import export, floor_decimal, table
 from unicr.runs._job import Job, Terms
 from unicr.runs._preflight import preflight
 from unicr.runs._reopen import NO_TRUST, Trusted
+from unicr.runs._require import Requirement
 from unicr.runs._run import Row, Run, load_run
 from unicr.runs._schedule import Input
 from unicr.runs._scores import load_scores, scores_of
@@ -31,6 +38,7 @@ __all__ = [
     "Job",
     "LogRow",
     "Problem",
+    "Requirement",
     "Row",
     "Run",
     "Spec",
@@ -41,14 +49,17 @@ __all__ = [
     "certify_into",
     "certify_run",
     "changes",
+    "commit_again",
     "difference",
     "execute",
     "export",
     "floor_decimal",
+    "follow_commitment",
     "load_run",
     "load_scores",
     "paired",
     "preflight",
+    "read_commitment",
     "read_intervals",
     "read_log",
     "recertify",
@@ -61,4 +72,5 @@ __all__ = [
     "signed_by",
     "table",
     "verify",
+    "write_commitment",
 ]

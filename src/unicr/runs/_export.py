@@ -12,6 +12,7 @@ from unicr.errors import RunError
 from unicr.extras import require
 from unicr.runs._run import Row, Run
 from unicr.runs._spec import Spec
+from unicr.smoothing import ClosedNoise
 
 DIGITS = 6
 
@@ -62,11 +63,14 @@ def _named(row: Row, spec: Spec) -> dict[str, Any]:
 
 def table(run: Run) -> list[dict[str, Any]]:
     """Every result with what is needed to check it again, as plain values."""
-    version = run.execution.unicr
-    return [_record(row, run.spec, version) for row in run.rows()]
+    spec = run.spec
+    # a noise that stays closed has no numbers here, and so no commitment can be computed
+    commitment = None if isinstance(spec.noise, ClosedNoise) else spec.commitment
+    about = {"version": run.execution.unicr, "commitment": commitment}
+    return [_record(row, spec) | about for row in run.rows()]
 
 
-def _record(row: Row, spec: Spec, version: str) -> dict[str, Any]:
+def _record(row: Row, spec: Spec) -> dict[str, Any]:
     c = row.certificate
     values = _named(row, spec) | {
         "correct": row.correct,
@@ -80,8 +84,8 @@ def _record(row: Row, spec: Spec, version: str) -> dict[str, Any]:
         "dim": spec.dim,
         "seed": spec.seed,
         "nonce": spec.nonce,
+        "nonce_origin": spec.nonce_origin,
         "lattice": None if spec.lattice is None else spec.lattice.text,
-        "version": version,
         "seconds": row.seconds,
     }
     if c is not None:

@@ -17,10 +17,13 @@ from unicr.classifier import Classifier
 from unicr.data import Dataset
 from unicr.errors import UNREADABLE, CertifyError, RunError, UnicrError, listed
 from unicr.noise import Lattice
+from unicr.norms import Norm
 from unicr.radius.internal import guarantee_of
+from unicr.runs._commit import FILE as COMMITMENT
+from unicr.runs._commit import commit_again, digest_of_inputs, read_commitment
 from unicr.runs._reopen import NO_TRUST, Trusted
 from unicr.runs._run import Row, Run
-from unicr.runs._spec import Spec
+from unicr.runs._spec import Spec, changes
 from unicr.smoothing import (
     THIS_INPUT,
     Certificate,
@@ -48,20 +51,30 @@ class Problem:
 
 
 def verify(
-    run: Run, *, trusted: Trusted = NO_TRUST, data: Dataset | None = None
+    run: Run,
+    *,
+    trusted: Trusted = NO_TRUST,
+    data: Dataset | None = None,
+    model: Classifier | None = None,
 ) -> Iterator[Problem]:
-    """Everything in a run that does not hold, without the model; nothing where all does.
+    """Everything in a run that does not hold, without sampling; nothing where all does.
 
     The procedure of the run is run again on the transcript of every input: it must ask the stored
-    questions, and its certificate must be the stored one. With `data`, labels and inputs are
-    compared too.
+    questions, and its certificate must be the stored one. With your own `data` and `model`, labels
+    and inputs are compared, and the commitment is computed again.
     """
     spec = trusted.open(run.spec)
     curves = spec.curves
     yield from (Problem(None, text) for text in _settings(spec, data))
+    yield from (Problem(None, text) for text in _commitment(run, spec, model, data))
     yield from _seal(run)
+    records = run.records()
+    if list(_gaps(spec, [record["idx"] for record in records], None)) == []:
+        stored = [(record["idx"], record["label"], str(record["input_hash"])) for record in records]
+        if digest_of_inputs(stored) != spec.inputs:
+            yield Problem(None, "labels or hashes of inputs are not those that the run began with")
     seen = []
-    for record in run.records():
+    for record in records:
         seen.append(record["idx"])
         try:
             row = run.row(record)
@@ -82,12 +95,58 @@ def _settings(spec: Spec, data: Dataset | None) -> Iterator[str]:
         yield "a union bound over noises, and no search"
     if data is not None and spec.data_size != len(data):
         yield f"{spec.data_size} inputs in the run's data, {len(data)} in yours"
+    # a search writes one run for each norm, all from the same votes; others have all their norms
+    one_of = spec.scope == THIS_INPUT and len(spec.norms) == 1 and spec.norms[0] in spec.all_norms
+    if spec.norms != spec.all_norms and not one_of:
+        yield f"the votes were for the norms {_texts(spec.all_norms)}, not {_texts(spec.norms)}"
+
+
+def _texts(norms: tuple[Norm, ...]) -> str:
+    return ", ".join(norm.text for norm in norms)
+
+
+def _commitment(
+    run: Run, spec: Spec, model: Classifier | None, data: Dataset | None
+) -> Iterator[str]:
+    """Whether the commitment is that of your own model and data, and of the file in the folder."""
+    own = commit_again(spec, model, data)
+    if own.commitment != spec.commitment:
+        differing = changes(spec.decides, own.decides)
+        yield (
+            f"your model and data give the commitment {own.commitment[:16]}…, the run has "
+            f"{spec.commitment[:16]}… ({differing[:400]})"
+        )
+    try:
+        found = read_commitment(run.folder)
+    except RunError as error:
+        yield str(error)
+        return
+    if found is not None and found[0] != spec.commitment:
+        yield f"{COMMITMENT} commits to another run ({found[0][:16]}…)"
+
+
+def is_complete(run: Run) -> bool:
+    """Whether every input that the run is about has a result."""
+    seen = [record["idx"] for record in run.read("SELECT idx FROM results")]
+    return list(_gaps(run.spec, seen, None)) == []
+
+
+def seal_problem(run: Run) -> str | None:
+    """What is wrong with the stored seal of a run; None where it holds, or is not due yet."""
+    stored = run.stored_seal()
+    if stored is None and is_complete(run):
+        return (
+            "every input has a result and there is no seal: it was removed, or the run was stopped "
+            "in its last moment (then --resume seals it)"
+        )
+    if stored is not None and stored != run.seal():
+        return "the run was changed after it was sealed"
+    return None
 
 
 def _seal(run: Run) -> Iterator[Problem]:
-    stored = run.stored_seal()
-    if stored is not None and stored != run.seal():
-        yield Problem(None, "the run was changed after it was sealed")
+    if (text := seal_problem(run)) is not None:
+        yield Problem(None, text)
 
 
 def _input(row: Row, data: Dataset, lattice: Lattice | None) -> str | None:
@@ -200,8 +259,9 @@ def replay(
     """
     if count < 0:
         raise RunError(f"replay={count}: how many inputs to sample again, 0 or more")
-    spec = trusted.open(run.spec)
-    if classifier.digest != spec.model_hash:
+    # the key of the noise is made from the model and data that are here, not from the run's word
+    spec = commit_again(trusted.open(run.spec), classifier, data)
+    if classifier.digest != run.spec.model_hash:
         raise RunError("the model is another one than the run was made with (its hash differs)")
     rows = run.readable()
     chosen = random.SystemRandom().sample(rows, min(count, len(rows)))

@@ -31,6 +31,7 @@ from unicr.smoothing._smoothed import (
     checked_nonce,
     clear_winner,
     norms_of,
+    stream_key,
 )
 
 if TYPE_CHECKING:
@@ -80,5 +81,6 @@ __all__ = [
     "recompute",
     "record",
     "size_of",
+    "stream_key",
     "upper_bound",
 ]
