@@ -18,7 +18,7 @@ from unicr.runs._run import Row, Run, load_run
 from unicr.runs._schedule import Input
 from unicr.runs._scores import load_scores, scores_of
 from unicr.runs._sign import seals, sign, signed_by
-from unicr.runs._spec import Execution, Spec, changes
+from unicr.runs._spec import Execution, Spec
 from unicr.runs._verify import Problem, caught, difference, replay, verify
 from unicr.runs.logs import (
     LogRow,
@@ -48,7 +48,6 @@ __all__ = [
     "caught",
     "certify_into",
     "certify_run",
-    "changes",
     "commit_again",
     "difference",
     "execute",

@@ -17,8 +17,9 @@ from weakref import WeakKeyDictionary
 
 from unicr.data import Dataset
 from unicr.errors import UNREADABLE, RunError, UnicrError
+from unicr.folder import changes, plain
 from unicr.runs._database import canonical
-from unicr.runs._spec import GIVEN, changes
+from unicr.runs._spec import GIVEN
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -123,8 +124,7 @@ def follow_commitment(job: Job, folder: Path) -> Job:
         now = job.spec.decides
     except (TypeError, ValueError, UnicrError) as error:
         raise RunError(f"{folder / FILE} cannot be followed: {error}") from None
-    # through JSON, as the file went
-    if differing := changes(fixed, json.loads(canonical(now))):
+    if differing := changes(fixed, plain(now)):
         raise RunError(f"this is not what {folder / FILE} commits to ({differing[:600]})")
     return job
 

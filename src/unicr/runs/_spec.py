@@ -21,6 +21,7 @@ import scipy
 import unicr
 from unicr.errors import NoiseError, RunError, UnicrError, listed
 from unicr.extras import torch
+from unicr.folder import refuse_changes
 from unicr.noise import Lattice, Noise, from_data, parse, to_data
 from unicr.norms import Norm, parse_norm
 from unicr.runs._database import canonical
@@ -178,13 +179,12 @@ class Spec:
         which has their number.
         """
         grown = self.max is not None and (new.max is None or new.max >= self.max)
-        free = FREE | ({"max", "inputs"} if grown and self.seed is not None else set())
+        free = FREE | ({"max"} if grown and self.seed is not None else set())
+        cure = "use another folder"
         if self.max != new.max:
-            free |= {"inputs"}  # follows from it
-        if differing := changes(self.to_dict(), new.to_dict(), frozenset(free)):
-            why = "; the commitment has the number of inputs: take another folder"
-            more = why if grown and self.max != new.max else ""
-            raise RunError(f"cannot resume {folder} with other settings ({differing}){more}")
+            free = free | {"inputs"}  # follows from it
+            cure += ": the commitment has the number of inputs" if grown else ""
+        refuse_changes(folder, self.to_dict(), new.to_dict(), free, cure)
 
     @property
     def dim(self) -> int:
@@ -340,14 +340,6 @@ def _as_data(noise: Noise) -> dict[str, Any] | None:
         return to_data(noise)
     except NoiseError:
         return None
-
-
-def changes(
-    old: Mapping[str, Any], new: Mapping[str, Any], free: frozenset[str] = frozenset()
-) -> str:
-    """What differs between the settings of a folder and those given now; "" where nothing does."""
-    differing = sorted(k for k in {*old, *new} - free if old.get(k) != new.get(k))
-    return "; ".join(f"{k}: {old.get(k)!r} there, {new.get(k)!r} now" for k in differing)
 
 
 def _whole(least: int, most: int = 1 << 200) -> Callable[[Any], int]:

@@ -16,6 +16,7 @@ from typing import Any
 from unicr.classifier import Classifier
 from unicr.data import Dataset
 from unicr.errors import UNREADABLE, CertifyError, RunError, UnicrError, listed
+from unicr.folder import changes
 from unicr.noise import Lattice
 from unicr.norms import Norm
 from unicr.radius.internal import guarantee_of
@@ -23,7 +24,7 @@ from unicr.runs._commit import FILE as COMMITMENT
 from unicr.runs._commit import commit_again, digest_of_inputs, read_commitment
 from unicr.runs._reopen import NO_TRUST, Trusted
 from unicr.runs._run import Row, Run
-from unicr.runs._spec import Spec, changes
+from unicr.runs._spec import Spec
 from unicr.smoothing import (
     THIS_INPUT,
     Certificate,

@@ -20,7 +20,7 @@ from unicr.data import Dataset
 from unicr.errors import CertifyError
 from unicr.extras import torch
 from unicr.noise import IID, Lattice, Noise
-from unicr.noise.internal import LatticeNoise, RadialNoise, derive
+from unicr.noise.internal import LatticeNoise, RadialNoise, derive, lattice_for
 from unicr.norms import Norm, l2, parse_norm
 from unicr.smoothing._batch import (
     check_alone,
@@ -31,12 +31,11 @@ from unicr.smoothing._batch import (
     select_batch_size,
 )
 from unicr.smoothing._certificate import ABSTAIN, Certificate
-from unicr.smoothing._curves import Curves
-from unicr.smoothing._lattice import lattice_for
 from unicr.smoothing._many import Certificates, inputs_of
-from unicr.smoothing._measure import Counts, Measure, add
 from unicr.smoothing._plan import Plan
 from unicr.smoothing._question import CLASSES, Request, answer_all
+from unicr.smoothing._radii import Curves
+from unicr.smoothing.measures import Counts, Measure, add
 from unicr.tables import facts_to_html
 
 AUTO = "auto"  # a lattice so fine that radii hold for every change
