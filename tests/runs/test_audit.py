@@ -31,7 +31,6 @@ NEEDS_DATA = {("spec", "data_size")}
 NEEDS_MODEL = {
     *(("spec", key) for key in ("nonce", "batch", "model_digests", "classes", "searched")),
     *(("spec", key) for key in ("nonce_origin", "require", "split", "shape")),
-    ("spec", "model"),
     ("spec", "model_hash"),
     ("about", "guard_seed"),
     ("regions", "class"),
@@ -45,7 +44,7 @@ NEEDS_MODEL = {
 NEEDS_SEAL = {
     ("results", "seconds"),
     ("results", "reason"),
-    *(("spec", key) for key in ("data", "loading", "reading")),
+    *(("spec", key) for key in ("model", "data", "loading", "reading")),
     *(("execution", key) for key in ("workers", "device", "unicr", "versions", "date")),
     *(("execution", f"no {key}") for key in ("workers", "device", "unicr", "versions", "date")),
     ("outcomes", "length"),

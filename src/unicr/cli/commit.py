@@ -11,6 +11,7 @@ from cyclopts import Parameter
 
 from unicr.cli._options import CertifyOptions, Noise_, OutFolder, Words
 from unicr.cli.certify import BUILDING, EARLY, job_of, rule_of
+from unicr.cli.seal import Authority, SigningKey, sign_and_date
 from unicr.errors import CertifyError
 
 
@@ -19,6 +20,8 @@ def commit(
     options: CertifyOptions,
     out: OutFolder,
     require: Annotated[Words, Parameter(consume_multiple=False)] = None,
+    key: SigningKey = None,
+    timestamp: Authority = None,
     noise: Noise_ = "",
     selector: Path | None = None,
     bound: Annotated[Literal["single", "both"], Parameter(group=EARLY)] = "single",
@@ -31,8 +34,8 @@ def commit(
     """Fix what `unicr certify` will do, before anybody knows its noise.
 
     Takes the options of `unicr certify`, reads the model and every input, and writes
-    OUT/commitment.json, whose SHA-256 is the commitment. Date it (`unicr seal OUT`), ask an auditor
-    or a beacon for a nonce, then run `unicr certify` with the same options and that --nonce.
+    OUT/commitment.json, whose SHA-256 is the commitment. Date it (--timestamp), ask an auditor or a
+    beacon for a nonce, then run `unicr certify` with the same options and that --nonce.
     Example:
 
     unicr commit --model builtin:mnist-mlp-0.5 --data builtin:mnist \\
@@ -68,3 +71,4 @@ def commit(
             )
     print(f"commitment {write_commitment(job, out)}")
     print(f"written to {out / 'commitment.json'}: its SHA-256 is the commitment", file=sys.stderr)
+    sign_and_date(out, key, timestamp)

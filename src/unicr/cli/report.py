@@ -8,7 +8,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from unicr.cli._options import Out, TrustedFiles, Whole
+from unicr.cli._options import Force, Out, TrustedFiles, Whole
 
 
 def report(
@@ -20,6 +20,7 @@ def report(
     images: Annotated[bool, Parameter(negative="--no-images")] = True,
     max_images: Whole = 500,
     trust: TrustedFiles = None,
+    force: Force = False,
 ) -> None:
     """Write one offline HTML page about runs.
 
@@ -40,9 +41,8 @@ def report(
     """
     from unicr.lab.report.html import write_report
 
-    made = write_report(
-        runs, out, data=data, images=images, max_images=max_images, trust=trust or ()
-    )
+    shown = {"images": images, "max_images": max_images, "force": force}
+    made = write_report(runs, out, data=data, trust=trust or (), **shown)
     for note in made:
         print(note, file=sys.stderr)
     print(f"written to {out}")

@@ -28,6 +28,7 @@ def verify(
     options: RunOptions = RUN,
     seal: Annotated[Words, Parameter(consume_multiple=False)] = None,
     key: Path | None = None,
+    timestamp_ca: Path | None = None,
     commitment: str | None = None,
     nonce: str | None = None,
 ) -> int:
@@ -50,6 +51,9 @@ def verify(
         guard's memory in its folder). May be given several times.
     key
         A public SSH key (.pub): the run must be signed with it (`unicr seal RUN --key`).
+    timestamp_ca
+        Certificates (PEM) of time-stamp authorities that you believe: the run, and the commitment
+        if there is one, must be dated by one of them (`unicr seal RUN --timestamp`).
     commitment
         The commitment that you were told before the run was made: it must be the run's.
     nonce
@@ -114,7 +118,7 @@ def verify(
                 percent = math.floor(100 * caught(len(rows), len(again), many))
                 rows_forged = f"{many} forged row{'s' if many > 1 else ''}"
                 print(f"this replay would detect {rows_forged} with >= {percent} % probability")
-    tell(sealed(run, seal, key))
+    tell(sealed(run, seal, key, timestamp_ca))
     return 1 if problems else 0
 
 
@@ -129,23 +133,12 @@ def open_both(
 
 def about(spec: Spec, model: Classifier | None, data: Dataset | None) -> Iterator[str]:
     """What was certified and where its noise is from, for whoever knows what it should be."""
-    every = "every input" if spec.skip == 1 else f"every {spec.skip}th input"
-    most = "" if spec.max is None else f", at most {spec.max}"
-    split = "" if spec.split is None else f", {spec.split} split"
-    yield f"about {every} of {spec.data_size}{most}{split}"
+    yield f"about {spec.inputs_text}"
     if model is not None and data is not None:
         yield f"commitment {spec.commitment}, computed from your model and data"
     else:
         yield f"commitment {spec.commitment}, as the run states model and data"
-    if spec.nonce is None:
-        yield f"noise of the seed {spec.seed}: an experiment, which anybody could repeat and choose"
-    elif spec.nonce_origin == "given":
-        yield f"nonce {spec.nonce}, said to be from outside: is it the one that you gave (--nonce)?"
-    else:
-        yield (
-            f"nonce {spec.nonce}, drawn by whoever made the run: nothing here shows that it was "
-            "drawn once only"
-        )
+    yield f"noise of the {spec.draw_text}"
 
 
 def told_before(spec: Spec, commitment: str | None, nonce: str | None) -> Iterator[str]:
@@ -185,9 +178,18 @@ def others(run: Run, trusted: Trusted, classifier: Classifier | None, replay: in
         print(f"{name} checked, {len(found)} things do not hold")
 
 
-def sealed(folder: Path, wanted: list[str] | None, key: Path | None) -> Iterator[str]:
-    """Print the seals; what is not as it was told or signed."""
-    from unicr.runs import Run, seals, signed_by
+def sealed(
+    folder: Path, wanted: list[str] | None, key: Path | None, roots: Path | None
+) -> Iterator[str]:
+    """Print the seals and dates; what is not as it was told, signed or dated."""
+    from unicr.runs import (
+        STATEMENT,
+        Run,
+        check_signature,
+        check_stamp,
+        seals,
+        statement_problems,
+    )
 
     now = seals(folder)
     for name, seal in now.items():
@@ -198,15 +200,25 @@ def sealed(folder: Path, wanted: list[str] | None, key: Path | None) -> Iterator
     for seal in wanted or []:
         if seal.strip().lower() not in now.values():
             yield f"the seal {seal} is of nothing in {folder}: something was changed"
-    if key is None:
+    if key is None and roots is None:
         return
-    try:
-        signed = signed_by(folder, key)
-    except RunError as error:
-        yield f"not signed with {key}: {error}"
-        return
-    for name, seal in now.items():
-        if signed.get(name) == seal:
-            print(f"{name} is signed with {key}")
-        else:
-            yield f"{name} is not what was signed with {key}"
+    yield from statement_problems(folder)
+    files = [one for one in (folder / "commitment.json", folder / STATEMENT) if one.is_file()]
+    dates = []
+    for file in files:
+        try:
+            # the statement has the commitment's digest: a signature of its own is welcome
+            if key is not None and (file.name == STATEMENT or Path(f"{file}.sig").is_file()):
+                check_signature(file, key)
+                print(f"{file.name} is signed with {key}")
+        except RunError as error:
+            yield f"not signed with {key}: {error}"
+        try:
+            if roots is not None:
+                found = check_stamp(file, roots)
+                dates.append(found.time)
+                print(f"{file.name} was there at {found.time} (by {found.authority})")
+        except RunError as error:
+            yield str(error)
+    if dates != sorted(dates):
+        yield "the commitment was dated after the run"

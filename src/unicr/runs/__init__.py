@@ -17,9 +17,26 @@ from unicr.runs._require import Requirement
 from unicr.runs._run import Row, Run, load_run
 from unicr.runs._schedule import Input
 from unicr.runs._scores import load_scores, scores_of
-from unicr.runs._sign import seals, sign, signed_by
+from unicr.runs._sign import (
+    STATEMENT,
+    Stamp,
+    check_signature,
+    check_stamp,
+    file_to_sign,
+    seals,
+    sign,
+    stamp,
+    statement_problems,
+)
 from unicr.runs._spec import Execution, Spec
-from unicr.runs._verify import Problem, caught, difference, replay, verify
+from unicr.runs._verify import (
+    Problem,
+    caught,
+    difference,
+    refuse_broken_seal,
+    replay,
+    verify,
+)
 from unicr.runs.logs import (
     LogRow,
     paired,
@@ -31,6 +48,7 @@ from unicr.runs.logs import (
 
 __all__ = [
     "NO_TRUST",
+    "STATEMENT",
     "Database",
     "Execution",
     "Executor",
@@ -42,16 +60,20 @@ __all__ = [
     "Row",
     "Run",
     "Spec",
+    "Stamp",
     "Terms",
     "Trusted",
     "Work",
     "caught",
     "certify_into",
     "certify_run",
+    "check_signature",
+    "check_stamp",
     "commit_again",
     "difference",
     "execute",
     "export",
+    "file_to_sign",
     "floor_decimal",
     "follow_commitment",
     "load_run",
@@ -63,12 +85,14 @@ __all__ = [
     "read_log",
     "recertify",
     "recertify_two",
+    "refuse_broken_seal",
     "replay",
     "resume_job",
     "scores_of",
     "seals",
     "sign",
-    "signed_by",
+    "stamp",
+    "statement_problems",
     "table",
     "verify",
     "write_commitment",

@@ -234,6 +234,23 @@ class Spec:
         """The procedure of one input, whose curves these are, with a record of its questions."""
         return record(self.plan.procedure.steps(self.plan, self.noise, curves))
 
+    @property
+    def inputs_text(self) -> str:
+        """Which inputs the run is about, in words."""
+        every = "every input" if self.skip == 1 else f"one input in {self.skip}"
+        most = "" if self.max is None else f", at most {self.max}"
+        split = "" if self.split is None else f", {self.split} split"
+        return f"{every} of {self.data_size}{most}{split}"
+
+    @property
+    def draw_text(self) -> str:
+        """Where the noise is from, in words, with what that leaves open."""
+        if self.nonce is None:
+            return f"seed {self.seed}: an experiment, which anybody could repeat and choose"
+        if self.nonce_origin == GIVEN:
+            return f"nonce {self.nonce}, said to be given after the commitment"
+        return f"nonce {self.nonce}, drawn by whoever made the run, perhaps more than once"
+
     def one_norm(self, wanted: str | None) -> str:
         """A norm that the run has radii in: the one asked for, or the only one."""
         if wanted is None and len(self.norms) > 1:

@@ -145,6 +145,17 @@ def seal_problem(run: Run) -> str | None:
     return None
 
 
+def refuse_broken_seal(run: Run, *, force: bool = False) -> str:
+    """RunError where the seal of a run is broken; with `force`, words that mark the run instead.
+
+    "" where nothing is wrong. A run that is not finished has no seal yet.
+    """
+    text = seal_problem(run)
+    if text is not None and not force:
+        raise RunError(f"{run.folder}: {text}; `unicr verify` says more, --force shows it marked")
+    return "" if text is None else "SEAL BROKEN"
+
+
 def _seal(run: Run) -> Iterator[Problem]:
     if (text := seal_problem(run)) is not None:
         yield Problem(None, text)
