@@ -41,8 +41,15 @@ def report(
     """
     from unicr.lab.report.html import write_report
 
-    shown = {"images": images, "max_images": max_images, "force": force}
-    made = write_report(runs, out, data=data, trust=trust or (), **shown)
+    made = write_report(
+        runs,
+        out,
+        data=data,
+        images=images,
+        max_images=max_images,
+        trust=trust or (),
+        force=force,
+    )
     for note in made:
         print(note, file=sys.stderr)
     print(f"written to {out}")
