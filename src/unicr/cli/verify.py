@@ -24,6 +24,7 @@ def verify(
     /,
     *,
     replay: Whole = 0,
+    prove: bool = False,
     data: str | None = None,
     options: RunOptions = RUN,
     seal: Annotated[Words, Parameter(consume_multiple=False)] = None,
@@ -44,6 +45,9 @@ def verify(
     replay
         Also run this many inputs again, with the model and the data. They are chosen at random
         every time.
+    prove
+        Prove every radius again from its p_A and p_B, without any curve: up to a minute each.
+        Without this, one of each noise and norm whose curve is kept on this machine's disk.
     data
         Your own copy of the data: inputs and labels are compared with the run's.
     seal
@@ -60,7 +64,7 @@ def verify(
         The nonce that you gave, or the beacon's: it must be the run's.
     """
     from unicr.lab.report.tables import Bar
-    from unicr.runs import Run, caught
+    from unicr.runs import Run, caught, prove_again
     from unicr.runs import replay as sample_again
     from unicr.runs import verify as check
 
@@ -93,6 +97,10 @@ def verify(
                 f"of the run as a whole, {whole} {'thing does' if whole == 1 else 'things do'} "
                 "not hold"
             )
+        proofs = list(prove_again(opened, trusted=trusted, every=prove))
+        tell(f"{what}: {wrong}" for what, wrong in proofs if wrong is not None)
+        if proofs:
+            print(f"{len(proofs)} radii proved again without stored curves")
         for line in about(trusted.open(opened.spec), classifier, dataset):
             print(printable(line))
         tell(told_before(trusted.open(opened.spec), commitment, nonce))

@@ -18,7 +18,7 @@ from unicr.errors import RadiusError
 from unicr.noise import Noise
 from unicr.noise.internal import plainest
 from unicr.norms import Norm
-from unicr.radius._cache import cached
+from unicr.radius._cache import cached, name_of, shipped
 from unicr.radius._direction import has_spectra
 from unicr.radius._grade import Grade, weakest
 from unicr.radius._question import Evidence, Question, replace_noise
@@ -107,6 +107,11 @@ class UnitCurve:
         if self._exact is None:
             return kind == "proved" and not self._bounds
         return kind == "searched" or self._exact.closed_form is not None
+
+    @property
+    def on_disk(self) -> bool:
+        """Whether its proved steps are kept on this machine's disk, and are not the package's."""
+        return not self.instant("proved") and name_of("curve-proved", self.key) not in shipped()
 
     @property
     def exact(self) -> bool:

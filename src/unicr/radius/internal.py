@@ -1,7 +1,9 @@
 """What other parts of unicr use of this package and users should not: it may change."""
 
+from unicr.radius._cache import without_stored as without_stored
 from unicr.radius._direction import search as search
 from unicr.radius._grade import weakest as weakest
+from unicr.radius._radius import prove_directly as prove_directly
 from unicr.radius._result import guarantee_of as guarantee_of
 from unicr.radius._worst import from_below as from_below
 from unicr.radius.theorems import NOTHING_PROVED as NOTHING_PROVED
@@ -10,3 +12,4 @@ from unicr.radius.theorems import exact_bound as exact_bound
 from unicr.radius.theorems import prove as prove
 from unicr.radius.theorems._base import inclusion as inclusion
 from unicr.radius.theorems.two_laws import check_two_laws as check_two_laws
+from unicr.radius.theorems.two_laws import tables_of as tables_of

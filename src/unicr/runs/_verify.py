@@ -17,9 +17,10 @@ from unicr.classifier import Classifier
 from unicr.data import Dataset
 from unicr.errors import UNREADABLE, CertifyError, RunError, UnicrError, listed
 from unicr.folder import changes
-from unicr.noise import Lattice
-from unicr.norms import Norm
-from unicr.radius.internal import guarantee_of
+from unicr.noise import Lattice, Noise
+from unicr.norms import Norm, parse_norm
+from unicr.radius import RadiusCurve, SecondLaw
+from unicr.radius.internal import guarantee_of, prove_directly, tables_of
 from unicr.runs._commit import FILE as COMMITMENT
 from unicr.runs._commit import commit_again, digest_of_inputs, read_commitment
 from unicr.runs._reopen import NO_TRUST, Trusted
@@ -150,6 +151,7 @@ def refuse_broken_seal(run: Run, *, force: bool = False) -> str:
 
     "" where nothing is wrong. A run that is not finished has no seal yet.
     """
+    run.spec  # noqa: B018  settings that make no sense are told first
     text = seal_problem(run)
     if text is not None and not force:
         raise RunError(f"{run.folder}: {text}; `unicr verify` says more, --force shows it marked")
@@ -201,6 +203,59 @@ def check_row(row: Row, spec: Spec, curves: Curves) -> str | None:
         return difference(c, recompute(steps, c.transcript))
     except CertifyError as error:
         return str(error)
+
+
+def prove_again(
+    run: Run, *, trusted: Trusted = NO_TRUST, every: bool = False
+) -> Iterator[tuple[str, str | None]]:
+    """Radii proved again without stored curves: (what was proved, None or what is wrong with it).
+
+    The radii of a claim are read from curves, and those that do not come with the package from a
+    file on this machine, which whoever made the run here may have written. So of each noise and
+    norm with such a curve the largest radius is proved from p_A and p_B directly; with `every`,
+    every radius of the run, whatever its curve.
+    """
+    spec = trusted.open(run.spec)
+    chosen: dict[tuple[str, ...], tuple[NormRadius, Row, Noise]] = {}
+    for row in run.readable():
+        c = row.certificate
+        if c is None:
+            continue
+        law = trusted.noise(spec, c.noise)
+        for one in c.radii:
+            stored = getattr(c, "q_a", None) is not None or _is_on_disk(law, one.norm, spec.dim)
+            key = (law.text, one.norm, *([str(row.idx)] if every else []))
+            larger = key not in chosen or one.proved > chosen[key][0].proved
+            if one.proved > 0 and (every or stored) and larger:
+                chosen[key] = one, row, law
+    tables_of.cache_clear()  # what was read from disk before
+    for one, row, law in chosen.values():
+        proved = _prove(one, row, law, spec)
+        wrong = None
+        # a curve is read from below; two sums of the same theorem may differ by rounding
+        if one.proved > proved * (1 + PROOFS_AGREE):
+            wrong = f"l{one.norm} radius {one.proved!r} stored, a new proof gives {proved!r}"
+        yield f"input {row.idx}", wrong
+
+
+PROOFS_AGREE = 1e-9  # as `docs/theory.md#rounding-charges` allows for a sum
+
+
+def _is_on_disk(noise: Noise, norm: str, dim: int) -> bool:
+    return RadiusCurve(noise, norm, dim).unit.on_disk
+
+
+def _prove(one: NormRadius, row: Row, noise: Noise, spec: Spec) -> float:
+    """The radius that theorems prove from the row's bounds, after what the grid costs."""
+    c = row.certificate
+    assert c is not None
+    q_a, second = getattr(c, "q_a", None), None
+    if q_a is not None:
+        second = SecondLaw(q_a, getattr(spec.plan.procedure, "share", 1.0))
+    proved = prove_directly(noise, one.norm, spec.dim, c.p_a, c.p_b, second)
+    if spec.lattice is None or c.between_points:
+        return proved
+    return spec.lattice.reduce(proved, parse_norm(one.norm).p, spec.dim)
 
 
 def difference(stored: Certificate, right: Certificate) -> str | None:
