@@ -42,9 +42,9 @@ def job() -> Job:
 @pytest.fixture
 def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv(cache.VARIABLE, str(tmp_path / "cache"))
-    curves.unit_curve.cache_clear()
+    curves.get_unit_curve.cache_clear()
     yield tmp_path / "cache"
-    curves.unit_curve.cache_clear()
+    curves.get_unit_curve.cache_clear()
 
 
 @pytest.mark.usefixtures("empty_cache")
@@ -58,10 +58,10 @@ def test_a_forged_curve_passes_certify_and_not_verify(tmp_path: Path, capsys: An
     assert all(wrong is None for _, wrong in proofs)
     unit = RadiusCurve(LAW, "inf", DIM).unit
     assert unit.on_disk
-    (path,) = cache.folder().glob("curve-proved-*.npz")
+    (path,) = cache.choose_folder().glob("curve-proved-*.npz")
     alpha, radius = unit.proved
     cache._write(path, unit.key, {"alpha": alpha, "radius": 10 * radius})
-    curves.unit_curve.cache_clear()
+    curves.get_unit_curve.cache_clear()
     forged = tmp_path / "forged"
     certify_run(job(), forged).close()
     with Run(honest) as one, Run(forged) as other:

@@ -20,7 +20,7 @@ from unicr.folder import changes
 from unicr.noise import Lattice, Noise
 from unicr.norms import Norm, parse_norm
 from unicr.radius import RadiusCurve, SecondLaw
-from unicr.radius.internal import guarantee_of, prove_directly, tables_of
+from unicr.radius.internal import load_tables, name_guarantee, prove_directly
 from unicr.runs._commit import FILE as COMMITMENT
 from unicr.runs._commit import commit_again, digest_of_inputs, read_commitment
 from unicr.runs._reopen import NO_TRUST, Trusted
@@ -228,7 +228,7 @@ def prove_again(
             larger = key not in chosen or one.proved > chosen[key][0].proved
             if one.proved > 0 and (every or stored) and larger:
                 chosen[key] = one, row, law
-    tables_of.cache_clear()  # what was read from disk before
+    load_tables.cache_clear()  # what was read from disk before
     for one, row, law in chosen.values():
         proved = _prove(one, row, law, spec)
         wrong = None
@@ -294,7 +294,7 @@ def _is_weaker(stored: NormRadius, now: NormRadius) -> bool:
     proved radius must both be at most those of today, the searched one the same, and the guarantee
     what these say.
     """
-    claimed = stored.guarantee == guarantee_of(stored.proved, stored.searched) == "approximate"
+    claimed = stored.guarantee == name_guarantee(stored.proved, stored.searched) == "approximate"
     less = stored.proved <= now.proved and stored.radius <= now.radius
     return claimed and less and _same(stored.searched, now.searched)
 
