@@ -86,10 +86,10 @@ def verify(
         tell(findings)
         rows = opened.records()
         failed = sum(row["claims"] is None for row in rows)
-        wrong = len({one.idx for one in findings if one.idx is not None})
+        bad = {one.idx for one in findings if one.idx is not None}
         whole = sum(one.idx is None for one in findings)
         print(
-            f"{len(rows)} inputs checked from their counts, {wrong} do not hold; "
+            f"{len(rows)} inputs checked from their counts, {len(bad)} do not hold; "
             f"{failed} failed in the run"
         )
         if whole:
@@ -97,7 +97,7 @@ def verify(
                 f"of the run as a whole, {whole} {'thing does' if whole == 1 else 'things do'} "
                 "not hold"
             )
-        proofs = list(prove_again(opened, trusted=trusted, every=prove))
+        proofs = list(prove_again(opened, trusted=trusted, every=prove, skip=bad))
         tell(f"{what}: {wrong}" for what, wrong in proofs if wrong is not None)
         if proofs:
             print(f"{len(proofs)} radii proved again without stored curves")
