@@ -9,7 +9,7 @@ from unicr.runs._commit import (
 )
 from unicr.runs._database import Database
 from unicr.runs._execute import Executor, Work, execute
-from unicr.runs._export import export, floor_decimal, table
+from unicr.runs._export import COLUMNS, Column, Source, export, floor_decimal, sources, table
 from unicr.runs._job import Job, Terms
 from unicr.runs._preflight import preflight
 from unicr.runs._reopen import NO_TRUST, Trusted
@@ -48,8 +48,10 @@ from unicr.runs.logs import (
 )
 
 __all__ = [
+    "COLUMNS",
     "NO_TRUST",
     "STATEMENT",
+    "Column",
     "Database",
     "Execution",
     "Executor",
@@ -60,6 +62,7 @@ __all__ = [
     "Requirement",
     "Row",
     "Run",
+    "Source",
     "Spec",
     "Stamp",
     "Terms",
@@ -93,6 +96,7 @@ __all__ = [
     "scores_of",
     "seals",
     "sign",
+    "sources",
     "stamp",
     "statement_problems",
     "table",
