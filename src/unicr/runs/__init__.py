@@ -8,6 +8,7 @@ from unicr.runs._commit import (
     write_commitment,
 )
 from unicr.runs._database import Database
+from unicr.runs._evidence import evidence, evidence_page
 from unicr.runs._execute import Executor, Work, execute
 from unicr.runs._export import COLUMNS, Column, Source, export, floor_decimal, sources, table
 from unicr.runs._job import Job, Terms
@@ -75,6 +76,8 @@ __all__ = [
     "check_stamp",
     "commit_again",
     "difference",
+    "evidence",
+    "evidence_page",
     "execute",
     "export",
     "file_to_sign",
