@@ -44,13 +44,15 @@ class ModelOptions:
     weights
         Weights for a file.py:factory or a built-in architecture.
     device
-        Where the model runs: cpu, cuda, cuda:1, …; the CPU if left out.
+        Where the model runs: cpu, cuda, …; the CPU if left out. `unicr certify` takes several:
+        cuda:0,cuda:1.
     mean
         The model expects (x - mean)/std, per channel. Noise and radii stay in input space.
     std
         See mean.
     precision
-        Compute a torch model with fewer bits (autocast): for GPUs, slow on most CPUs.
+        Compute a torch model with fewer bits (autocast): faster on GPUs, and with bf16 on CPUs
+        that have instructions for it.
     trust
         A file that may run its author's code: .pt2, TorchScript, pickles (.pt, .joblib) and Python
         files that a run or a selector names are opened only if they are named here. May be given

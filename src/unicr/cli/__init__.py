@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import shlex
 import sys
-import time
 import warnings
 from typing import Any, NoReturn, TextIO
 
 import unicr
 from unicr.errors import UnicrError, one_line, printable
-from unicr.progress import listening
 
 GROUPS = {
     "Start here": {
@@ -22,6 +20,7 @@ GROUPS = {
         "data": "Download well-known datasets.",
     },
     "Certify a model": {
+        "commit": "Fix what `unicr certify` will do, before anybody knows its noise.",
         "certify": "Certify every input of a dataset; an interruption loses nothing.",
         "score": "Print certified accuracy at radii, p_A percentiles, average radii.",
         "report": "Write one offline HTML page about runs.",
@@ -45,7 +44,7 @@ GROUPS = {
     "Check": {
         "verify": "Recompute every claim of a run from its votes.",
         "check-log": "Look for what cannot be true in published logs.",
-        "seal": "Print the seals of a run folder, and sign them with an SSH key.",
+        "seal": "Print the seals of a run folder, sign them and have them dated.",
         "attack": "Attack every certified input of a run, at its radius and beyond.",
         "guard": "Answer queries and never contradict a region certified before.",
     },
@@ -54,8 +53,6 @@ PLUGINS = "unicr.commands"  # the group of entry points that add commands
 SUMMARY = 66  # characters of a plugin's summary: a line of the overview has 80
 RESUMED = ("certify", "i-opt", "c-opt", "train")
 CONTINUES = ("attack", "data", "demo")  # what they did is found by the same command
-
-_started: dict[str, tuple[int, float]] = {}  # by what is computed: progress and time at first
 
 
 def overview() -> str:
@@ -116,9 +113,10 @@ def _run(words: list[str]) -> NoReturn:
 
     from unicr.cli._app import app
     from unicr.extras import missing_extra
+    from unicr.progress import show
 
     try:
-        with listening(_progress):
+        with show():
             result = app(words, exit_on_error=False, print_error=False)
     except BrokenPipeError:
         sys.stderr.close()
@@ -143,18 +141,6 @@ def _run(words: list[str]) -> NoReturn:
             raise KeyboardInterrupt from None
         _stop(f"code of a file that was loaded wanted to end the program ({error.code!r})")
     sys.exit(result if isinstance(result, int) else 0)
-
-
-def _progress(text: str, done: int, of: int) -> None:
-    """A plain line on stderr, in a terminal and in a pipe, with the estimated end."""
-    first, begun = _started.setdefault(text, (done, time.monotonic()))
-    left = ""
-    if first < done < of:
-        seconds = (time.monotonic() - begun) / (done - first) * (of - done)
-        left = f", about {seconds:.0f} s left"
-    if done == of:
-        del _started[text]
-    print(f"{text}: {done} of {of}{left}", file=sys.stderr, flush=True)
 
 
 def _warn(

@@ -76,6 +76,7 @@ Format = Annotated[
     Parameter(help="table (aligned, for reading), markdown, latex, csv or json."),
 ]
 Json = Annotated[bool, Parameter(name="--json")]
+Force = Annotated[bool, Parameter(help="Also show runs whose seal is broken, marked as such.")]
 
 
 def spread(settings: type, group: str | None = None) -> None:

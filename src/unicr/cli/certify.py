@@ -78,7 +78,8 @@ def certify(
 ) -> int:
     """Certify every input of a dataset; an interruption loses nothing.
 
-    Exit code 3 if some inputs failed. Example:
+    All that decides the run is committed to before a number is drawn; where `unicr commit` did that
+    in the same folder before, --nonce is needed. Exit code 3 if some inputs failed. Example:
 
     unicr certify --model builtin:mnist-mlp-0.5 --data builtin:mnist \\
       --noise 'gaussian(sigma=0.5)' --norm 1 2 inf --n 10000 --max 20 --out my-run
@@ -98,19 +99,35 @@ def certify(
         A folder that `unicr select` made, in place of --model and --noise. Each input gets the
         noise that its selector chooses, and the choice is certified too.
     resume
-        Continue a run that was interrupted, or continue it with a larger --max. Inputs that failed
-        because of the machine (a full disk, a killed worker, no memory) are done again.
+        Continue a run that was interrupted; with --seed also with a larger --max. Inputs that
+        failed because of the machine (a full disk, a killed worker, no memory) are done again.
     retry_failed
         Like --resume, and do again every input that failed.
     verbose
         Also print the largest possible radius, the accuracy of the model itself, and how many
         samples were taken.
     """
+    find_begun(out, resume=resume or retry_failed)  # refuses before a model is loaded
+    job = open_job(model, data, noise, selector, plan, terms, loading, reading, place)
+    return run_and_report(job, out, resume=resume, retry_failed=retry_failed, verbose=verbose)
+
+
+def open_job(
+    model: str | None,
+    data: str,
+    noise: str | None,
+    selector: Path | None,
+    plan: PlanOptions,
+    terms: Terms,
+    loading: Loading,
+    reading: DataOptions,
+    place: Place,
+) -> Job:
+    """The job that the options ask for: of a model and a noise, or of a selector."""
     from unicr.select import file_of, load_selector
 
     if bool(model and noise) == (selector is not None) or (selector and model):
         raise CertifyError("give --model and --noise, or --selector in place of both")
-    find_begun(out, resume=resume or retry_failed)  # refuses before a model is loaded
     asked = plan.fit()
     law: str | Noise = noise or ""
     if selector is not None:
@@ -118,8 +135,7 @@ def certify(
             raise CertifyError("--procedure is for one noise: a selector is a procedure of its own")
         model, choice = str(file_of(selector)), load_selector(file_of(selector))
         asked, law = choice.fit(asked), choice.noise
-    job = Job.open(model or "", data, law, asked, terms, loading, reading, place)
-    return run_and_report(job, out, resume=resume, retry_failed=retry_failed, verbose=verbose)
+    return Job.open(model or "", data, law, asked, terms, loading, reading, place)
 
 
 def run_and_report(
@@ -127,10 +143,10 @@ def run_and_report(
 ) -> int:
     """Announce, run with a progress bar on a terminal, and sum up."""
     from unicr.lab.report.runs import RunBar, summary
-    from unicr.lab.report.tables import patience
+    from unicr.progress import announce
 
     begun = find_begun(out, resume=True)
-    with patience(BUILDING):
+    with announce(BUILDING):
         largest = job.largest
     for text in job.warnings():
         print(f"warning: {text}", file=sys.stderr)

@@ -34,14 +34,14 @@ def curve(
         .png, .svg, .pdf, .csv, .tex or .html (the last needs the extra unicr[report]).
     """
     from unicr.lab.report.curves import write_curves
-    from unicr.lab.report.tables import patience
     from unicr.noise import parse
     from unicr.norms import parse_norm
+    from unicr.progress import announce
     from unicr.radius import RadiusCurve
 
     laws = [parse(text) for text in noise]
     norms = dict.fromkeys(parse_norm(text) for text in norm)
-    with patience(BUILDING):
+    with announce(BUILDING):
         curves = [RadiusCurve(law, lp, dim) for lp in norms for law in laws]
         write_curves(curves, out)
     print(f"written to {out}")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
-from unicr.cli._parameters import Out, command
+from unicr.cli._parameters import Force, Out, command
 
 
 @command
@@ -14,6 +15,7 @@ def export(
     *,
     out: Out,
     norm: str | None = None,
+    force: Force = False,
 ) -> None:
     """Write the certificates of a run as a table, radii rounded down.
 
@@ -29,10 +31,12 @@ def export(
     norm
         Which norm, for .tsv.
     """
-    from unicr.runs import Run
+    from unicr.runs import Run, refuse_broken_seal
     from unicr.runs import export as write
 
     with Run(run) as opened:
+        if mark := refuse_broken_seal(opened, force=force):
+            print(f"warning: {run}: {mark}", file=sys.stderr)
         write(opened, out, norm)
         kind = ", searched radii" if opened.spec.searched else ""
     print(f"written to {out}{kind}")

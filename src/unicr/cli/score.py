@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from unicr.cli._parameters import FAILED, Format, MaybeOut, command
+from unicr.cli._parameters import FAILED, Force, Format, MaybeOut, command
 from unicr.errors import RunError, printable
+
+if TYPE_CHECKING:
+    from unicr.runs import Spec
 
 
 @command
@@ -19,6 +23,7 @@ def score(
     format_: Format = "table",
     out: MaybeOut = None,
     verbose: bool = False,
+    force: Force = False,
 ) -> int:
     """Print certified accuracy at radii, p_A percentiles, average radii.
 
@@ -44,10 +49,17 @@ def score(
     from unicr.runs import load_scores
 
     problems: list[RunError] = []
-    groups = load_scores(runs, norm, problems.append)
+    about: dict[str, str] = {}
+
+    def hear(name: str, spec: Spec) -> None:
+        about[name] = f"{spec.inputs_text}; {spec.draw_text}"
+
+    groups = load_scores(runs, norm, problems.append, force=force, on_spec=hear)
     print(score_table(groups, radii, format_, verbose=verbose))
     if out is not None:
         write_scores(groups, radii, out)
+    for name, words in about.items() if verbose else ():
+        print(printable(f"{name}: {words}"), file=sys.stderr)
     for problem in problems:
         print(f"left out: {printable(str(problem))}", file=sys.stderr)
     return FAILED if problems else 0

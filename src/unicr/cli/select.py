@@ -69,7 +69,6 @@ def select(
         Train on at most this many inputs.
     """
     from unicr.classifier import load_classifier
-    from unicr.lab.report.tables import Bar
     from unicr.lab.train import examples_of, train_selector, write_selector
     from unicr.noise import gaussian, parse
     from unicr.norms import parse_norm
@@ -98,16 +97,7 @@ def select(
     settings_of_training = replace(training, device=loading.device or "cpu")
     examples = examples_of(reading.load(data or "", split="train"), max_)
     pairs = [(one, loaded[spec]) for one, spec in zip(models, specs, strict=True)]
-    with Bar("training", training.epochs) as bar:
-        worths = train_selector(
-            examples,
-            pairs,
-            settings,
-            parse_norm(norm),
-            out,
-            settings_of_training,
-            on_epoch=lambda epoch, loss: bar.update(f"{loss:.4f} of radius lost", now=epoch),
-        )
+    worths = train_selector(examples, pairs, settings, parse_norm(norm), out, settings_of_training)
     for text, mean in zip(noise, worths.mean(0).tolist(), strict=True):
         by = f"by {training.votes} votes each"
         print(f"{text}: average radius {mean:.4f} on the training inputs, {by}")

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from unicr.cli._parameters import Out, command, spread
 from unicr.data import DataOptions
 from unicr.lab.train import Training
-
-if TYPE_CHECKING:
-    from unicr.lab.train import Examples, Fitted
 
 spread(Training)
 READING = DataOptions()
@@ -45,10 +41,10 @@ def train(
     resume
         Continue a training that was interrupted, with the same options.
     """
-    from unicr.lab.train import examples_of
+    from unicr.lab.train import examples_of, train_run
 
     dataset = reading.load(data, split="train")
-    fitted = _with_bar(examples_of(dataset, max_), settings, out, resume)
+    fitted = train_run(examples_of(dataset, max_), settings, out, resume=resume)
     best = fitted.best
     accuracy = "" if best["accuracy"] is None else f", accuracy {best['accuracy']:.2%} under noise"
     if settings.noise is None:
@@ -68,25 +64,3 @@ def _radius(epoch: Mapping[str, Any]) -> str:
 
 def _words(values: tuple[float, ...]) -> str:
     return " ".join(f"{value:g}" for value in values)
-
-
-def _with_bar(examples: Examples, settings: Training, out: Path, resume: bool) -> Fitted:
-    """Train with the estimated end, by steps also inside an epoch."""
-    from unicr.lab.report.tables import Bar
-    from unicr.lab.train import train_run
-
-    words = "training"
-
-    with Bar(words, settings.epochs) as bar:
-
-        def show(now: Fitted) -> None:
-            nonlocal words
-            last = now.history[-1]
-            accuracy = "" if last["accuracy"] is None else f", accuracy {last['accuracy']:.1%}"
-            words = f"epoch {last['epoch']}: loss {last['loss']:.4f}{accuracy}{_radius(last)}"
-            step(len(now.history))
-
-        def step(epochs: float) -> None:
-            bar.update(words, now=epochs)
-
-        return train_run(examples, settings, out, resume=resume, on_epoch=show, on_step=step)

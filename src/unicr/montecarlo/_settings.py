@@ -60,8 +60,6 @@ class MonteCarlo:
         The probability that the radius with confidence is too large.
     device
         Where torch computes: cpu, cuda, …
-    progress
-        Show a bar on a terminal when it takes long.
     threads
         Threads of torch on a CPU. Blocks fit one core's cache, so more threads rarely help.
     """
@@ -79,7 +77,6 @@ class MonteCarlo:
     confidence_method: Method = "clopper-pearson"
     alpha: float = 1e-3
     device: str = "cpu"
-    progress: bool = True
     threads: int = 1
 
     def __post_init__(self) -> None:

@@ -25,6 +25,7 @@ from unicr.errors import RunError, UnicrError, one_line
 from unicr.extras import torch
 from unicr.noise import parse
 from unicr.noise.internal import check_parses
+from unicr.runs._commit import follow_commitment
 from unicr.runs._execute import Executor, Lost, executor
 from unicr.runs._job import CHUNK, Job
 from unicr.runs._run import ENVIRONMENT, FILE, Row, Run
@@ -63,7 +64,7 @@ def certify_run(
     `resume` goes on where a run stopped, and does again what failed by the environment;
     `retry_failed` does again all that failed.
     """
-    job = resume_job(job, folder, resume=resume or retry_failed)
+    job = follow_commitment(resume_job(job, folder, resume=resume or retry_failed), folder)
     job.largest  # noqa: B018  the curves are made here, not within the first input's time
     curves, spec = job.curves, job.spec
     (run,) = certify_into(
@@ -137,7 +138,7 @@ def open_inputs(run: Run, spec: Spec, job: Job, *, retry_failed: bool = False) -
         return job.indices
     run.spec.refuse_changes(spec, run.folder)
     if run.spec.max != spec.max:
-        run.set_spec(replace(run.spec, max=spec.max))
+        run.set_spec(replace(run.spec, max=spec.max, inputs=spec.inputs))
     done = run.done(retry=retry_failed)
     return [i for i in job.indices if i not in done]
 

@@ -12,7 +12,7 @@ from unicr.files import load_object
 if TYPE_CHECKING:
     from torch import nn
 
-HIDDEN = (512, 256)  # neurons of the built-in mlp, as those that come with the package have them
+HIDDEN = (512, 256)  # widths of the layers of `mlp`
 
 
 class TrainError(UnicrError, ValueError):
