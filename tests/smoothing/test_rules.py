@@ -165,10 +165,13 @@ class Bins(Measure):
     width: float = 0.5
     bins: int = 64
 
-    def count(self, model: Classifier, batch: torch.Tensor, classes: int | None) -> Counts:
+    def labels(self, model: Classifier, batch: torch.Tensor) -> torch.Tensor:
         assert isinstance(model, Regressor)
         place = (model.values(batch) / self.width).floor().long() + self.bins // 2
-        return torch.bincount(place.clamp(0, self.bins - 1), minlength=self.bins).numpy()
+        return place.clamp(0, self.bins - 1)
+
+    def size(self, model: Classifier, classes: int | None) -> int | None:
+        return self.bins
 
 
 BINS = Bins()

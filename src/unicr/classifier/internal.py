@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from unicr.classifier._base import Tally as Tally
 from unicr.classifier._base import labels_of as labels_of
 from unicr.classifier._load import usable as usable
 from unicr.classifier._trust import Trust as Trust

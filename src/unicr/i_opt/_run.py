@@ -41,7 +41,8 @@ def i_opt_run(
     job = resume_job(job, next(iter(folders.values())))
     job.check()
     points = None if job.points is None else job.points.text
-    job = replace(job, lattice=points, batch=job.spec.batch)
+    passes = {"batch": job.spec.batch, "channels_last": job.spec.channels_last}
+    job = replace(job, lattice=points, **passes)
     each = {norm: replace(job, norms=(norm,)) for norm in job.norms}
 
     def start(one: Input) -> Steps[tuple[Certificate, ...]]:

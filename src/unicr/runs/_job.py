@@ -81,8 +81,9 @@ class Job(Terms):
     `data_spec` is how the data was named, `data_arguments` and `model_arguments` are those of
     `load_dataset` and `load_classifier`: the spec keeps them, and workers load the model with
     them; without, it is pickled. `ray` is the address of a cluster ("local" starts one here),
-    `gpus` what each of its workers reserves. `batch` (from the size of inputs and the memory, where
-    left out) is how many samples are worked on at once, `chunk` the most of one task.
+    `gpus` what each of its workers reserves. `batch` is how many noisy copies one forward pass has
+    and `channels_last` their order in memory (both are measured where left out), `chunk` the most
+    samples of one task.
 
     Noise is drawn on `lattice` (its text; "auto" for one so fine that radii hold for every change,
     None for real-valued noise) from a `nonce`, drawn where none is given, or for experiments from
@@ -96,6 +97,7 @@ class Job(Terms):
     data_arguments: dict[str, Any] | None = None
     model_arguments: dict[str, Any] | None = None
     batch: int | None = None
+    channels_last: bool | None = None
     workers: int = 0
     ray: str | None = None
     gpus: float = 0
@@ -114,7 +116,7 @@ class Job(Terms):
         if self.workers < 0:
             raise CertifyError(f"workers={self.workers}: 0 for this process, or their number")
         if self.batch is not None and self.batch < 1:
-            raise CertifyError(f"batch={self.batch}: at least one sample at a time")
+            raise CertifyError(f"batch={self.batch}: at least one sample in a pass")
         if self.chunk < 1:
             raise CertifyError(f"chunk={self.chunk}: at least one sample in a task")
 
@@ -141,6 +143,7 @@ class Job(Terms):
             self.classifier,
             self.noise,
             batch=self.batch,
+            channels_last=self.channels_last,
             seed=self.seed,
             nonce=self.nonce,
             lattice=self.points,
@@ -190,7 +193,7 @@ class Job(Terms):
         if self.lattice == AUTO:
             changed["lattice"] = old.lattice and old.lattice.text
         if old.lattice is not None:
-            changed["batch"] = old.batch
+            changed |= {"batch": old.batch, "channels_last": old.channels_last}
         return replace(self, **changed)
 
     def check(self) -> None:
@@ -214,6 +217,7 @@ class Job(Terms):
         """All that decides the run, made once; resuming must agree with it."""
         check_parses(self.noise)  # whoever reads the run must be able to read its noise
         classes = self.classifier.classes or self.data.classes
+        passes = self.smoothed.choose_passes(self.data.sample(), self.workers)
         return Spec(
             model=self.classifier.name,
             model_hash=self.classifier.digest,
@@ -232,7 +236,8 @@ class Job(Terms):
             searched=self.searched,
             skip=self.skip,
             max=self.limit,
-            batch=self.smoothed.settle(self.data.sample(), self.workers),
+            batch=passes.size,
+            channels_last=passes.channels_last,
             loading=_plain(self.model_arguments, LOADING),
             reading=_plain(self.data_arguments, ("labels", "split", "label_column")),
         )

@@ -35,7 +35,7 @@ from unicr.smoothing import (
 )
 
 MOST_INPUTS = 100_000_000
-FORMAT = 3  # of a run folder; one of another number is refused
+FORMAT = 4  # of a run folder; one of another number is refused
 LOADING = {  # arguments of `load_classifier` that a run keeps, with their types
     "weights": str,
     "mean": list | float | int,
@@ -43,9 +43,9 @@ LOADING = {  # arguments of `load_classifier` that a run keeps, with their types
     "num_classes": int,
     "precision": str,
 }
-# What may differ when a run goes on: where its model lies, and the size of its passes, which the
-# run itself has (`Job.resume`).
-FREE = frozenset({"batch", "loading"})
+# What may differ when a run goes on: where its model lies, and the size and layout of its passes,
+# which the run itself has (`Job.resume`).
+FREE = frozenset({"batch", "channels_last", "loading"})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +54,8 @@ class Spec:
 
     Noise comes from the `nonce`, or in an experiment from the `seed`, on the points of a `lattice`
     or (None) as real numbers; every `skip`-th input is certified, at most `max` of them. `batch`
-    decides how many inputs a pass has, and so belongs to the function that is certified.
+    is how many inputs a pass has and `channels_last` their order in memory: scores may depend on
+    both in their last bit, so they belong to the function that is certified.
 
     `model_hash` is of the whole model, `model_digests` of it and its preprocessing apart; `classes`
     are its own names for its labels, or those of the data. `model` and `data` are how they were
@@ -71,6 +72,7 @@ class Spec:
     skip: int
     max: int | None
     batch: int
+    channels_last: bool
     lattice: Lattice | None
     seed: int | None
     nonce: str | None
@@ -182,7 +184,8 @@ class Spec:
         """
         settings = key_settings(self.shape, self.plan, self.lattice)
         drawn = {"seed": self.seed, "nonce": self.nonce, "settings": settings}
-        return {**drawn, "lattice": self.lattice, "batch": self.batch}
+        passes = {"batch": self.batch, "channels_last": self.channels_last}
+        return {**drawn, **passes, "lattice": self.lattice}
 
     @property
     def keyed_plan(self) -> Plan:
@@ -368,6 +371,7 @@ READERS: dict[str, Callable[[Any], Any]] = {  # of each field but the noise
     "skip": _whole(1),
     "max": _or_none(_whole(1)),
     "batch": _whole(1, 1 << 24),
+    "channels_last": _exactly(bool),
     "lattice": _or_none(_lattice),
     "seed": _or_none(_whole(-(1 << 200))),
     "nonce": _or_none(lambda value: checked_nonce(_exactly(str)(value))),

@@ -27,17 +27,23 @@ Counts = NDArray[np.int64]
 class Measure(Registered, ABC):
     """Subclasses are frozen dataclasses.
 
-    `one_vote_each` says that a copy counts once, so that n copies have n votes in all: that is
-    checked of every answer. `noisy` is False for what is counted of the input itself.
+    Every copy has one vote, so that n copies have n votes in all: that is checked of every answer.
+    `noisy` is False for what is counted of the input itself.
     """
 
     kind = "measure"
-    one_vote_each: ClassVar[bool] = True
     noisy: ClassVar[bool] = True
 
     @abstractmethod
-    def count(self, model: Classifier, batch: torch.Tensor, classes: int | None) -> Counts:
-        """What a batch of noisy copies counts for; sums over batches must mean the same."""
+    def labels(self, model: Classifier, batch: torch.Tensor) -> torch.Tensor:
+        """What each copy votes for: whole numbers from 0 on, on the device of the batch.
+
+        A copy's vote must not depend on the other copies of the batch.
+        """
+
+    def size(self, model: Classifier, classes: int | None) -> int | None:
+        """How many things can be voted for; None where the votes themselves tell it."""
+        return model.num_classes if classes is None else classes
 
     def copies(
         self, noise: Noise, lattice: Lattice | None, x: torch.Tensor, key: bytes

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from unicr.classifier import Classifier
 from unicr.extras import torch
-from unicr.smoothing._measure import Counts, Measure
+from unicr.smoothing._measure import Measure
 
 
 @dataclass(frozen=True)
@@ -15,9 +15,9 @@ class ClassVotes(Measure):
 
     name = "classes"
 
-    def count(self, model: Classifier, batch: torch.Tensor, classes: int | None) -> Counts:
-        """Votes by class."""
-        return model.votes(batch, classes).numpy()
+    def labels(self, model: Classifier, batch: torch.Tensor) -> torch.Tensor:
+        """The classes of the copies."""
+        return model.predict_unchecked(batch)
 
 
 @dataclass(frozen=True)

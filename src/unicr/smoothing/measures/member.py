@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from unicr.classifier import Classifier, Selective
 from unicr.errors import CertifyError
 from unicr.extras import torch
-from unicr.smoothing._measure import Counts, Measure
+from unicr.smoothing._measure import Measure
 
 
 @dataclass(frozen=True)
@@ -17,9 +17,19 @@ class MemberVotes(Measure):
     name = "member"
     index: int = 0
 
-    def count(self, model: Classifier, batch: torch.Tensor, classes: int | None) -> Counts:
-        """Votes by choice for the selector, by class for the others."""
+    def labels(self, model: Classifier, batch: torch.Tensor) -> torch.Tensor:
+        """Choices of the selector, classes of the others."""
+        return self._member(model).predict_unchecked(batch)
+
+    def size(self, model: Classifier, classes: int | None) -> int | None:
+        """The number of choices for the selector, of classes for the others."""
+        member = self._member(model)
+        if self.index == 0:
+            assert isinstance(model, Selective)
+            return len(model.members) - 1
+        return member.num_classes if classes is None else classes
+
+    def _member(self, model: Classifier) -> Classifier:
         if not isinstance(model, Selective) or not 0 <= self.index < len(model.members):
             raise CertifyError(f"{model.name} has no member {self.index}: it is no such selector")
-        size = classes if self.index else len(model.members) - 1
-        return model.members[self.index].votes(batch, size).numpy()
+        return model.members[self.index]
