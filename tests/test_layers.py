@@ -12,8 +12,8 @@ import unicr
 
 ROOT = Path(unicr.__file__).parent
 LAYERS = (
-    {"errors"},
-    {"binomial", "files", "extras", "progress", "registry", "values"},
+    {"errors", "values"},
+    {"binomial", "files", "folder", "extras", "progress", "registry"},
     {"tables"},
     {"sample"},
     {"noise"},

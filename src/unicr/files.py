@@ -60,6 +60,11 @@ def file_digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def combined_digest(*parts: str) -> str:
+    """One digest of several texts without line breaks."""
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
 def check_size(path: Path, size: int, stored: int, kind: type[UnicrError]) -> None:
     """Refuse a file that unpacks to more than memory, or from `stored` bytes to far more."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

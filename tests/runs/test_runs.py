@@ -225,6 +225,47 @@ def test_kill_nine_loses_only_what_was_in_flight(tmp_path: Path) -> None:
     assert table(killed)[: len(before)] == before
 
 
+def test_of_several_that_resume_one_writes_and_the_others_say_so(tmp_path: Path) -> None:
+    """Two processes come while a third is at its first input; both leave, and change nothing."""
+    model, data, out = tmp_path / "model.py", tmp_path / "data.npz", tmp_path / "run"
+    model.write_text(MODEL)
+    x = np.random.default_rng(0).normal(size=(6, 6)).astype(np.float32)
+    np.savez(data, x=x, y=(x[:, 0] > 0).astype(np.int64))
+    command = [
+        *(sys.executable, "-m", "unicr", "certify", "--model", f"{model}:classify"),
+        *("--data", str(data), "--noise", "gaussian(sigma=0.5)", "--norm", "2", "--n", "500"),
+        *("--seed", "0", "--resume", "--out", str(out)),
+    ]
+    others: list[subprocess.CompletedProcess[str]] = []
+
+    def come(_: object) -> None:
+        if not others:
+            both = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in range(2)]
+            for one in both:
+                _, said = one.communicate()
+                others.append(subprocess.CompletedProcess(command, one.returncode, "", said))
+
+    arguments: dict[str, Any] = {"spec": f"{model}:classify"}
+    mine = job(
+        classifier=load_classifier(**arguments),
+        data=load_dataset(str(data)),
+        norms=norms_of([2]),
+        noise=noise.gaussian(sigma=0.5),
+        plan=Plan(n=500),
+        model_arguments=arguments,
+    )
+    with certify_run(mine, out, on_result=come) as run:
+        seal = run.stored_seal()
+    assert [other.returncode for other in others] == [2, 2]
+    for other in others:
+        last = other.stderr.splitlines()[-1]
+        assert f"run.sqlite is being written to by another process ({os.getpid()})" in last
+    certify_run(mine, tmp_path / "alone").close()
+    assert table(out) == table(tmp_path / "alone")
+    with Run(out) as run:
+        assert run.stored_seal() == run.seal() == seal
+
+
 def test_resuming_with_other_settings_is_refused_and_says_which(tmp_path: Path) -> None:
     certify_run(job(), tmp_path / "run").close()
     with pytest.raises(RunError, match="--resume"):

@@ -241,8 +241,8 @@ def test_votes_after_a_fork() -> None:
     smoothed = SmoothedClassifier(
         lambda b: (b[:, 0] > 0).long(), gaussian(sigma=1), num_classes=2, seed=0
     )
-    first = smoothed._teams[0]
-    smoothed._teams[:] = [first, type(first)(first.classifier)]  # two shares: the pool is used
+    first = smoothed._runners[0]
+    smoothed._runners[:] = [first, type(first)(first.classifier)]  # two shares: the pool is used
     x = torch.ones(3)
     here = smoothed.votes(x, 600, start=0).tolist()
     child = os.fork()

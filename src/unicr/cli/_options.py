@@ -181,13 +181,11 @@ class DataOptions:
     label_column: Column = None
 
     def load(self, spec: str, classifier: Classifier) -> Dataset:
-        """The dataset; its labels follow the classifier's names for them."""
+        """The dataset, with columns and labels matched to the classifier's names for them."""
+        from unicr.classifier import match_data
         from unicr.data import load_dataset
 
-        dataset = load_dataset(spec, **vars(self))
-        if classifier.classes is not None:
-            dataset = dataset.aligned(classifier.classes)
-        return dataset
+        return match_data(classifier, load_dataset(spec, **vars(self)))
 
 
 @Parameter(name="*", group="Where the work is done")

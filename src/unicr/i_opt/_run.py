@@ -41,8 +41,8 @@ def i_opt_run(
     job = resume_job(job, next(iter(folders.values())))
     job.check()
     points = None if job.points is None else job.points.text
-    passes = {"batch": job.spec.batch, "channels_last": job.spec.channels_last}
-    job = replace(job, lattice=points, **passes)
+    spec = job.spec
+    job = replace(job, lattice=points, batch=spec.batch, channels_last=spec.channels_last)
     each = {norm: replace(job, norms=(norm,)) for norm in job.norms}
 
     def start(one: Input) -> Steps[tuple[Certificate, ...]]:

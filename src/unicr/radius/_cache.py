@@ -12,7 +12,6 @@ import hmac
 import math
 import os
 import secrets
-import tempfile
 import time
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -23,6 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from unicr.errors import RunError
+from unicr.folder import replace_file
 from unicr.values import Array
 
 # Raise this by one when a change makes any stored curve differ from a new one. The golden radii of
@@ -102,7 +103,7 @@ def cached(kind: str, key: str, make: Callable[[], dict[str, Array]]) -> dict[st
     if stored is not None:
         return stored
     arrays = make()
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError, RunError):
         _write(path, key, arrays)
     return arrays
 
@@ -148,12 +149,5 @@ def _read(path: Path, key: str) -> dict[str, Array] | None:
 def _write(path: Path, key: str, arrays: dict[str, Array]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     seal = np.array(_digest(path.parent, key, arrays))
-    handle, name = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            np.savez(file, seal=seal, **arrays)  # type: ignore[arg-type]
-        os.replace(name, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(name)
-        raise
+    with replace_file(path) as file:
+        np.savez(file, seal=seal, **arrays)  # type: ignore[arg-type]

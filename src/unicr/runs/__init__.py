@@ -11,7 +11,7 @@ from unicr.runs._run import Row, Run, load_run
 from unicr.runs._schedule import Input
 from unicr.runs._scores import load_scores, scores_of
 from unicr.runs._sign import seals, sign, signed_by
-from unicr.runs._spec import Execution, Spec, changes
+from unicr.runs._spec import Execution, Spec
 from unicr.runs._verify import Problem, caught, difference, replay, verify
 from unicr.runs.logs import (
     LogRow,
@@ -40,7 +40,6 @@ __all__ = [
     "caught",
     "certify_into",
     "certify_run",
-    "changes",
     "difference",
     "execute",
     "export",

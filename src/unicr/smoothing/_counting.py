@@ -11,7 +11,7 @@ import functools
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TypeAlias
 
 import numpy as np
 
@@ -19,13 +19,10 @@ from unicr.classifier import Classifier
 from unicr.classifier.internal import Tally
 from unicr.extras import torch
 from unicr.smoothing._batch import ROUNDS, Passes, one_thread_each, pool
-from unicr.smoothing._measure import Counts, Measure, add
+from unicr.smoothing.measures import Counts, Measure, add
 
-
-class Draw(Protocol):
-    """Fills a batch with the noisy copies of an input from number `start` on."""
-
-    def __call__(self, out: torch.Tensor, start: int) -> object: ...
+# fills a batch with the noisy copies of an input from a number on
+Draw: TypeAlias = "Callable[[torch.Tensor, int], object]"
 
 
 @dataclass(frozen=True)
@@ -79,15 +76,16 @@ class Runner:
         A thread's own time leaves out what other programs take; where the model has threads of its
         own, or a device, only the clock on the wall tells.
         """
-        wait = torch.cuda.synchronize if x.device.type == "cuda" else lambda: None
         alone = x.device.type == "cpu" and self.classifier.replica() is not None
         clock = time.thread_time if alone else time.perf_counter
-        end, shape, times = time.perf_counter() + seconds, tuple(x.shape), []
+        end, shape = time.perf_counter() + seconds, tuple(x.shape)
+        times: list[float] = []
         while len(times) < ROUNDS and (not times or time.perf_counter() < end):
             begin = clock()
             batch = self.fill(lambda out, _: out.copy_(x), 0, shape, passes)
             self.classifier.predict(batch)
-            wait()
+            if x.device.type == "cuda":
+                torch.cuda.synchronize(x.device)
             times.append((clock() - begin) / passes.size)
         return min(times)
 

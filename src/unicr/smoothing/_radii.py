@@ -171,3 +171,29 @@ def _surface(
         if float(curve(p_a)) > proved:
             proved, grade = float(curve(p_a)), curve.grade
     return searched, proved, grade
+
+
+class Curves:
+    """`of(noise)` gives the radii of a noise; its curves are made when first asked for.
+
+    `lattice` is that of the inputs and the noise.
+    """
+
+    def __init__(
+        self,
+        norms: Sequence[Norm],
+        dim: int,
+        *,
+        searched: bool = False,
+        lattice: Lattice | None = None,
+    ) -> None:
+        self.norms, self.dim, self.searched, self.lattice = tuple(norms), dim, searched, lattice
+        self._made: dict[Noise, Radii] = {}
+
+    def of(self, noise: Noise) -> Radii:
+        """The radii of one noise."""
+        if noise not in self._made:
+            self._made[noise] = Radii(
+                noise, self.norms, self.dim, searched=self.searched, lattice=self.lattice
+            )
+        return self._made[noise]

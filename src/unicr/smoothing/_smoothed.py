@@ -21,7 +21,7 @@ from unicr.data import Dataset
 from unicr.errors import CertifyError
 from unicr.extras import torch
 from unicr.noise import IID, Lattice, Noise
-from unicr.noise.internal import LatticeNoise, RadialNoise, derive
+from unicr.noise.internal import LatticeNoise, RadialNoise, derive, lattice_for
 from unicr.norms import Norm, l2, parse_norm
 from unicr.smoothing._batch import (
     MOST_ON_CPU,
@@ -34,12 +34,11 @@ from unicr.smoothing._batch import (
 )
 from unicr.smoothing._certificate import ABSTAIN, Certificate
 from unicr.smoothing._counting import Ask, Draw, Runner, count_votes
-from unicr.smoothing._curves import Curves
-from unicr.smoothing._lattice import lattice_for
 from unicr.smoothing._many import Certificates, inputs_of
-from unicr.smoothing._measure import Counts, Measure
 from unicr.smoothing._plan import Plan
 from unicr.smoothing._question import CLASSES, Request, answer_all
+from unicr.smoothing._radii import Curves
+from unicr.smoothing.measures import Counts, Measure
 from unicr.tables import facts_to_html
 
 PASSES_EACH = 16  # of a thread: the last ones, of which some threads have none, are few among them

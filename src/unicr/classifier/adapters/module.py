@@ -7,13 +7,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
-from unicr.classifier._adapter import Adapter, ModelAsked
 from unicr.classifier._base import Classifier, check_labels
-from unicr.classifier._digest import combined_digest, module_digest
-from unicr.classifier._weights import load_weights
+from unicr.classifier._digest import module_digest
+from unicr.classifier._load import Adapter, ModelAsked, load_weights
 from unicr.errors import ModelError, foreign
 from unicr.extras import torch
-from unicr.files import file_digest
+from unicr.files import combined_digest, file_digest
 
 PRECISIONS = {"bf16": "bfloat16", "fp16": "float16"}  # the names of torch's types
 

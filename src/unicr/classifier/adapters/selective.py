@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from unicr.classifier._adapter import Adapter, ModelAsked
 from unicr.classifier._base import Classifier
-from unicr.classifier._digest import check_inside, combined_digest
+from unicr.classifier._digest import check_inside
+from unicr.classifier._load import Adapter, ModelAsked
 from unicr.errors import ModelError
 from unicr.extras import torch
-from unicr.files import is_among
+from unicr.files import combined_digest, is_among
 
 FILE = "selector.json"
 LOADING = frozenset({"spec", "weights", "mean", "std", "num_classes"})
