@@ -85,6 +85,10 @@ class Classifier(ABC):
         """The same computed with fewer bits (bf16, fp16), which is another classifier."""
         raise ModelError(f"{self.name}: a precision can be chosen for torch models only")
 
+    def compiled(self) -> Classifier:
+        """The same by torch.compile, which rounds otherwise and so is another classifier."""
+        raise ModelError(f"{self.name}: torch.compile is for torch models only")
+
     def replica(self) -> Classifier | None:
         """A copy that another thread may use at the same time, or None where that is not safe."""
         return None

@@ -135,14 +135,17 @@ def certify_inputs(
 
     `on_samples` hears how many samples were counted just now.
     """
-    alone = job.workers == 0 and job.ray is None
+    several = len(job.devices) > 1
+    alone = job.workers == 0 and job.ray is None and not several
     chunk = job.chunk
     if alone and job.classifier.device.type == "cpu":  # short ones show progress, and cost nothing
         chunk = min(chunk, job.spec.batch * job.smoothed.passes_at_once)
     with (
         InThreads(job.smoothed)
         if alone
-        else executor(_sent(job), workers=job.workers, ray=job.ray, gpus=job.gpus)
+        else executor(
+            _sent(job), workers=job.workers, ray=job.ray, gpus=job.gpus, devices=job.devices
+        )
     ) as where:
         scheduler = Scheduler(where, start, chunk=chunk, on_samples=on_samples)
         yield from scheduler.certify(read_input(job.data, index) for index in todo)

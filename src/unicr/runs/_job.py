@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from unicr.classifier import Classifier, check_fit
+from unicr.classifier.internal import split_devices
 from unicr.data import Dataset
 from unicr.errors import BatchError, CertifyError, UnicrError
 from unicr.extras import torch
@@ -115,10 +116,21 @@ class Job(Terms):
             object.__setattr__(self, "nonce", nonce if drawn else checked_nonce(nonce))
         if self.workers < 0:
             raise CertifyError(f"workers={self.workers}: 0 for this process, or their number")
+        if len(self.devices) > 1 and (self.workers or self.ray is not None):
+            raise CertifyError(
+                f"--device {','.join(self.devices)} has one process on each: leave --workers and "
+                "--ray out"
+            )
         if self.batch is not None and self.batch < 1:
             raise CertifyError(f"batch={self.batch}: at least one sample in a pass")
         if self.chunk < 1:
             raise CertifyError(f"chunk={self.chunk}: at least one sample in a task")
+
+    @property
+    def devices(self) -> list[str]:
+        """Where the model is: one process works on each of several (`--device cuda:0,cuda:1`)."""
+        named = (self.model_arguments or {}).get("device")
+        return split_devices(self.classifier.device if named is None else named)
 
     @property
     def indices(self) -> list[int]:
@@ -217,7 +229,8 @@ class Job(Terms):
         """All that decides the run, made once; resuming must agree with it."""
         check_parses(self.noise)  # whoever reads the run must be able to read its noise
         classes = self.classifier.classes or self.data.classes
-        passes = self.smoothed.choose_passes(self.data.sample(), self.workers)
+        sharing = max(self.workers, len(self.devices))
+        passes = self.smoothed.choose_passes(self.data.sample(), sharing)
         return Spec(
             model=self.classifier.name,
             model_hash=self.classifier.digest,
@@ -245,7 +258,7 @@ class Job(Terms):
     @property
     def execution(self) -> Execution:
         """Where and when the work is done."""
-        return Execution.now(self.workers, str(self.classifier.device))
+        return Execution.now(self.workers, ",".join(self.devices))
 
     def _data_hash(self) -> str | None:
         """SHA-256 of the files with inputs and labels; None where the data is no single file."""
@@ -265,5 +278,5 @@ def _plain(arguments: dict[str, Any] | None, names: Iterable[str]) -> dict[str, 
     return {
         name: str(value) if isinstance(value, Path) else value
         for name, value in found.items()
-        if value is not None
+        if value is not None and value is not False
     }

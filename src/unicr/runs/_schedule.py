@@ -85,6 +85,10 @@ class VoteWork:
     settings: dict[str, Any]
     digest: str | None = None
 
+    def on(self, device: str) -> VoteWork:
+        """The same with the model on a device."""
+        return replace(self, arguments={**(self.arguments or {}), "device": device})
+
     def open(self) -> Callable[[Chunk], tuple[Counts | Failed, float]]:
         classifier = self.classifier or load_classifier(**(self.arguments or {}))
         if self.digest is not None and classifier.digest != self.digest:

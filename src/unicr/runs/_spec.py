@@ -43,6 +43,7 @@ LOADING = {  # arguments of `load_classifier` that a run keeps, with their types
     "std": list | float | int,
     "num_classes": int,
     "precision": str,
+    "compile": bool,
 }
 # What may differ when a run goes on: where its model lies, and the size and layout of its passes,
 # which the run itself has (`Job.resume`).

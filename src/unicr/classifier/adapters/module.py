@@ -53,6 +53,12 @@ class ModuleClassifier(Classifier):
         twin.digest = combined_digest(self.digest, f"precision={precision}")
         return twin
 
+    def compiled(self) -> ModuleClassifier:
+        twin = copy.copy(self)
+        twin.module, twin._own = torch.compile(self.module), self.digest  # type: ignore[assignment]
+        twin.digest = combined_digest(self.digest, "torch.compile")
+        return twin
+
     @property
     def digests(self) -> dict[str, str]:
         if self.precision is None:
