@@ -70,14 +70,15 @@ class Runner:
             return self.buffer(passes.size, shape, last=True).copy_(full)
         return full
 
-    def time_passes(self, x: torch.Tensor, passes: Passes, seconds: float) -> float:
+    def time_passes(
+        self, x: torch.Tensor, passes: Passes, seconds: float, *, one_thread: bool
+    ) -> float:
         """Seconds of one input in the quickest of some passes of copies of x; no label counts.
 
-        A thread's own time leaves out what other programs take; where the model has threads of its
-        own, or a device, only the clock on the wall tells.
+        A thread's own time leaves out what other programs take. Where the model may have other
+        threads than this `one_thread`, or is on a device, only the clock on the wall tells.
         """
-        alone = x.device.type == "cpu" and self.classifier.replica() is not None
-        clock = time.thread_time if alone else time.perf_counter
+        clock = time.thread_time if one_thread else time.perf_counter
         end, shape = time.perf_counter() + seconds, tuple(x.shape)
         times: list[float] = []
         while len(times) < ROUNDS and (not times or time.perf_counter() < end):

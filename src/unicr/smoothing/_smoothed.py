@@ -227,7 +227,7 @@ class SmoothedClassifier:
         """Seconds of an input where every thread has a pass."""
 
         def measure(runner: Runner) -> float:
-            return runner.time_passes(x, passes, seconds)
+            return runner.time_passes(x, passes, seconds, one_thread=len(self._runners) > 1)
 
         with one_thread_each():
             if len(self._runners) == 1:
