@@ -17,7 +17,7 @@ from unicr.classifier import Classifier
 from unicr.data import Dataset
 from unicr.errors import UNREADABLE, CertifyError, RunError, UnicrError, listed
 from unicr.noise import Lattice
-from unicr.radius.internal import guarantee_of
+from unicr.radius.internal import name_guarantee
 from unicr.runs._reopen import NO_TRUST, Trusted
 from unicr.runs._run import Row, Run
 from unicr.runs._spec import Spec
@@ -168,7 +168,7 @@ def _is_weaker(stored: NormRadius, now: NormRadius) -> bool:
     proved radius must both be at most those of today, the searched one the same, and the guarantee
     what these say.
     """
-    claimed = stored.guarantee == guarantee_of(stored.proved, stored.searched) == "approximate"
+    claimed = stored.guarantee == name_guarantee(stored.proved, stored.searched) == "approximate"
     less = stored.proved <= now.proved and stored.radius <= now.radius
     return claimed and less and _same(stored.searched, now.searched)
 

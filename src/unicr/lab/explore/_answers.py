@@ -24,7 +24,7 @@ from unicr.noise import FAMILIES, IID, Tabulated, from_density
 from unicr.noise.internal import HINT, RadialNoise, plainest
 from unicr.norms import Norm, parse_norm
 from unicr.radius import Question, Radius, RadiusCurve, certified_radius, round_down
-from unicr.radius.internal import exact_bound, from_below
+from unicr.radius.internal import find_exact_bound, read_from_below
 from unicr.values import Array, number
 
 Query = Mapping[str, str]
@@ -135,7 +135,7 @@ def curve(query: Query) -> Answer:
     drawn = np.unique(np.concatenate([special.ndtr(np.linspace(0, LAST_Z, 129)), p]))
     drawn = drawn[drawn <= LAST_P]
     searched = _line(p, np.array([found[i].searched for i in steps]), drawn) * noise.scale
-    bound, whole = exact_bound(Question(plainest(noise), norm, dim)), len(found) > STEPS
+    bound, whole = find_exact_bound(Question(plainest(noise), norm, dim)), len(found) > STEPS
     if bound is not None and (whole or bound.closed_form is not None):
         proved = RadiusCurve(noise, norm, dim)(drawn)
     else:
@@ -175,7 +175,7 @@ def coarse_to_fine(steps: int) -> list[int]:
 
 def _line(p: Array, value: Array, at: Array) -> Array:
     """Values at `at` below the rising curve through the points (p, value)."""
-    return np.maximum(from_below(1 - p, np.maximum.accumulate(value))(1 - at), 0.0)
+    return np.maximum(read_from_below(1 - p, np.maximum.accumulate(value))(1 - at), 0.0)
 
 
 def _bracket(found: Radius, scale: float) -> Answer:
