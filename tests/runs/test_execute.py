@@ -294,7 +294,7 @@ def test_an_executor_is_closed_by_its_block() -> None:
 
 
 def job_on(device: str, **settings: Any) -> Job:
-    arguments = {"spec": "builtin:mnist-mlp-0.5", "device": device}
+    arguments: dict[str, Any] = {"spec": "builtin:mnist-mlp-0.5", "device": device}
     return Job(
         load_classifier(**arguments),
         load_dataset("builtin:mnist"),

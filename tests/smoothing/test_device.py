@@ -34,22 +34,24 @@ class Away(torch.Tensor):
 
     @staticmethod
     def __new__(cls, here: torch.Tensor) -> Away:
-        made: Away = torch.Tensor._make_wrapper_subclass(  # type: ignore[attr-defined]
+        made: Away = torch.Tensor._make_wrapper_subclass(
             cls, here.shape, strides=here.stride(), dtype=here.dtype, device=AWAY
         )
         made.here = here
         return made
 
     @classmethod
-    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_dispatch__(  # type: ignore[override]
+        cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
         raise AssertionError(f"{func} outside of the stand-in device")
 
 
-class StandIn(TorchDispatchMode):
+class StandIn(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Runs operations on the stand-in device, and lists what crosses over and what waits."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.crossings: list[str] = []
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
