@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unicr.errors import NoiseError, SpecError
-from unicr.noise._base import IID, Draws, Noise
+from unicr.noise._base import Draws, Noise
 from unicr.sample import Fill, IntegerLaw, integer_law
 from unicr.text import read_fraction
 
@@ -124,9 +124,8 @@ class LatticeNoise:
 
     @functools.cached_property
     def _law(self) -> IntegerLaw | None:
-        if not isinstance(self.noise, IID):
-            return None
-        return integer_law(self.noise, float(self.lattice.step))
+        law = self.noise.iid
+        return None if law is None else integer_law(law, float(self.lattice.step))
 
     def add(
         self,
@@ -249,6 +248,4 @@ def lattice_for(
 
 def size_of(noise: Noise) -> float:
     """Sigma, or the scale where there is none."""
-    if math.isfinite(noise.sigma):
-        return noise.sigma
-    return noise.scale if isinstance(noise, IID) else 1.0
+    return noise.sigma if math.isfinite(noise.sigma) else noise.scale

@@ -20,8 +20,8 @@ from unicr.classifier.internal import Tally
 from unicr.data import Dataset
 from unicr.errors import CertifyError
 from unicr.extras import torch
-from unicr.noise import IID, Lattice, Noise
-from unicr.noise.internal import LatticeNoise, RadialNoise, derive, lattice_for
+from unicr.noise import Lattice, Noise
+from unicr.noise.internal import LatticeNoise, derive, lattice_for
 from unicr.norms import Norm, l2, parse_norm
 from unicr.smoothing._batch import (
     MOST_ON_CPU,
@@ -187,8 +187,9 @@ class SmoothedClassifier:
                 noisy = self._runners[0].fill(draw, question.start, shape, passes)
                 check_alone(self.classifier, noisy, x.to(noisy.device, torch.float32))
             self._alone = True
-        several = isinstance(noise, IID | RadialNoise)  # others have a generator of their own
-        return Ask(draw, shape, question.n, question.start, question.counted, several)
+        # a joint noise is drawn by code of the user's own, which may not stand threads
+        in_threads = noise.iid is not None or noise.radial is not None
+        return Ask(draw, shape, question.n, question.start, question.counted, in_threads)
 
     def _count_clean(self, question: Request, x: torch.Tensor) -> Counts:
         """The vote of the input itself, as it stands on the grid."""
