@@ -202,7 +202,14 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda c: f"{c[0].text} l{c[1]:g} d{c[2]} {c[3]}")
+HEAVY = [pytest.mark.slow, pytest.mark.important]
+
+
+@pytest.mark.parametrize(
+    "case",
+    [pytest.param(one, marks=HEAVY if i in (4, 5, 6) else []) for i, one in enumerate(CASES)],
+    ids=lambda c: f"{c[0].text} l{c[1]:g} d{c[2]} {c[3]}",
+)
 def test_radii_are_below_the_truth_and_close(
     case: tuple[IID, float, int, float, float, float, float],
 ) -> None:

@@ -165,12 +165,12 @@ def _is_weaker(stored: NormRadius, now: NormRadius) -> bool:
     """Whether a radius is less than today's theorem proves from the same counts.
 
     An older version proved less, and its claim holds. Nobody can claim more in this way: radius and
-    proved radius must both be at most those of today, the searched one the same, and the guarantee
-    what these say.
+    proved radius must both be at most those of today, and the guarantee what these say. All else,
+    the searched radius too, must be the same (`WEAKER`).
     """
     claimed = stored.guarantee == name_guarantee(stored.proved, stored.searched) == "approximate"
     less = stored.proved <= now.proved and stored.radius <= now.radius
-    return claimed and less and _same(stored.searched, now.searched)
+    return claimed and less
 
 
 WORDS = {"predict": "class", "p_a": "p_A", "p_b": "p_B"}
