@@ -131,6 +131,7 @@ def test_a_run_keeps_its_layout_when_it_goes_on(tmp_path: Path) -> None:
         plan=Plan(n0=20, n=300),
         batch=10,
         channels_last=True,
+        seed=0,
         limit=1,
     )
     certify_run(job, tmp_path / "run").close()
