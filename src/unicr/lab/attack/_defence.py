@@ -21,7 +21,7 @@ from unicr.data import Dataset
 from unicr.errors import RunError
 from unicr.lab.attack._base import Attack, AttackError
 from unicr.lab.attack._store import AttackStore, Outcome
-from unicr.lab.attack._study import Aim, Settings, Study, Task, attacked
+from unicr.lab.attack._study import Aim, Settings, Study, Task, model_to_attack
 from unicr.lab.attack._verdict import interval
 from unicr.runs import NO_TRUST, Row, Run, Spec, Trusted, execute
 from unicr.smoothing import Certificate
@@ -78,7 +78,7 @@ def attack_run(
     texts, classes = spec.some_norms(norms), _num_classes(classifier, rows)
     procedure = trusted.open(spec).plan.procedure
     selector = procedure if isinstance(procedure, Selector) else None
-    probe = attacked(classifier, selector, [], [], spec.shape, num_classes=classes)
+    probe = model_to_attack(classifier, selector, [], [], spec.shape, num_classes=classes)
     for attack in attacks:
         attack.check(probe, spec.shape)
     aims, left = aims_of(
