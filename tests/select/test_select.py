@@ -338,7 +338,7 @@ def test_settings_that_make_no_sense(folder: Path, run: Path, tmp_path: Path) ->
     with pytest.raises(ModelError, match="at least two"):
         Selective(load_classifier(MODELS[0]), [load_classifier(MODELS[0])])
     with pytest.raises(CertifyError, match="no member"):
-        MemberVotes(1).count(load_classifier(MODELS[0]), torch.zeros(1, 784), 10)
+        MemberVotes(1).labels(load_classifier(MODELS[0]), torch.zeros(1, 784))
 
 
 NET = """

@@ -61,6 +61,8 @@ class ModelOptions:
         The number of classes, where neither the model nor its output tells it.
     classes
         Names of the outputs, in their order; or a text file with one name per line.
+    compile
+        torch.compile the model: pays for long runs, on GPUs most.
     """
 
     weights: Path | None = None
@@ -71,6 +73,7 @@ class ModelOptions:
     trust: tuple[Path, ...] = ()
     num_classes: int | None = None
     classes: tuple[str, ...] | None = None
+    compile: bool = False
 
     def arguments(self, spec: str) -> dict[str, Any]:
         """What `load_classifier` takes, in a form that can be sent to workers."""
@@ -153,6 +156,7 @@ def load_classifier(
     trust: Trust = None,
     num_classes: int | None = None,
     precision: str | None = None,
+    compile: bool = False,
     classes: Classes = None,
 ) -> Classifier:
     """The classifier that `spec` names, or an adapter around the object that it is.
@@ -162,13 +166,14 @@ def load_classifier(
     stay in the space of the raw input. `trust` names the files that may run their author's code,
     which every format but .onnx, .safetensors and hf:DIR can carry. `num_classes` is only needed
     where neither the model nor its output tells it. Without `device` a module in memory stays where
-    it is and all else runs on the CPU. `precision` (bf16, fp16) computes a torch model with fewer
-    bits, which changes its digest. `classes` names the outputs, in their order: a list, or a text
-    file with one name per line.
+    it is and all else runs on the CPU; of several (`cuda:0,cuda:1`) the first is taken. `precision`
+    (bf16, fp16) computes a torch model with fewer bits, `compile` by torch.compile: both change its
+    digest, since they change its last bits. `classes` names the outputs, in their order: a list,
+    or a text file with one name per line.
     """
     if (mean is None) != (std is None):
         raise ModelError("mean and std belong together: give both or neither")
-    place = usable("cpu" if device is None else device)
+    place, *_ = [usable(one) for one in split_devices("cpu" if device is None else device)]
     file = None if weights is None else Path(weights).expanduser()
     if file is not None and not file.is_file():
         raise ModelError(f"no weights file {weights}")
@@ -187,6 +192,8 @@ def load_classifier(
     classifier = _loaded(_made(asked))
     if precision is not None:
         classifier = classifier.at_precision(precision)
+    if compile:
+        classifier = classifier.compiled()
     if mean is not None and std is not None:
         from unicr.classifier._wrap import Normalised  # made of adapters, which are made of this
 
@@ -223,6 +230,14 @@ def name_classes(classifier: Classifier, classes: Classes) -> None:
 def names_python(spec: str) -> bool:
     """Whether a text is `file.py:name`, which runs that file."""
     return ".py:" in spec and not spec.startswith(PREFIXES)
+
+
+def split_devices(device: str | torch.device) -> list[str]:
+    """The devices that a text such as `cuda:0,cuda:1` names; a run has a process on each."""
+    places = [place.strip() for place in str(device).split(",")]
+    if not all(places):
+        raise ModelError(f"device={str(device)!r}: write one, or several as cuda:0,cuda:1")
+    return places
 
 
 def usable(device: str | torch.device) -> torch.device:

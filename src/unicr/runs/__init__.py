@@ -1,6 +1,6 @@
 """Runs: a dataset certified into a folder that survives, resumes, exports and can be re-checked."""
 
-from unicr.runs._certify import Begun, Input, certify_into, certify_run, find_begun, resume_job
+from unicr.runs._certify import Begun, certify_into, certify_run, find_begun, resume_job
 from unicr.runs._commit import (
     commit_again,
     follow_commitment,
@@ -15,6 +15,7 @@ from unicr.runs._job import Job, Place, Terms
 from unicr.runs._reopen import NO_TRUST, Trusted
 from unicr.runs._require import Requirement
 from unicr.runs._run import Row, Run, load_run
+from unicr.runs._schedule import Input
 from unicr.runs._scores import load_scores, scores_of
 from unicr.runs._sign import (
     STATEMENT,

@@ -1,44 +1,27 @@
 """Certify a whole dataset: every input once, results stored as they are made, resumable.
 
-Without workers this process answers the questions of one input after the other. With workers or a
-cluster, many procedures go on at once over one executor: each question is cut into chunks of
-(input, sample range). The votes of a sample depend on (nonce or seed, input, sample) alone, so
-workers, chunks and their order change nothing. An input that fails (a model that raises, NaN
+The votes of a sample depend on (nonce or seed, input, sample) alone, so workers, batch size and
+order change nothing. An input that fails (a model that raises, NaN
 scores, a value that is not finite) is recorded with its reason, and the run goes on.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
-from itertools import count
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
-import numpy as np
-
-from unicr.classifier import Classifier, load_classifier
-from unicr.data import Dataset
-from unicr.errors import RunError, UnicrError, one_line
-from unicr.extras import torch
-from unicr.noise import parse
+from unicr.errors import RunError
 from unicr.noise.internal import check_parses
 from unicr.runs._commit import follow_commitment
-from unicr.runs._execute import Executor, Lost, executor
-from unicr.runs._job import CHUNK, Job
+from unicr.runs._execute import executor
+from unicr.runs._job import Job
 from unicr.runs._run import ENVIRONMENT, FILE, Row, Run
+from unicr.runs._schedule import Failed, Input, InThreads, Scheduler, VoteWork, read_input
 from unicr.runs._spec import Spec
-from unicr.smoothing import (
-    Certificate,
-    Counts,
-    Request,
-    SmoothedClassifier,
-    Steps,
-    add,
-    out_of_memory,
-)
+from unicr.smoothing import Certificate, Steps
 
 Result = TypeVar("Result")
 
@@ -162,46 +145,16 @@ def certify_inputs(
 
     `on_samples` hears how many samples were counted just now.
     """
-    inputs = (read_input(job.data, index) for index in todo)
-    if job.workers or job.ray:
-        with executor(_sent(job), **job.where) as where:
-            scheduler = Scheduler(where, start, chunk=job.chunk, on_samples=on_samples)
-            yield from scheduler.certify(inputs)
-        return
-    # Parts of one pass or more, so that progress is told while a large n is sampled.
-    chunk = min(job.chunk, max(job.spec.batch, 1000))
-    for one in inputs:
-        begin = time.perf_counter()
-        try:
-            result: Result | Failed = answer_here(job.smoothed, one, start, chunk, on_samples)
-        except Exception as error:  # a stranger's model may raise anything: told, not raised
-            result = Failed(reason_of(error))
-        yield one, result, time.perf_counter() - begin
-
-
-def answer_here(
-    smoothed: SmoothedClassifier,
-    one: Input,
-    start: Callable[[Input], Steps[Result]],
-    chunk: int,
-    on_samples: Callable[[int], None] | None,
-) -> Result | Failed:
-    """What the steps of one input conclude, its questions answered in this process."""
-    if one.x is None:
-        return Failed(one.digest)
-    steps, votes = start(one), None
-    while True:
-        try:
-            question = next(steps) if votes is None else steps.send(votes)
-        except StopIteration as stop:
-            result: Result = stop.value
-            return result
-        votes = np.zeros(0, dtype=np.int64)
-        for part in split(question, chunk):
-            counts = smoothed.answer(part, one.x, one.index)
-            votes = add(votes, counts)
-            if on_samples is not None:
-                on_samples(int(counts.sum()))
+    several = len(job.devices) > 1
+    alone = not job.workers and not job.ray and not several
+    chunk = job.chunk
+    if alone and job.classifier.device.type == "cpu":  # short ones show progress, and cost nothing
+        chunk = min(chunk, job.spec.batch * job.smoothed.passes_at_once)
+    with (
+        InThreads(job.smoothed) if alone else executor(_sent(job), **job.where, devices=job.devices)
+    ) as where:
+        scheduler = Scheduler(where, start, chunk=chunk, on_samples=on_samples)
+        yield from scheduler.certify(read_input(job.data, index) for index in todo)
 
 
 def _sent(job: Job) -> VoteWork:
@@ -221,186 +174,3 @@ def row_of(one: Input, result: Certificate | Failed, seconds: float) -> Row:
     if isinstance(result, Failed):
         return Row(one.index, one.label, one.digest, seconds, None, result.reason)
     return Row(one.index, one.label, one.digest, seconds, result, None)
-
-
-@dataclass(frozen=True)
-class Input:
-    """One input with its number, label and hash; `x` is None where it could not be read."""
-
-    index: int
-    x: torch.Tensor | None
-    label: int
-    digest: str
-
-
-def read_input(data: Dataset, index: int) -> Input:
-    """Input number `index`, or the reason why it cannot be read in place of its hash."""
-    try:
-        x, label = data[index]
-        return Input(index, x, label, data.digest_of(index))
-    except UnicrError as error:
-        return Input(index, None, -1, f"unreadable: {error}")
-    except (OSError, MemoryError) as error:
-        return Input(index, None, -1, f"{ENVIRONMENT}unreadable: {error}")
-
-
-@dataclass(frozen=True)
-class Chunk:
-    """Votes wanted of one input: a question, or a part of its samples."""
-
-    index: int
-    x: Any
-    question: Request
-
-
-@dataclass(frozen=True)
-class Failed:
-    """Why there is no result."""
-
-    reason: str
-
-
-@dataclass(frozen=True)
-class VoteWork:
-    """Holds the model and counts votes. The model is loaded from its arguments, or came along.
-
-    Where it is loaded it must have the hash `digest`: all votes of a run are of one model.
-    `settings` are those of a `SmoothedClassifier`: where its noise comes from.
-    """
-
-    classifier: Classifier | None
-    arguments: dict[str, Any] | None
-    noise: str
-    settings: dict[str, Any]
-    digest: str | None = None
-
-    def open(self) -> Callable[[Chunk], tuple[Counts | Failed, float]]:
-        """Load the model; the function from a chunk to (votes, or why there are none; seconds)."""
-        classifier = self.classifier or load_classifier(**(self.arguments or {}))
-        if self.digest is not None and classifier.digest != self.digest:
-            raise RunError(
-                f"{classifier.name} is another model here than where the run was started (hash "
-                f"{classifier.digest[:12]}, not {self.digest[:12]})"
-            )
-        smoothed = SmoothedClassifier(classifier, parse(self.noise), **self.settings)
-
-        def count(chunk: Chunk) -> tuple[Counts | Failed, float]:
-            start = time.perf_counter()
-            try:
-                x = chunk.x
-                if not isinstance(x, torch.Tensor):
-                    x = torch.from_numpy(np.array(x))
-                votes: Counts | Failed = smoothed.answer(chunk.question, x, chunk.index)
-            except Exception as error:  # a stranger's model may raise anything: told, not raised
-                votes = Failed(reason_of(error))
-            return votes, time.perf_counter() - start
-
-        return count
-
-
-def split(question: Request, size: int) -> Iterator[Request]:
-    """The question in parts of at most `size` samples; one of no samples is one part."""
-    end = question.start + question.n
-    for first in range(question.start, end, size) or [question.start]:
-        yield replace(question, start=first, n=min(size, end - first))
-
-
-def reason_of(error: BaseException) -> str:
-    """An error in one line, marked where another try may go better."""
-    causes: list[BaseException] = [error]
-    while causes[-1].__cause__ is not None:
-        causes.append(causes[-1].__cause__)
-    short = out_of_memory(error) or any(isinstance(one, OSError) for one in causes)
-    return f"{ENVIRONMENT if short else ''}{one_line(error, 500)}"
-
-
-@dataclass
-class _Pending(Generic[Result]):
-    """An input under way: which chunks of its question are out, and the votes so far."""
-
-    one: Input
-    steps: Steps[Result]
-    x: Any
-    out: set[int] = field(default_factory=set)
-    failed: bool = False
-    votes: Counts = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    seconds: float = 0.0
-
-
-class Scheduler(Generic[Result]):
-    """Runs the steps of every input; as many at a time as keep the executor busy."""
-
-    def __init__(
-        self,
-        where: Executor,
-        start: Callable[[Input], Steps[Result]],
-        chunk: int = CHUNK,
-        on_samples: Callable[[int], None] | None = None,
-    ) -> None:
-        self._where, self._start, self._chunk = where, start, chunk
-        self._on_samples = on_samples
-        self._keys = count()
-        self._pending: dict[int, _Pending[Result]] = {}
-        self._ready: list[tuple[Input, Result | Failed, float]] = []
-
-    def certify(self, inputs: Iterable[Input]) -> Iterator[tuple[Input, Result | Failed, float]]:
-        """(input, result or failure, seconds of work) for each, as they are ready."""
-        waiting = iter(inputs)
-        more = True
-        while more or self._pending or self._ready:
-            yield from self._ready
-            self._ready.clear()
-            while more and len(self._pending) < self._where.width:
-                one = next(waiting, None)
-                more = one is not None
-                if one is not None:
-                    self._open(one)
-            if self._pending:
-                for key, answer in self._where.finished():
-                    lost = isinstance(answer, Lost)
-                    gone = Failed(f"{ENVIRONMENT}{answer.reason}") if lost else None
-                    self._receive(key, *((gone, 0.0) if gone else answer))
-
-    def _open(self, one: Input) -> None:
-        if one.x is None:
-            self._ready.append((one, Failed(one.digest), 0.0))
-            return
-        self._continue(_Pending(one, self._start(one), self._where.share(one.x)), None)
-
-    def _continue(self, pending: _Pending[Result], votes: Counts | None) -> None:
-        """Send the votes, and submit the next question in chunks; or take the result."""
-        begin = time.perf_counter()
-        try:
-            question = next(pending.steps) if votes is None else pending.steps.send(votes)
-        except StopIteration as stop:
-            pending.seconds += time.perf_counter() - begin
-            self._ready.append((pending.one, stop.value, pending.seconds))
-            return
-        except Exception as error:
-            self._ready.append((pending.one, Failed(reason_of(error)), pending.seconds))
-            return
-        pending.seconds += time.perf_counter() - begin
-        pending.votes = np.zeros(0, dtype=np.int64)
-        for part in split(question, self._chunk):
-            key = next(self._keys)
-            self._pending[key] = pending
-            pending.out.add(key)
-            self._where.submit(key, Chunk(pending.one.index, pending.x, part))
-
-    def _receive(self, key: int, votes: Counts | Failed, seconds: float) -> None:
-        pending = self._pending.pop(key)
-        pending.out.remove(key)
-        pending.seconds += seconds
-        if pending.failed:
-            return
-        if isinstance(votes, Failed):
-            pending.failed = True
-            for gone in self._where.withdraw(pending.out):
-                del self._pending[gone]
-            self._ready.append((pending.one, votes, pending.seconds))
-            return
-        pending.votes = add(pending.votes, votes)
-        if self._on_samples is not None:
-            self._on_samples(int(votes.sum()))
-        if not pending.out:
-            self._continue(pending, pending.votes)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from unicr.classifier import Classifier, ModelOptions, Normalised, check_fit, match_data
+from unicr.classifier.internal import split_devices
 from unicr.data import DataOptions, Dataset
 from unicr.errors import BatchError, CertifyError, UnicrError, listed
 from unicr.extras import torch
@@ -20,10 +21,12 @@ from unicr.noise import Lattice, Noise, parse
 from unicr.noise.internal import check_parses
 from unicr.norms import Norm
 from unicr.runs._commit import inputs_digest
+from unicr.runs._schedule import CHUNK
 from unicr.runs._spec import DRAWN, GIVEN, LOADING, Execution, Spec
 from unicr.smoothing import (
     AUTO,
     Curves,
+    Passes,
     Plan,
     SmoothedClassifier,
     checked_nonce,
@@ -35,7 +38,6 @@ REAL = "none"  # in place of a lattice: real-valued noise
 LOOKED_AT = 16  # inputs that the lattice and the warnings before a run look at
 CHANCE = 1.5  # times 1/classes: an accuracy no better than this is near chance
 BYTES = 16  # a value above this is no pixel in [0, 1], nor a normalised one
-CHUNK = 10_000  # samples of one task: a lost worker costs at most this many
 WORTHWHILE = 0.51  # a p_A below this gives radii of no use
 
 
@@ -160,6 +162,7 @@ class Job(Terms, Place):
     noise_spec: str | None = None
     data_arguments: dict[str, Any] | None = None
     model_arguments: dict[str, Any] | None = None
+    channels_last: bool | None = None
     nonce_origin: str | None = None
     require: tuple[str, ...] = ()
     all_norms: tuple[Norm, ...] | None = None
@@ -172,6 +175,11 @@ class Job(Terms, Place):
             nonce = secrets.token_hex(32) if self.nonce is None else self.nonce
             object.__setattr__(self, "nonce", checked_nonce(nonce))
             object.__setattr__(self, "nonce_origin", origin)
+        if len(self.devices) > 1 and (self.workers or self.ray):
+            raise CertifyError(
+                f"--device {','.join(self.devices)} has one process on each: leave --workers and "
+                "--ray out"
+            )
 
     @classmethod
     def open(
@@ -199,6 +207,12 @@ class Job(Terms, Place):
             **vars(terms),
             **vars(place),
         )
+
+    @property
+    def devices(self) -> list[str]:
+        """Where the model is: one process works on each of several (`--device cuda:0,cuda:1`)."""
+        named = (self.model_arguments or {}).get("device")
+        return split_devices(self.classifier.device if named is None else named)
 
     @property
     def indices(self) -> list[int]:
@@ -272,7 +286,8 @@ class Job(Terms, Place):
             changed = {"seed": old.seed, "nonce": old.nonce, "nonce_origin": origin}
         if self.lattice == AUTO:
             changed["lattice"] = old.lattice and old.lattice.text
-        return replace(self, **changed, batch=old.batch, require=self.require or old.require)
+        changed |= {"batch": old.batch, "channels_last": old.channels_last}
+        return replace(self, **changed, require=self.require or old.require)
 
     def check(self) -> None:
         """The model takes the inputs, one by one, and the samples suffice for something."""
@@ -350,6 +365,7 @@ class Job(Terms, Place):
         if self.noise_spec != self.noise.text:  # else it was read from that very text
             check_parses(self.noise)  # whoever reads the run must be able to read its noise
         classes = self.classifier.classes or self.data.classes
+        passes = self._choose_passes()
         draft = Spec(
             model=self.classifier.name,
             model_hash=self.classifier.digest,
@@ -372,23 +388,29 @@ class Job(Terms, Place):
             searched=self.searched,
             skip=self.skip,
             max=self.limit,
-            batch=self._batch_size(),
+            batch=passes.size,
+            channels_last=passes.channels_last,
             loading=_plain(self.model_arguments, LOADING),
             reading=_plain(self.data_arguments, ("labels", "label_column")),
         )
         return replace(draft, plan=draft.keyed_plan)
 
-    def _batch_size(self) -> int:
-        """How many samples are worked on at once, which the commitment has."""
+    def _choose_passes(self) -> Passes:
+        """The size and layout of passes, which the commitment has."""
         some = SmoothedClassifier(
-            self.classifier, self.noise, batch=self.batch, lattice=self.points, nonce="0" * 64
+            self.classifier,
+            self.noise,
+            batch=self.batch,
+            channels_last=self.channels_last,
+            lattice=self.points,
+            nonce="0" * 64,
         )
-        return some.settle(self.typical, self.workers)
+        return some.choose_passes(self.typical, max(self.workers, len(self.devices)))
 
     @property
     def execution(self) -> Execution:
         """Where and when the work is done."""
-        return Execution.now(self.workers, str(self.classifier.device))
+        return Execution.now(self.workers, ",".join(self.devices))
 
 
 class Accuracies(NamedTuple):

@@ -46,6 +46,7 @@ CAUCHY = Spec(
     skip=1,
     max=None,
     batch=1,
+    channels_last=False,
     data_size=1,
     lattice=None,
     nonce=None,

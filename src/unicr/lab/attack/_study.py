@@ -19,7 +19,7 @@ from unicr.lab.attack._verdict import verdict
 from unicr.noise import Lattice, Noise
 from unicr.norms import parse_norm
 from unicr.select import Selector
-from unicr.smoothing import Counts, SmoothedClassifier, SmoothedModel
+from unicr.smoothing import Counts, Passes, SmoothedClassifier, SmoothedModel
 
 Judge = Callable[[torch.Tensor, int, int, int], Counts]  # votes at x, n, of an input, for a class
 
@@ -49,6 +49,7 @@ class Study:
     """The unit of work for `unicr.runs.execute`: picklable, opened once per process.
 
     `arguments` are those of `load_classifier`; without them the classifier itself is carried.
+    `batch` is the most noisy copies that an attack has in one pass, `passes` are those of the run.
     With a `selector` the whole predictor is attacked and judged, the choice of the noise too.
     """
 
@@ -59,6 +60,7 @@ class Study:
     run_seed: int
     starts: dict[int, torch.Tensor] = field(default_factory=dict)
     batch: int = 1024
+    passes: Passes | None = None
     selector: Selector | None = None
     lattice: Lattice | None = None
     between_points: bool = False
@@ -96,16 +98,19 @@ class _Worker:
     def _make_judge(self, noise: Noise) -> Judge:
         """g with samples that neither the certificate nor the attack has seen."""
         study, seed = self._study, self._seed("judge")
+        passes: dict[str, Any] = {}
+        if study.passes is not None:
+            passes = {"batch": study.passes.size, "channels_last": study.passes.channels_last}
         if study.selector is not None:
-            given = {"seed": seed, "batch": study.batch, "lattice": study.lattice}
+            given = {"seed": seed, "lattice": study.lattice, **passes}
             return selective_judge(self._classifier, study.selector, **given)
         smoothed = SmoothedClassifier(
             self._classifier,
             noise,
             num_classes=study.num_classes,
-            batch=study.batch,
             seed=seed,
             lattice=study.lattice,
+            **passes,
         )
         return lambda x, n, index, _: smoothed.votes(x, n, start=0, input_index=index)
 
