@@ -164,7 +164,7 @@ class LatticeNoise:
                 raise NoiseError(f"{dim} integers cannot go into {out.dtype} {tuple(out.shape)}")
             if out.numel():
                 draw(out, start)
-            return out.copy_(self.noise.seen(out))
+            return out.copy_(self.noise.see(out))
 
         return add
 
