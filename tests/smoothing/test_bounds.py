@@ -2,6 +2,7 @@
 
 import math
 
+import mpmath
 import numpy as np
 import pytest
 from scipy import stats
@@ -29,6 +30,18 @@ def test_clopper_pearson_against_scipy(n: int) -> None:
             exact = stats.binomtest(k, n).proportion_ci(1 - 2 * alpha, method="exact")
             assert lower_bound(k, n, alpha) == pytest.approx(exact.low, abs=1e-12)
             assert upper_bound(k, n, alpha) == pytest.approx(exact.high, abs=1e-12)
+
+
+@pytest.mark.parametrize(("k", "n"), [(1, 9), (60, 100), (99, 100), (990, 1000), (9000, 10_000)])
+@pytest.mark.parametrize("alpha", [0.05, 1e-3, 1e-6])
+def test_rounding_is_outwards(k: int, n: int, alpha: float) -> None:
+    """To 40 digits: at a lower bound k or more successes are no likelier than α."""
+    with mpmath.workdps(40):
+        low, high = (mpmath.mpf(bound(k, n, alpha)) for bound in (lower_bound, upper_bound))
+        at_least = mpmath.betainc(k, n - k + 1, 0, low, regularized=True)
+        at_most = mpmath.betainc(k + 1, n - k, high, 1, regularized=True)
+        assert alpha * (1 - 1e-8) < at_least <= alpha
+        assert alpha * (1 - 1e-8) < at_most <= alpha
 
 
 def test_all_successes_is_the_classic_formula() -> None:

@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, fields
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -182,8 +182,7 @@ def _check_name(noise: Tabulated, name: str) -> None:
     if not plain or other or ".truncated" in name:
         raise NoiseError(f"the stored density is called {name!r:.80}, the name of another noise")
     if name.startswith("scipy."):
-        law, u = parse(name), np.linspace(0.0, 1.0, 65)[1:-1]
-        assert isinstance(law, IID)
+        law, u = cast("IID", parse(name)), np.linspace(0.0, 1.0, 65)[1:-1]
         known = law.cdf(noise._density.ppf(u))
         require(np.abs(known - u) <= 1e-6, f"the density {name} is that of scipy")
 

@@ -7,7 +7,7 @@ chosen one errs: p(class) = Σ_k w_k p_k(class), with w_k how much the selector 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -72,8 +72,7 @@ def selective_judge(
     Of the choices that the selector may have there, the one that is kindest to the certified class:
     a change is only seen where it is sure.
     """
-    assert isinstance(classifier, Selective)
-    own, *others = classifier.members
+    own, *others = cast("Selective", classifier).members
     predictor = SelectiveClassifier(own, selector.noise, others, selector.choices, **settings)
 
     def counts(x: torch.Tensor, n: int, index: int, certified: int) -> Counts:

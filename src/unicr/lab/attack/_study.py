@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -111,8 +111,8 @@ def attacked(
         return SmoothedModel(
             classifier, noises, indices, shape, num_classes=num_classes, **settings
         )
-    assert isinstance(classifier, Selective)
-    return SelectiveModel(classifier, selector, indices, shape, num_classes=num_classes, **settings)
+    both = cast("Selective", classifier)  # a run with a selector was certified with its members
+    return SelectiveModel(both, selector, indices, shape, num_classes=num_classes, **settings)
 
 
 class _Worker:
