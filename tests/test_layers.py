@@ -13,6 +13,7 @@ import unicr
 ROOT = Path(unicr.__file__).parent
 LAYERS = (
     {"errors", "values"},
+    {"text"},
     {"binomial", "files", "folder", "extras", "progress", "registry"},
     {"tables"},
     {"sample"},
