@@ -18,6 +18,8 @@ from unicr.radius.bellman._mesh import Mesh
 from unicr.radius.bellman._sheet import SMOOTHING_CHARGE, Sheet, tabulate_gauss
 from unicr.radius.bellman._stencil import GRID_END, POINTS, ROUNDING, compute_terms
 from unicr.radius.bellman._verify import CONVOLUTION, Rows
+from unicr.tradeoff._compose import ROUNDING as CHARGE
+from unicr.tradeoff._compose import SMALL_GRID, _hockey_sticks
 
 DIGITS = 40
 PROBABILITIES = (0.500000001, 0.50001, 0.51, 0.6, 0.75, 0.9, 0.99, 0.9999, 1 - 1e-9, 1 - 1e-12)
@@ -170,3 +172,15 @@ def test_terms_of_stencils_are_right_to_their_charge() -> None:
 
                 true = mpmath.quad(term, [-1, -0.5, 0]) + mpmath.quad(term, [0, 0.5, 1])
                 assert abs(mpmath.mpf(float(value[j, k])) / true - 1) < ROUNDING
+
+
+@pytest.mark.parametrize("points", [SMALL_GRID, 2 * SMALL_GRID])
+def test_hockey_sticks_of_a_grid_stay_within_their_charge(points: int) -> None:
+    """Cumulated sums against sums in long double, of a bell and of an even law."""
+    s = np.linspace(-3.0, 4.0, points)
+    for law in (np.exp(-0.5 * (s - 0.5) ** 2), np.ones(points)):
+        q = law / np.sum(law)
+        found, long = _hockey_sticks(s, q), q.astype(np.longdouble)
+        above = np.append(np.cumsum(long[::-1])[::-1][1:], 0.0)
+        weighted = np.append(np.cumsum((long * np.exp(-s))[::-1])[::-1][1:], 0.0)
+        assert np.max(np.abs(above - np.exp(s) * weighted - found)) < CHARGE / 10

@@ -32,9 +32,8 @@ NUMERICS = 2
 VARIABLE = "UNICR_CACHE_DIR"
 RADIUS_STEP = 4e-4  # between the radii of a shipped curve, as a share of them
 PROBIT_STEP = 4e-5  # of −Φ⁻¹(1 − p), as a share of it
-# Of a packed radius, off it twice: exp and log of some hundred are right to 1e-13. And of a step of
-# the probit, onto it: log, division and ndtri are right to 1e-14 of 1, which is 1e-9 of a step.
-PACKED_CHARGE = 1e-12
+PACKED_CHARGE = 1e-12  # of a radius, off it twice: exp and log of some hundred are right to 1e-13
+# Of a step of the probit, onto it: log, division and ndtri are right to 1e-14, 1e-9 of a step.
 PROBIT_CHARGE = 1e-6
 
 
