@@ -18,6 +18,7 @@ from unicr.classifier._load import Adapter, ModelAsked
 from unicr.errors import ModelError
 from unicr.extras import torch
 from unicr.files import combined_digest, is_among
+from unicr.text import split_reference
 
 FILE = "selector.json"
 LOADING = frozenset({"spec", "weights", "mean", "std", "num_classes"})
@@ -57,6 +58,10 @@ class Selective(Classifier):
                 labels[mine] = member.predict(batch[mine])
         return labels
 
+    @property
+    def has_convolutions(self) -> bool:
+        return any(one.has_convolutions for one in self.members)
+
     def replica(self) -> Selective | None:
         twins = [one.replica() for one in self.members]
         if any(one is None for one in twins):
@@ -92,7 +97,7 @@ def load(asked: ModelAsked) -> Classifier:
     members = []
     for one in read(path)["models"]:
         spec = one["spec"]
-        if names_python(spec) and not is_among(code := spec.rpartition(":")[0], asked.trust):
+        if names_python(spec) and not is_among(code := split_reference(spec)[0], asked.trust):
             raise ModelError(
                 f"{path} names the model {spec}, which is code: if you trust it, name its file "
                 f"(--trust {code})"

@@ -25,32 +25,48 @@ from unicr.lab.report.runs import changes_meant, default_radii
 from unicr.metrics import Scores, accuracy_curve, envelope, robustness_score
 from unicr.norms import parse_norm
 from unicr.radius import RadiusCurve, round_down
-from unicr.runs import Row, Run, Spec, Trusted, floor_decimal, scores_of
+from unicr.runs import (
+    COLUMNS,
+    Row,
+    Run,
+    Source,
+    Spec,
+    Trusted,
+    floor_decimal,
+    refuse_broken_seal,
+    scores_of,
+    sources,
+)
 from unicr.values import Array
 
-DIGITS = 4
-DRAWN = 7
-MOST_STEPS = 2000
-MOST_NOISES = 6
-TOP_CLASSES = 5
-REPLAY = 5
+DIGITS = 4  # of numbers in tables
+DRAWN = 7  # of numbers that are drawn: finer than a pixel
+MOST_STEPS = 2000  # of a curve of accuracies: more than a screen has pixels
+MOST_NOISES = 6  # curves that can be told apart in one picture
+TOP_CLASSES = 5  # with the most votes that an input shows; the rest is summed up
+REPLAY = 5  # inputs that the page proposes to sample again
 
 
-def collect(runs: Sequence[Path], *, trusted: Trusted, max_images: int) -> dict[str, Any]:
+def collect(
+    runs: Sequence[Path], *, trusted: Trusted, max_images: int, force: bool = False
+) -> dict[str, Any]:
     """The content of a report about these run folders."""
     if not runs:
         raise RunError("a report needs at least one run folder")
     pictures = Pictures(trusted, max_images)
-    loaded = [_load(path) for path in runs]
-    names = _names(runs)
+    marked = [_load(path, force) for path in runs]
+    loaded = [(spec, rows) for spec, rows, _ in marked]
+    marks = [f" ({mark})" if mark else "" for *_, mark in marked]
+    names = [name + mark for name, mark in zip(_names(runs), marks, strict=True)]
     shown: list[dict[str, Any]] = []
     groups: dict[str, list[int]] = {}
     scores: list[dict[str, Scores]] = []
-    for path, name, (spec, rows) in zip(runs, names, loaded, strict=True):
+    for path, name, (spec, found) in zip(runs, names, loaded, strict=True):
+        rows = [one.row for one in found]
         groups.setdefault(_fingerprint(rows), []).append(len(shown))
         alpha = spec.plan.alpha
         scores.append({p: scores_of(rows, p, name, alpha) for p in spec.norm_texts})
-        shown.append(_run(path, name, spec, rows, scores[-1], pictures, trusted))
+        shown.append(_run(path, name, spec, found, scores[-1], pictures, trusted))
     for members in groups.values():
         _label([shown[i] for i in members])
     return {
@@ -63,14 +79,15 @@ def collect(runs: Sequence[Path], *, trusted: Trusted, max_images: int) -> dict[
     }
 
 
-def _load(path: Path) -> tuple[Spec, list[Row]]:
+def _load(path: Path, force: bool) -> tuple[Spec, list[Source], str]:
     if path.is_file():
         raise RunError(f"{path} is a file: a report is made of run folders (unicr certify --out)")
     with Run(path) as run:
-        spec, rows = run.spec, list(run.rows())
-    if not rows:
+        spec, found = run.spec, list(sources(run))
+        mark = refuse_broken_seal(run, force=force)
+    if not found:
         raise RunError(f"{path} has no results yet")
-    return spec, rows
+    return spec, found, mark
 
 
 def _names(runs: Sequence[Path]) -> list[str]:
@@ -97,15 +114,21 @@ def _run(
     path: Path,
     name: str,
     spec: Spec,
-    rows: list[Row],
+    found: list[Source],
     scores: dict[str, Scores],
     pictures: Pictures,
     trusted: Trusted,
 ) -> dict[str, Any]:
+    rows = [one.row for one in found]
     status = [row.status for row in rows]
     correct = sum(row.correct for row in rows)
     one = next(iter(scores.values()))
     noises = _noises(rows, spec)
+    more = [
+        [column.title, [_cell(column.value(one)) for one in found]]
+        for column in COLUMNS
+        if column.title is not None
+    ]
     return {
         "name": name,
         "noise": spec.noise.text,
@@ -127,7 +150,7 @@ def _run(
         "curves": {norm: _curves(noises, norm, spec, rows, trusted) for norm in spec.norm_texts},
         "noises": len(noises),
         "own": any(row.certificate is not None and row.certificate.noise for row in rows),
-        "rows": _rows(rows, spec, pictures.noisy_of(rows, spec)),
+        "rows": _rows(rows, spec, pictures.noisy_of(rows, spec)) | {"more": more},
         "spec": [[key, _text(value)] for key, value in spec.to_dict().items()],
         "verify": _commands(path),
         "attacks": attack_records(path, pictures.notes),
@@ -142,6 +165,11 @@ def _doubts(rows: Sequence[Row]) -> list[str]:
     if any(one.lattice is not None and one.charge is None and one.alpha for one in made):
         said.append("the error of this noise's sampler has no bound")
     return said
+
+
+def _cell(value: Any) -> str:
+    """A value of a column; nothing is shown where there is none."""
+    return "" if value is None else f"{value:.6g}" if isinstance(value, float) else _text(value)
 
 
 def _text(value: Any) -> str:
@@ -169,13 +197,13 @@ def percent(count: int, total: int) -> str:
     return f"{tenths // 10}.{tenths % 10} %"
 
 
-def low(value: float) -> float | str:
+def floor_value(value: float) -> float | str:
     """The value for drawing and sorting: not above it, short, and "inf" where it is infinite."""
     return "inf" if math.isinf(value) else float(round_down(value, DRAWN))
 
 
 def _lows(values: Array) -> list[float | str]:
-    return [low(float(v)) for v in values]
+    return [floor_value(float(v)) for v in values]
 
 
 def _scores(run: Scores) -> dict[str, Any]:
@@ -309,9 +337,8 @@ def _rows(rows: Sequence[Row], spec: Spec, noisy: list[str | None]) -> dict[str,
         "correct": [row.correct for row in rows],
         "reason": [row.reason for row in rows],
         "hash": [row.input_hash for row in rows],
-        "seconds": [round(row.seconds, 3) for row in rows],
         "p_a": [None if c is None else float(floor_decimal(c.p_a)) for c in certificates],
-        "p_b": [None if c is None else _above(c.p_b) for c in certificates],
+        "p_b": [None if c is None else _ceil_text(c.p_b) for c in certificates],
         "n": [None if c is None else c.n for c in certificates],
         "noise": [None if c is None else c.noise for c in certificates],
         "votes": [None if c is None else _votes(c.counts) for c in certificates],
@@ -319,7 +346,7 @@ def _rows(rows: Sequence[Row], spec: Spec, noisy: list[str | None]) -> dict[str,
     }
 
 
-def _above(value: float) -> str:
+def _ceil_text(value: float) -> str:
     """An upper bound as text, never below the value."""
     text = f"{value:.4g}"
     if float(text) < value:
@@ -340,7 +367,7 @@ def _radii(rows: Sequence[Row], norm: str) -> dict[str, list[Any]]:
     columns: dict[str, list[Any]] = {name: [] for name in names}
     for row in rows:
         one = None if row.certificate is None else row.certificate.in_norm(norm)
-        columns["value"].append(None if one is None else low(one.radius))
+        columns["value"].append(None if one is None else floor_value(one.radius))
         for key in ("radius", "proved", "searched"):
             value = None if one is None else round_down(getattr(one, key), DIGITS)
             columns[key].append(value)
