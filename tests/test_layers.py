@@ -16,7 +16,7 @@ LAYERS = (
     {"text"},
     {"binomial", "files", "folder", "extras", "progress", "registry"},
     {"tables"},
-    {"sample"},
+    {"sample", "law"},
     {"noise"},
     {"norms"},
     {"metrics"},

@@ -79,7 +79,7 @@ def test_bad_scales_are_named(scales: list[float], reason: str) -> None:
 
 def test_the_base_must_be_iid() -> None:
     with pytest.raises(NoiseError, match=r"i\.i\.d\. noise, not ball"):
-        noise.Anisotropic(noise.ball(scale=1, dim=2), [1, 2])  # type: ignore[arg-type]
+        noise.Anisotropic(noise.ball(scale=1, dim=2), [1, 2])
 
 
 def worst_by_grid(base: noise.IID, scales: tuple[float, float], p: float, p_a: float) -> float:

@@ -34,11 +34,12 @@ from unicr.radius.bellman._stencil import (
     dominates,
     find_stencils,
 )
-from unicr.radius.bellman._verify import Flow, compute_surcharge
+from unicr.radius.bellman._verify import Flow, compute_surcharge, pay_lacks
 from unicr.radius.theorems import few as box_by_box
+from unicr.radius.theorems import two_laws
 from unicr.radius.theorems.cubes import _make_least_overlap
 from unicr.tradeoff import ClosedForm, TradeOff, compute_tradeoff
-from unicr.tradeoff.internal import compute_margin
+from unicr.tradeoff.internal import TwoParts, compute_margin
 from unicr.values import Array
 
 RNG = np.random.default_rng(11)
@@ -137,6 +138,15 @@ def test_the_first_root_is_the_end_that_holds() -> None:
             found = find_first_root(value, 1.0, 0.7, monotone=monotone)
             assert root * (1 - 3e-5) <= found <= root
 
+    for root, depth in product((0.3, 0.9, 2.0), (1e-3, 1e-4, 1e-9)):
+        # hardly below zero, and no deeper: a chord from there lands far beyond the root
+        def shallow(r: float, root: float = root, depth: float = depth) -> float:
+            return max(1.0 - r / root, 0.0) if r <= root else -depth
+
+        for monotone in (True, False):
+            found = find_first_root(shallow, 1.0, 0.7, monotone=monotone)
+            assert root * (1 - 3e-5) <= found <= root
+
 
 def test_one_dimension_is_the_worse_of_two_signs() -> None:
     """A law that is not symmetric: F is known, and so is where each sign falls to one half."""
@@ -193,7 +203,7 @@ def test_gaussian_scales_of_their_own_by_the_worst_direction(p: float) -> None:
     assert found >= gap / max(tried) * (1 - 1e-9)
 
 
-@pytest.mark.parametrize("p", [0.5, 1.0, 1.2, 1.7, 3.0, math.inf])
+@pytest.mark.parametrize("p", [0.5, 1.0, 1.05, 1.2, 1.7, 3.0, math.inf])
 def test_uniform_noise_by_the_smallest_shift_of_a_box(p: float) -> None:
     """The nearest δ with Π(1 − |δ_i|/2λ) = v*: nothing tried is nearer."""
     dim, p_a, p_b = 5, 0.9, 0.04
@@ -274,6 +284,17 @@ def test_the_least_overlap_of_cubes_is_below_that_of_any_shift(p: float) -> None
     assert np.mean(np.exp(least)) > 0.2 * np.mean(np.exp(np.min(logs, axis=0)))
 
 
+def test_the_least_overlap_of_cubes_is_rounded_down_between_the_sizes_that_are_tried() -> None:
+    """Small shifts: the worst moves every coordinate alike, by a size that is none of those."""
+    close = []
+    for p, dim, b in product((1.5, 2.0, 3.0), (3, 10, 47, 200), (5.0, 30.0)):
+        worst = dim * math.log1p(-(dim ** (-1 / p)) / (2 * b))
+        least = float(_make_least_overlap(p, dim, 1.0)(np.array([b]), np.zeros(1))[0])
+        assert least <= worst
+        close.append(least / worst - 1)
+    assert max(close) < 0.02
+
+
 def test_a_proof_above_what_was_found_is_an_error() -> None:
     assert reconcile(1.0, "x", 1.0 - 1e-5, "search", 1e-4) == 1.0
     assert reconcile(0.5, "x", 1.0, "search", 1e-4) == 1.0
@@ -320,11 +341,35 @@ def test_two_laws_promise_no_half_space_more_than_it_has() -> None:
         found = certified_radius(law, 1, dim, p_a=p_a, second=second).proved
         assert certified_radius(law, 1, dim, p_a=p_a).proved <= t
         assert t * (1 - 1e-3) <= found <= t + 0.02
+        # the half-space has at least any smaller q_A as well
+        for less in (0.0, 0.3, 0.6, 0.9):
+            weak = SecondLaw(less * float(np.mean(first < t)), 0.5)
+            assert certified_radius(law, 1, dim, p_a=p_a, second=weak).proved <= t
     strong = SecondLaw(0.999, 0.5)
     one = certified_radius(law, 1, dim, p_a=0.8, second=strong).proved
     assert one > 1.02 * certified_radius(law, 1, dim, p_a=0.8).proved
     wide = certified_radius(law, linf, dim, p_a=0.8, second=strong).proved
     assert one / dim * (1 - 1e-9) <= wide <= one
+
+
+def test_beyond_a_length_two_laws_pay_the_total_variation_of_the_rest_of_the_way() -> None:
+    """Laplace noise: a shift by s along one coordinate has total variation 1 − e^(−s/2)."""
+    dim, share = 6, 0.5
+    law = noise.l1_exp(k=1, j=0, scale=1, dim=dim)
+    bound = two_laws.match(Question(law, l1, dim))
+    assert bound is not None
+    lengths, tables = two_laws.LENGTHS_OF_ORDER[1.0], two_laws.load_tables(law, share)
+    size = law.sigma
+    seen = set()
+    for p_a, q_a in ((0.8, 0.99), (0.8, 0.995), (0.9, 0.97), (0.9, 0.999), (0.7, 0.95)):
+        r = bound.radius(Evidence(p_a, second=SecondLaw(q_a, share))) / size
+        i = int(np.searchsorted(lengths, r * (1 + 1e-12), side="right")) - 1
+        parts = TwoParts(*(tables[key][i] for key in ("t", "inside", "outside")))
+        left = parts.least(p_a, q_a, share, 0) - 0.5
+        assert left >= 0
+        assert -math.expm1(-(r - lengths[i]) * size / 2) <= left
+        seen.add(r > lengths[i] * (1 + 1e-9))
+    assert True in seen
 
 
 def sticks(u: Array, t: Array) -> Array:
@@ -365,6 +410,34 @@ def test_a_flow_without_convexity_is_refused() -> None:
     masses[1, 4] = -1e-9
     with pytest.raises(ValueError, match="at least 0"):
         check()
+
+
+def test_a_kernel_that_leaves_mass_out_owes_it_at_every_point() -> None:
+    """A flow that stands still, mass 2: each shift may add .01 of it, so Ξ rises by .02 a step."""
+    mesh = Mesh(0.1, -1.0, 1.0)
+    masses = np.zeros((2, mesh.count))
+    masses[:, 10] = 2.0
+    costs, nodes = np.array([0.1, 0.2]), np.array([0.0, 2.0])
+    flow = Flow(nodes, masses, np.zeros((1, mesh.count)))
+    kernels = [Kernel(np.zeros(3), 1, None, 0, 0.0, 0.01)] * 2
+    fine, extra = compute_surcharge(flow, kernels, costs, np.zeros(1), mesh, 1.0)
+    budgets = np.linspace(0.0, 0.8, 81)
+    for cost in costs:
+        rise = np.interp(budgets + cost, fine, extra) - np.interp(budgets, fine, extra)
+        assert np.all(rise >= 0.02 * (1 - 1e-12))
+    assert extra[-1] <= 0.02 * 2.0 / 0.1 * 1.01
+
+
+def test_a_step_out_of_a_steep_cell_is_paid_from_its_end() -> None:
+    """Ξ rises by 2 in the first cell and lacks 5 there, and both are 0 in the cells beyond."""
+    nodes, costs = np.array([0.0, 1.0, 2.0, 3.0]), np.array([1.0, 1.2])
+    lack = np.array([[5.0, 0.0, 0.0], [5.0, 0.0, 0.0]])
+    fine, extra = pay_lacks(nodes, costs, np.zeros(1), lack, np.array([2.0, 0.0, 0.0]))
+    start = np.linspace(0.0, 1.0 - 1e-9, 200)
+    for cost in costs:
+        rise = np.interp(start + cost, fine, extra) - np.interp(start, fine, extra)
+        assert np.all(rise >= 5.0 * (1 - 1e-12))
+    assert extra[-1] < 20.0
 
 
 def test_beyond_what_was_verified_a_part_says_nothing() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -15,6 +16,7 @@ import numpy as np
 import pytest
 import torch
 
+from tests.runs.forging import reseal
 from unicr import noise
 from unicr.classifier import load_classifier
 from unicr.data import Dataset, load_dataset
@@ -32,6 +34,7 @@ from unicr.runs import (
     seals,
     verify,
 )
+from unicr.runs._commit import digest_of_inputs
 from unicr.smoothing import (
     Certificate,
     Counts,
@@ -41,7 +44,16 @@ from unicr.smoothing import (
     Transcript,
     answer_all,
 )
-from unicr.smoothing.rules import Randomised, Union
+from unicr.smoothing.procedures.two_steps import TwoSteps
+from unicr.smoothing.rules import (
+    Fixed,
+    Pilot,
+    Randomised,
+    Rule,
+    Target,
+    ThreeTests,
+    Union,
+)
 
 LAW, STEP = noise.gaussian(sigma=0.5), "1/16"
 PLAN = Plan(n0=40, n=300, alpha=0.001)
@@ -92,11 +104,12 @@ def complaints(folder: Path, **more: Any) -> list[str]:
 
 
 def forge(folder: Path, index: int, change: Callable[[Certificate], Certificate]) -> None:
-    """Change one certificate, and take the seal away."""
+    """Change one certificate, and seal the run again."""
     with Run(folder, create=True) as run:
         row = list(run.rows())[index]
         assert row.certificate is not None
         run.add(replace(row, certificate=change(row.certificate)))
+        run.set_seal()
 
 
 CURVES = Curves((l2, linf), 3, lattice=noise.Lattice.parse(STEP))
@@ -214,6 +227,47 @@ def test_an_older_proof_is_no_excuse_for_a_larger_radius() -> None:
     assert stored(radius=less, proved=less, searched=one.searched * 1.01) is not None
 
 
+RULE_EXAMPLES = {
+    "fixed": Fixed(),
+    "pilot": Pilot(share=0.05),
+    "randomised": Randomised(3),
+    "target": Target(0.2),
+    "three": ThreeTests(),
+    "union": Union(3),
+}
+
+
+def test_every_rule_is_tried_below() -> None:
+    assert {*RULE_EXAMPLES, "every"} == set(
+        Rule.catalogue
+    )  # `every` counts offsets: test_splitting
+
+
+@pytest.mark.parametrize("rule", RULE_EXAMPLES.values(), ids=RULE_EXAMPLES)
+@pytest.mark.parametrize("more", [1, 17])
+def test_votes_that_the_rule_did_not_ask_for_are_refused(
+    rule: Rule, more: int, tmp_path: Path
+) -> None:
+    """The best forgery there is: votes of samples that were drawn, and all that follows of them."""
+    with certify_run(job(Plan(n0=40, n=300, alpha=0.001, rule=rule)), tmp_path / "run") as run:
+        plan = run.spec.plan  # with the run's own key
+    before = told(tmp_path / "run")
+    assert [text for _, text in before if "union" not in text] == []
+
+    def inflate(c: Certificate) -> Certificate:
+        *parts, last = c.transcript
+        counts = np.array(last.counts)
+        counts[np.argmax(counts)] += more
+        asked = replace(last, n=last.n + more, counts=tuple(counts.tolist()))
+        radii = CURVES.of(LAW)
+        total = sum((np.array(one.counts) for one in parts if one.purpose == "bound"), counts)
+        new = TwoSteps().conclude(plan, radii, np.array(parts[0].counts), total)
+        return replace(new, transcript=Transcript((*parts, asked)))
+
+    forge(tmp_path / "run", 0, inflate)
+    assert [idx for idx, _ in told(tmp_path / "run")] == [*(idx for idx, _ in before), 0]
+
+
 def test_a_radius_between_grid_points_is_refused(folder: Path) -> None:
     """Made again from its own votes as if the input's grid were all that is meant."""
     forge(folder, 0, lambda c: replace(c, between_points=True))
@@ -223,26 +277,35 @@ def test_a_radius_between_grid_points_is_refused(folder: Path) -> None:
 def change_row(folder: Path, index: int, **changes: Any) -> None:
     with Run(folder, create=True) as run:
         run.add(replace(list(run.rows())[index], **changes))
+        run.set_seal()
 
 
 def test_labels_and_inputs_are_held_against_the_data(folder: Path) -> None:
     change_row(folder, 2, label=0)
     change_row(folder, 3, input_hash="0" * 64)
+    ((idx, text),) = told(folder)
+    assert idx is None
+    assert "not those that the run began with" in text
+    with Run(folder, create=True) as run:
+        rows = [(row.idx, row.label, row.input_hash) for row in run.rows()]
+        run.set_spec(replace(run.spec, inputs=digest_of_inputs(rows)))
+        run.set_seal()
     assert told(folder) == []
-    assert [idx for idx, _ in told(folder, data=data())] == [2, 3]
+    assert [idx for idx, _ in told(folder, data=data())] == [None, 2, 3]
 
 
 def test_missing_and_surplus_rows_are_told(folder: Path) -> None:
     with Run(folder) as run:
         row = list(run.rows())[4]
     with closing(sqlite3.connect(folder / "run.sqlite")) as db, db:
-        db.execute("DELETE FROM sealed")
         db.execute("DELETE FROM results WHERE idx = 4")
+    reseal(folder)
     ((_, text),) = told(folder)
     assert "1 of 6 inputs have no result (4)" in text
     with Run(folder, create=True) as run:
         run.add(row)
         run.add(replace(row, idx=17))
+        run.set_seal()
     ((_, text),) = told(folder)
     assert "1 results are of inputs" in text
 
@@ -262,9 +325,9 @@ SETTINGS = {
 @pytest.mark.parametrize("key", SETTINGS)
 def test_settings_that_contradict_the_rows_or_themselves_are_told(folder: Path, key: str) -> None:
     with closing(sqlite3.connect(folder / "run.sqlite")) as db, db:
-        db.execute("DELETE FROM sealed")
         values = (key, json.dumps(SETTINGS[key]))
         db.execute("INSERT OR REPLACE INTO spec VALUES (?, ?)", values)
+    reseal(folder)
     assert complaints(folder, data=None if key != "data_size" else data())
 
 
@@ -273,6 +336,7 @@ def test_a_plan_that_the_rows_do_not_follow_is_told(folder: Path, change: dict[s
     with Run(folder, create=True) as run:
         spec = run.spec
         run.set_spec(replace(spec, plan=replace(spec.plan, **change)))
+        run.set_seal()
     assert {idx for idx, _ in told(folder)} == set(range(6))
 
 
@@ -288,6 +352,7 @@ def test_a_draw_of_ones_own_and_a_union_without_a_search_are_told(tmp_path: Path
                 for row in list(run.rows()):
                     assert row.certificate is not None
                     run.add(replace(row, certificate=concluded(row.certificate, run.spec.plan)))
+                run.set_seal()
         ((idx, text),) = told(folder)
         assert idx is None
         assert words in text
@@ -314,7 +379,8 @@ def test_the_seal_covers_every_key_and_every_column(folder: Path) -> None:
     for table, where, column in changed:
         with closing(sqlite3.connect(folder / "run.sqlite")) as db:
             (old,) = db.execute(f"SELECT {column} FROM {table} WHERE {where}").fetchone()
-            new = 1000 + old if isinstance(old, int | float) else f"{old or ''}!"
+            new: object = 1000 + old if isinstance(old, int) else f"{old or ''}!"
+            new = math.nextafter(old, math.inf) if isinstance(old, float) else new
             db.execute(f"UPDATE {table} SET {column} = ? WHERE {where}", (new,))
             db.commit()
             at = where.replace(str(old), str(new)) if column == "key" else where

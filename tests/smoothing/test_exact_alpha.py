@@ -137,7 +137,8 @@ def test_a_target_is_certified_by_evidence_of_one_over_alpha_and_not_by_less() -
     assert stats.norm.cdf(0.8) <= needed <= stats.norm.cdf(0.8) + 2e-4
     enough = next(k for k in range(316, 400) if evidence(k, 400, needed) >= 1 / ALPHA)
     assert rule.conclude(Votes(enough, None, 400), plan, GAUSSIAN) == (needed, 1 - needed)
-    assert rule.conclude(Votes(enough - 1, None, 400), plan, GAUSSIAN) == (0.0, 1.0)
+    for fewer in (0, 100, 250, enough - 1):  # however strongly they speak for a smaller p_A
+        assert rule.conclude(Votes(fewer, None, 400), plan, GAUSSIAN) == (0.0, 1.0)
     for k in (320, 330, 345):
         found = log_wealth(k, 400, needed, above=True)
         assert found == pytest.approx(float(mpmath.log(evidence(k, 400, needed))), rel=1e-9)
@@ -475,9 +476,14 @@ def test_nonce_settings_input_and_number_decide_the_noise() -> None:
     model = torch.nn.Linear(5, 2)
     model.load_state_dict({"weight": torch.tensor([[-1.0] * 5, [1.0] * 5]), "bias": torch.zeros(2)})
 
-    def votes(nonce: str, settings: str = "s", start: int = 0, index: int = 0) -> list[int]:
+    def votes(nonce: str, commitment: str = "5" * 64, start: int = 0, index: int = 0) -> list[int]:
         g = SmoothedClassifier(
-            model, noise.gaussian(sigma=1), num_classes=2, nonce=nonce, batch=1, settings=settings
+            model,
+            noise.gaussian(sigma=1),
+            num_classes=2,
+            nonce=nonce,
+            batch=1,
+            commitment=commitment,
         )
         x, which = torch.zeros(5), range(start, start + 60)
         return [int(g.votes(x, 1, start=i, input_index=index)[1]) for i in which]
@@ -485,7 +491,7 @@ def test_nonce_settings_input_and_number_decide_the_noise() -> None:
     one = votes("a" * 64)
     assert votes("a" * 64) == one
     assert votes("a" * 64, start=20)[:40] == one[20:]
-    others = [votes("b" * 64), votes("a" * 64, "t"), votes("a" * 64, index=1)]
+    others = [votes("b" * 64), votes("a" * 64, "6" * 64), votes("a" * 64, index=1)]
     assert all(other != one for other in others)
 
 

@@ -14,6 +14,7 @@ from unicr.noise import IID, Spherical
 from unicr.norms import Norm
 from unicr.radius import certified_radius
 from unicr.tradeoff import ClosedForm, compute_tradeoff, make_ratio_law
+from unicr.tradeoff._ratio import _Cells, _make_finite
 from unicr.tradeoff.internal import (
     ball_tradeoff,
     compute_margin,
@@ -44,7 +45,7 @@ def test_uniform_noise_overlaps_by_the_product_of_sides(dim: int) -> None:
                 assert half <= max(exact - mpmath.mpf(1) / 2, 0)
 
 
-@pytest.mark.parametrize("dim", [1, 2, 9, 400, 100_000])
+@pytest.mark.parametrize("dim", [1, 2, 9, 400, 1000, 100_000])
 def test_gaussian_noise_by_composition_is_below_its_closed_form(dim: int) -> None:
     for length in (0.02, 0.7, 2.5):
         found = compute_tradeoff(
@@ -127,6 +128,20 @@ def test_cells_hold_their_masses_and_all_of_the_line(u: float) -> None:
         atoms = cells.law()
         assert float(np.sum(atoms.mass)) + atoms.infinite == pytest.approx(1, abs=1e-12)
         assert float(np.sum(atoms.mass * np.exp(-atoms.loss))) <= 1 + 1e-12
+
+
+def test_mass_where_the_ratio_is_infinite_is_told_apart_for_sure() -> None:
+    """Cells whose ratio reaches ±∞: what P or Q cannot carry at the finite end goes there."""
+    up, down = [0.1, 0.5, math.log(2.0), math.inf], [0.6, 0.3, -math.inf, -math.log(4.0)]
+    both, lost = [0.3, 0.1, -math.inf, math.inf], [0.0, 0.1, 1.0, 2.0]
+    p, q, low, high = (np.array(column) for column in zip(up, down, both, lost, strict=True))
+    edges, right = np.zeros(4), np.zeros(4, dtype=bool)
+    cells, infinite = _make_finite(_Cells(edges, edges, p, q, low, high, right))
+    # up: Q keeps 2·p = .2 of .5 at L = log 2; the two last cells keep nothing
+    assert infinite == pytest.approx(0.3 + 0.1 + 0.1, rel=1e-15)
+    assert cells.q.tolist() == pytest.approx([0.2, 0.3], rel=1e-15)
+    assert cells.p.tolist() == pytest.approx([0.1, 0.6], rel=1e-15)  # ratio −log 2 lies within
+    assert np.all(cells.low <= np.log(cells.q / cells.p) + 1e-15)
 
 
 def test_an_envelope_is_above_each_of_its_laws() -> None:

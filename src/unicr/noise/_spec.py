@@ -15,13 +15,13 @@ from typing import Any, NamedTuple
 
 from unicr.errors import NoiseError, SpecError, did_you_mean, foreign
 from unicr.files import load_object
-from unicr.noise._base import IID, Noise
+from unicr.noise._base import Noise
 from unicr.noise.families import FAMILIES
 from unicr.text import LONGEST, TIMES, Call, read_chain, write_call
 from unicr.values import number
 
-FILE = "_file_"
-MOST_CUTS = 4
+FILE = "_file_"  # stands for `path/to/file.py:name` while the text is read
+MOST_CUTS = 4  # `.truncated` in a row: each makes a table
 EXAMPLE = "for example gaussian(sigma=0.5) or gennorm(beta=1.5, sigma=1)"
 
 
@@ -33,9 +33,9 @@ def parse(text: str) -> Noise:
     if stripped.count(".truncated") > MOST_CUTS:
         raise SpecError(f"a noise is truncated at most {MOST_CUTS} times: the narrowest is enough")
     file: _File | None = None
-    if found := re.match(r"(\(*)(.+?\.py:[^\W\d]\w*)", stripped):
-        file = _File(found[2], load_object(found[2]))
-        stripped = found[1] + FILE + stripped[found.end() :]
+    if reference := re.match(r"(\(*)(.+?\.py:[^\W\d]\w*)", stripped):
+        file = _File(reference[2], load_object(reference[2]))
+        stripped = reference[1] + FILE + stripped[reference.end() :]
     try:
         first, *then = read_chain(stripped)
     except SpecError as error:
@@ -76,7 +76,7 @@ class _File(NamedTuple):
             "function"
         )
 
-    def made(self, named: Mapping[str, float]) -> Noise:
+    def make(self, named: Mapping[str, float]) -> Noise:
         """The noise that the function makes from these numbers, written with them."""
         reference = write_call(self.reference, named)
         if not callable(self.value):
@@ -107,7 +107,7 @@ def _first(call: Call, text: str, file: _File | None) -> Noise:
     if call.positional:
         raise SpecError(f"name the numbers in {text!r}: {EXAMPLE}")
     if of_file is not None:
-        return of_file.made(call.named)
+        return of_file.make(call.named)
     return _family(call.name, call.named, text)
 
 
@@ -116,9 +116,9 @@ def _apply(call: Call, noise: Noise, text: str) -> Noise:
     if call.name == TIMES:
         return noise * call.positional[0]
     if call.name == "truncated":
-        if not isinstance(noise, IID):
+        if noise.iid is None:
             raise SpecError(f"only a 1-D noise can be truncated, not {noise.text}")
-        return noise.truncated(*call.positional, **call.named)
+        return noise.iid.truncated(*call.positional, **call.named)
     if call.name == "within":
         from unicr.noise._within import within
 
@@ -154,13 +154,13 @@ def _scipy(call: Call) -> Noise:
         raise SpecError(f"scipy.{call.name}: {error}") from None
 
 
-def shown(noise: Noise) -> str:
+def show(noise: Noise) -> str:
     """The text; where it ends in a factor that a user gave as a sigma, with that sigma.
 
     Of i.i.d. noise alone: what is joint would have to draw samples for it.
     """
     name, times, _ = noise.text.rpartition(" * ")
-    sigma = float(f"{noise.sigma:.6g}") if times and isinstance(noise, IID) else math.inf
+    sigma = float(f"{noise.sigma:.6g}") if times and noise.iid is not None else math.inf
     meant = sigma < math.inf and math.isclose(sigma, noise.sigma, rel_tol=1e-12)
     return f"{name}.with_sigma({number(sigma)})" if meant else noise.text
 

@@ -24,7 +24,7 @@ from unicr.values import Array
 # Cells of the length, by the power of it that L depends on, and lines of the dual: each cell errs
 # on the safe side and each line proves, so more of them only lose less.
 CELLS = {2: 4000, 1: 2000}
-LINES = 200
+LINES = 200  # of slope −e^t
 # Onto both parts, times 1 + e^t (docs/theory.md#rounding-charges): sums over the cells of masses
 # that are right to 1e-10 (`_falling.ROUNDING`), times 1 and e^t.
 DUAL_CHARGE = 1e-9

@@ -7,12 +7,13 @@ chosen one errs: p(class) = Σ_k w_k p_k(class), with w_k how much the selector 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import torch
 
 from unicr.classifier import Classifier, Selective
+from unicr.lab.attack._base import AttackError
 from unicr.select import SelectiveClassifier, Selector
 from unicr.smoothing import Counts, SmoothedModel
 
@@ -72,7 +73,9 @@ def selective_judge(
     Of the choices that the selector may have there, the one that is kindest to the certified class:
     a change is only seen where it is sure.
     """
-    own, *others = cast("Selective", classifier).members
+    if not isinstance(classifier, Selective):
+        raise AttackError(f"{classifier.name} is no model with a selector")
+    own, *others = classifier.members
     predictor = SelectiveClassifier(own, selector.noise, others, selector.choices, **settings)
 
     def counts(x: torch.Tensor, n: int, index: int, certified: int) -> Counts:

@@ -50,7 +50,7 @@ UNIT = float(np.finfo(np.float64).eps) / 2  # the largest relative error of one 
 # Into how many pieces every cell of budgets is cut for Ξ, and from how many pieces on a step is
 # paid where it lands; shorter steps are paid by a slope. Both decide what Ξ costs, not its truth.
 PIECES = 8
-LEAP = 6
+LEAP = 6  # pieces
 TILE = 256  # points that are checked together: a tile stays in the processor's first cache
 
 

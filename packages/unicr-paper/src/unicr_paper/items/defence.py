@@ -12,13 +12,13 @@ from unicr.data import load_dataset
 from unicr.errors import MissingExtraError
 from unicr.lab.attack import Defence, Settings, attack_run, defences, make
 from unicr.lab.report.attack import AttackBar
-from unicr.noise import Gaussian
+from unicr.noise import gaussian
 from unicr_paper._certify import ALPHA, NORMS, Setup, certified
 from unicr_paper._item import Axes, Context, MissingDataError, Output, Table, item, panels
 
 TABLE = "Table 6"
 PRINTED = 100.0  # in Table 6 of the paper: every attack, every norm, at the radius
-SETUP = Setup("builtin:mnist-mlp-0.5", "builtin:mnist", 0.5, batch=1000, spread=False)
+SETUP = Setup("builtin:mnist-mlp-0.5", "builtin:mnist", 0.5, spread=False)
 ATTACKS = ("gaussian", "procedural", "apgd", "wasserstein", "square", "hopskipjump")
 COLUMNS = (
     *("attack", "norm", "factor", "inputs", "held", "accuracy", "low", "high"),
@@ -75,7 +75,7 @@ def run(context: Context) -> Output:
 def _attacked(context: Context) -> list[Defence]:
     """The proved radii of a run in every norm, attacked."""
     sizes = context.sizes
-    certified(context, SETUP, Gaussian(sigma=SETUP.sigma), sizes["norms"], "run")
+    certified(context, SETUP, gaussian(sigma=SETUP.sigma), sizes["norms"], "run")
     with AttackBar() as shown:
         outcomes, _ = attack_run(
             context.work / "run",
