@@ -185,11 +185,12 @@ class SmoothedClassifier:
         noise = self.noise if question.noise is None else question.noise
         noise.check_input(x)
         passes, shape = self.choose_passes(x), tuple(x.shape)
+        first, *_ = self._runners  # made while torch still has all its threads
         draw = question.counted.copies(noise, self.lattice_of(x), x, self._key)
         draw = draw or self._drawing(x, input_index, noise)
         if question.n and passes.size > 1 and not self._alone:
             with one_thread_each():
-                noisy = self._runners[0].fill(draw, question.start, shape, passes)
+                noisy = first.fill(draw, question.start, shape, passes)
                 check_alone(self.classifier, noisy, x.to(noisy.device, torch.float32))
             self._alone = True
         # a joint noise is drawn by code of the user's own, which may not stand threads
@@ -232,13 +233,15 @@ class SmoothedClassifier:
     def _measure(self, x: torch.Tensor, passes: Passes, seconds: float) -> float:
         """Seconds of an input where every thread has a pass."""
 
-        def measure(runner: Runner) -> float:
-            return runner.time_passes(x, passes, seconds, one_thread=len(self._runners) > 1)
+        runners = self._runners  # made while torch still has all its threads
 
+        def measure(runner: Runner) -> float:
+            return runner.time_passes(x, passes, seconds, one_thread=len(runners) > 1)
+
+        if len(runners) == 1:
+            return measure(runners[0])
         with one_thread_each():
-            if len(self._runners) == 1:
-                return measure(self._runners[0])
-            return float(np.mean(list(pool().map(measure, self._runners))))
+            return float(np.mean(list(pool().map(measure, runners))))
 
     def _drawing(self, x: torch.Tensor, input_index: int, noise: Noise) -> Draw:
         """What fills a batch with the noisy copies of x from number `start` on."""
