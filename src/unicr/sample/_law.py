@@ -119,13 +119,13 @@ class IntegerLaw:
         if some.size:
             bits = width[some].astype(np.uint64)
             mask = (np.uint64(1) << bits) - np.uint64(1)
-            one, other = (
+            first, other = (
                 words_at(key, plane, positions[some]).astype(np.uint64)
                 for plane in (OFFSET, OTHER_OFFSET)
             )
-            two = np.where(bits <= 16, one >> np.uint64(16), other)
-            both = (one << np.uint64(32) | other) >> (np.uint64(64) - bits)
-            offset = _select(kind[some], one & mask, two & mask)
+            second = np.where(bits <= 16, first >> np.uint64(16), other)
+            both = (first << np.uint64(32) | other) >> (np.uint64(64) - bits)
+            offset = _select(kind[some], first & mask, second & mask)
             integers[some] += np.where(bits > 31, both, offset).astype(np.int64)
         if far.any():
             integers[far] += self.inside(key, positions[far], k[far])
@@ -148,13 +148,13 @@ class IntegerLaw:
             numbers = block[:, 0::2] << np.uint64(32) | block[:, 1::2]
             which = k[todo][:, None]
             down = np.uint64(64) - self.widths[which].astype(np.uint64)
-            one, two = numbers[:, 0::2], numbers[:, 1::2]
-            offset = _select(self.kinds[which], one >> down, two >> down).astype(np.int64)
-            taken = np.broadcast_to(self.kinds[which] != REST, offset.shape).copy()
-            ask = np.flatnonzero(~taken[:, 0])
-            taken[ask] = self._accept(which[ask], offset[ask], two[ask])
-            offsets[todo] = offset[np.arange(todo.size), taken.argmax(axis=1)]
-            todo = todo[~taken.any(axis=1)]
+            first, second = numbers[:, 0::2], numbers[:, 1::2]
+            offset = _select(self.kinds[which], first >> down, second >> down).astype(np.int64)
+            accepted = np.broadcast_to(self.kinds[which] != REST, offset.shape).copy()
+            ask = np.flatnonzero(~accepted[:, 0])
+            accepted[ask] = self._accept(which[ask], offset[ask], second[ask])
+            offsets[todo] = offset[np.arange(todo.size), accepted.argmax(axis=1)]
+            todo = todo[~accepted.any(axis=1)]
             if not todo.size:
                 return offsets
             attempt = tries.stop
@@ -170,10 +170,9 @@ class IntegerLaw:
                 f"the density of {self.law.text} has a feature that was not seen: name it with "
                 "points=, or take a coarser lattice"
             )
-        taken: NDArray[np.bool_] = (u >> np.uint64(11)).astype(np.float64) * ULP * self.most[k] < (
-            excess
-        )
-        return taken
+        even = (u >> np.uint64(11)).astype(np.float64) * ULP
+        accepted: NDArray[np.bool_] = even * self.most[k] < excess
+        return accepted
 
 
 def choose_step(law: Distribution) -> float:
@@ -424,10 +423,12 @@ def _panels(
     return middle, half, owner, cut
 
 
-def _select(kind: NDArray[np.int8], one: NDArray[Any], two: NDArray[Any]) -> NDArray[Any]:
+def _select(kind: NDArray[np.int8], first: NDArray[Any], second: NDArray[Any]) -> NDArray[Any]:
     """One offset of two, by the kind of the outcome."""
-    linear: NDArray[Any] = np.where(kind == RISING, np.maximum(one, two), np.minimum(one, two))
-    return np.where((kind == RISING) | (kind == FALLING), linear, one)
+    linear: NDArray[Any] = np.where(
+        kind == RISING, np.maximum(first, second), np.minimum(first, second)
+    )
+    return np.where((kind == RISING) | (kind == FALLING), linear, first)
 
 
 def _guide(

@@ -97,9 +97,9 @@ class SmoothedModel(nn.Module):
     def _seen(self, noisy: torch.Tensor, rows: torch.Tensor | None) -> torch.Tensor:
         laws = [noise for noise, _ in self._streams]
         if len(set(laws)) == 1:
-            return laws[0].seen(noisy)
+            return laws[0].see(noisy)
         chosen = laws if rows is None else [laws[row] for row in rows.tolist()]
-        return torch.stack([law.seen(one) for law, one in zip(chosen, noisy, strict=True)])
+        return torch.stack([law.see(one) for law, one in zip(chosen, noisy, strict=True)])
 
     def _each(self, pieces: Sequence[torch.Tensor], logits: Logits) -> torch.Tensor:
         """log softmax of every noisy input; a gradient recomputes the pieces, to save memory."""
