@@ -54,11 +54,11 @@ def test_one_certificate_takes_a_short_way(tmp_path: Path) -> None:
     certify(tmp_path / "first")  # modules are imported, catalogues and curves are read
     with traced() as calls:
         certify(tmp_path / "second")
-    assert made(calls, Spec.__post_init__) == 1
-    assert made(calls, Job.__post_init__) == 1
-    assert made(calls, SmoothedClassifier.__init__) == 1
-    assert made(calls, Lattice.parse) <= 1
+    assert made(calls, Spec.__post_init__) <= 2  # without, then with the key of its rule
+    assert made(calls, Job.__post_init__) <= 2
+    assert made(calls, SmoothedClassifier.__init__) <= 2  # one measures the size of passes
+    assert made(calls, Lattice.parse) <= 2
     assert made(calls, parse) == 1
-    assert made(calls, Plan.__post_init__) == 1
+    assert made(calls, Plan.__post_init__) <= 2
     assert len(calls) <= 380
     assert len({code.co_filename for code in calls}) <= 58

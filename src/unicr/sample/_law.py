@@ -29,7 +29,7 @@ EXACT = 1 << 52  # of an integer in the guide: sums of two such are exact as dou
 # Outcomes in half the span that holds 68 %, where that span has more than MOST integers: enough
 # that all but a few thousandths of the draws are even ones, few enough for the first caches.
 FINEST = 256.0
-MOST = 1024.0
+MOST = 1024.0  # integers in half that span up to which each has an outcome of its own
 NEAR = 8.0  # such spans from the median wider outcomes begin
 # An outcome is at most 1/32 of its distance from the median and 1/8 of that from a break wide:
 # across so short a piece a power law is nearly a line.
@@ -40,10 +40,11 @@ EVEN, RISING, FALLING, REST = range(4)  # the parts of the law inside an outcome
 LOOKS = 33  # integers of an outcome at which the density is compared with its line
 MOST_REST = 5e-4  # share of the draws that may need rejection: beyond it, outcomes are halved
 MOST_INSIDE = 1e-9  # what the masses of single integers may err by before outcomes are halved
-WHOLE = 1 << 64
+WHOLE = 1 << 64  # words of the stream: thresholds are whole numbers below it
 SIDE = 0.16  # the mass on either side of the span that holds 68 %, which measures any law
-ULP = 2.0**-53
+ULP = 2.0**-53  # the largest relative error of one rounding
 AGREE = 1e-6  # density and distribution function of one law differ by less
+# Gauss rules: 8 and 12 points for masses, whose difference is charged; 3 inside an outcome.
 _NODES = {n: np.polynomial.legendre.leggauss(n) for n in (3, 8, 12)}
 
 # `choose_step`: half the span that holds 68 % has 2^23 to 2^24 steps, as many as float32 tells

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import nn
@@ -227,8 +227,8 @@ class _Module:
         module = self._classifier.module
         with evaluating(module), _without_weights(module):
             out = self._classifier.scores(batch)
-        labels_of(out, len(batch), self._classifier.name)
-        assert isinstance(out, torch.Tensor)
+        labels_of(out, len(batch), self._classifier.name)  # refuses whatever is no tensor
+        out = cast("torch.Tensor", out)
         if not out.dtype.is_floating_point:
             raise ModelError(f"{self._classifier.name} gives labels, which have no gradient")
         scores = out.reshape(len(batch), -1)
