@@ -92,7 +92,7 @@ def _noisy(noise: Noise, inputs: torch.Tensor, copies: int, **where: Any) -> tor
     """So many noisy copies of each input, one after the other; `where` says which samples."""
     n, *shape = inputs.shape
     drawn = noise.sample(n * copies, tuple(shape), device=inputs.device, **where)
-    return noise.seen(inputs[:, None] + drawn.view(n, copies, *shape)).flatten(0, 1)
+    return noise.see(inputs[:, None] + drawn.view(n, copies, *shape)).flatten(0, 1)
 
 
 def _share(model: Classifier, noisy: torch.Tensor, labels: torch.Tensor, n: int) -> torch.Tensor:
