@@ -405,7 +405,8 @@ class Job(Terms, Place):
             lattice=self.points,
             nonce="0" * 64,
         )
-        return some.choose_passes(self.typical, max(self.workers, len(self.devices)))
+        sharing, asks = max(self.workers, len(self.devices)), (self.plan.n0, self.plan.n)
+        return some.choose_passes(self.typical, sharing, asks)
 
     @property
     def execution(self) -> Execution:
