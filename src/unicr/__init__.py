@@ -24,6 +24,7 @@ _SUBMODULES = (
     "runs",
     "select",
     "sklearn",
+    "smoothed",
     "smoothing",
     "tightness",
     "tradeoff",
@@ -40,7 +41,8 @@ _HOMES = {
     "radius": ("Radius", "RadiusCurve", "certified_radius"),
     "runs": ("Job", "Run", "certify_run", "load_run", "recertify", "replay", "verify"),
     "select": ("SelectiveClassifier", "Selector"),
-    "smoothing": ("Certificate", "Plan", "Rule", "SmoothedClassifier"),
+    "smoothed": ("SmoothedClassifier",),
+    "smoothing": ("Certificate", "Certificates", "Plan", "Rule"),
 }
 _NAMES = {name: home for home, names in _HOMES.items() for name in names}
 

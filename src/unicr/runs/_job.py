@@ -27,7 +27,7 @@ from unicr.smoothing import (
     AUTO,
     Curves,
     Plan,
-    SmoothedClassifier,
+    VoteCounter,
     checked_nonce,
     lattice_for,
 )
@@ -134,10 +134,10 @@ class Job(Terms):
         return Curves(self.norms, self.dim, searched=self.searched, lattice=self.points)
 
     @cached_property
-    def smoothed(self) -> SmoothedClassifier:
+    def smoothed(self) -> VoteCounter:
         """The smoothed classifier that the run is about, made once."""
         plan = key_plan(self.plan, self.nonce, self.seed, self.classifier.digest, self.noise)
-        return SmoothedClassifier(
+        return VoteCounter(
             self.classifier,
             self.noise,
             batch=self.batch,

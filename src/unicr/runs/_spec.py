@@ -175,7 +175,7 @@ class Spec:
 
     @property
     def smoothing(self) -> dict[str, Any]:
-        """What a `SmoothedClassifier` takes to draw the noise of the run again.
+        """What a `VoteCounter` takes to draw the noise of the run again.
 
         The key of the noise depends on model, shape, plan, lattice, nonce and on each input itself:
         on no name of a file and no other text.
