@@ -197,6 +197,21 @@ def test_uniform_noise_by_the_smallest_shift_of_a_box(p: float) -> None:
     assert found >= np.min(sizes) * (1 - 1e-3)
 
 
+@pytest.mark.parametrize(
+    ("p", "dim", "p_a"), [(1.0690677966101694, 100, 0.9695640222190571), (1.1, 20, 0.95)]
+)
+def test_uniform_noise_where_one_big_coordinate_ties_with_equal_ones(
+    p: float, dim: int, p_a: float
+) -> None:
+    """One big coordinate and the rest equal, 200,001 of them on the boundary: none is nearer."""
+    found = certified_radius(noise.uniform(scale=0.5), Norm(p), dim, p_a=p_a).proved
+    total = -math.log(1.5 - p_a)
+    big = total * np.linspace(1 / dim, 1, 200_001)
+    sizes = (-np.expm1(-big)) ** p + (dim - 1) * (-np.expm1(-(total - big) / (dim - 1))) ** p
+    nearest = float(np.min(sizes)) ** (1 / p)
+    assert nearest * (1 - 1e-7) < found < nearest
+
+
 class Planted(TradeOff):
     """T⁻¹(1/2) is a quarter where a perturbation is harmless, and nothing where it is not."""
 

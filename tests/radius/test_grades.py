@@ -11,8 +11,9 @@ from scipy import stats
 
 from unicr import noise
 from unicr.cli import app
-from unicr.radius import Grade, RadiusCurve, SecondLaw, certified_radius
+from unicr.radius import Grade, Question, RadiusCurve, SecondLaw, certified_radius
 from unicr.radius._grade import weakest
+from unicr.radius.theorems import bounds_of
 
 CHECKED, DECLARED = Grade.CHECKED_ON_A_GRID, Grade.DECLARED
 LOGISTIC = noise.from_scipy(stats.logistic())
@@ -29,7 +30,7 @@ def log_density(x: np.ndarray) -> np.ndarray:
         (noise.gaussian(sigma=1), 3, 50, Grade.CLOSED_FORM),
         (noise.laplace(sigma=1), 1, 50, Grade.CLOSED_FORM),
         (noise.uniform(sigma=1), math.inf, 50, Grade.CLOSED_FORM),
-        (noise.uniform(sigma=1), 1.5, 50, Grade.FLOATING_POINT),  # a minimum by zooming in
+        (noise.uniform(sigma=1), 1.5, 50, Grade.OUTWARD_ROUNDING),  # a minimum, by cells
         (noise.gaussian(sigma=1).truncated(2), 1, 50, Grade.FLOATING_POINT),  # by a table
         (noise.laplace(sigma=1), math.inf, 50, Grade.FLOATING_POINT),
         (noise.cauchy(scale=1), math.inf, 50, Grade.FLOATING_POINT),  # it knows where L turns
@@ -53,6 +54,21 @@ def test_the_weakest_grade_counts(law: noise.Noise, norm: float, dim: int, grade
     assert "checked" not in found.theorem
     if law.scales is None:
         assert RadiusCurve(law, norm, dim).grade == grade
+
+
+@pytest.mark.parametrize(
+    ("law", "grade"),
+    [
+        (noise.laplace(sigma=1), Grade.FLOATING_POINT),
+        (noise.cauchy(scale=1), CHECKED),  # χ is an integral over a grid, whatever L does
+        (noise.gennorm(beta=1.5, sigma=1).truncated(2), CHECKED),  # so it is beside an end
+    ],
+)
+def test_the_bellman_bound_says_where_it_rests_on_an_integral_over_a_grid(
+    law: noise.Noise, grade: Grade
+) -> None:
+    bound = next(one for one in bounds_of(Question(law, 2, 10)) if one.theorem.startswith("(j)"))
+    assert bound.grade == grade
 
 
 def test_certainty_has_the_grade_of_the_facts() -> None:

@@ -33,7 +33,6 @@ class Charge(NamedTuple):
 CHARGES = (
     Charge("all", "the radius, after the scale", "1e-13, relative", "quantiles, powers, products"),
     Charge("b, d", "1 − p_A and p_B", "2e-15, relative", "quantiles near 1/2 are differences"),
-    Charge("k", "the minimum over one big coordinate", "1e-9, relative", "129 points, 5 zooms"),
     Charge("a, c, f, n", "H(t) of a composition", "2e-13 + 4e-16 per coordinate",
            "Fourier sums; masses of one law"),
     Charge("a, c, f, n", "mass outside the window", "2e-15", "Chernoff, on both sides"),
