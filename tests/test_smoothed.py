@@ -24,7 +24,7 @@ from unicr.smoothing import Certificate, Certificates
 
 TEXT = "gaussian(sigma=0.5)"
 MODEL = "builtin:mnist-mlp-0.5"
-FEW = {"n0": 20, "n": 200}
+FEW: dict[str, Any] = {"n0": 20, "n": 200}
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +85,7 @@ def test_every_kind_of_dataset_gives_the_same(
         (images, labels.tolist()),
         torch_data,
         DataLoader(torch_data, batch_size=4),
-        [(x, int(y)) for x, y in torch_data],
+        [(x, int(y)) for x, y in zip(floats, labels, strict=True)],
         rows,
         load_dataset("builtin:mnist")[:6],
         tmp_path / "digits.npz",

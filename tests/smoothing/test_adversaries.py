@@ -13,9 +13,9 @@ import torch
 from scipy import special
 from torch import nn
 
-from unicr import noise
+from unicr import SmoothedClassifier, noise
 from unicr.errors import CertifyError
-from unicr.smoothing import Certificate, SmoothedClassifier
+from unicr.smoothing import Certificate
 
 DIM, SHIFT = 256, 0.125
 LAW = noise.spherical_exp(k=2, sigma=1.25, dim=DIM)  # its samples are float32, as most tools' are

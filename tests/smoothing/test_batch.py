@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 import torch
 
+from unicr import SmoothedClassifier
 from unicr.classifier import load_classifier
 from unicr.data.internal import from_arrays
 from unicr.noise import gaussian
 from unicr.norms import l2
 from unicr.runs import Job, Run, certify_run, replay
-from unicr.smoothing import Plan, SmoothedClassifier, guess_batch_size
+from unicr.smoothing import Plan, guess_batch_size
 from unicr.smoothing import _batch as batches
 
 CPU = torch.device("cpu")

@@ -13,7 +13,7 @@ import pytest
 import torch
 from scipy import optimize, stats
 
-from unicr import noise
+from unicr import SmoothedClassifier, noise
 from unicr.errors import CertifyError
 from unicr.noise import Noise
 from unicr.noise.internal import LatticeNoise
@@ -27,7 +27,6 @@ from unicr.smoothing import (
     Radii,
     Request,
     Rule,
-    SmoothedClassifier,
     Transcript,
     Votes,
     answer_all,

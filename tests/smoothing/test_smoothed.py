@@ -10,7 +10,7 @@ import torch
 from scipy import stats
 
 import unicr
-from unicr import noise
+from unicr import SmoothedClassifier, noise
 from unicr.errors import CertifyError, ModelError
 from unicr.smoothing import (
     ABSTAIN,
@@ -19,7 +19,6 @@ from unicr.smoothing import (
     NormRadius,
     Plan,
     Radii,
-    SmoothedClassifier,
     Votes,
     lower_bound,
     norms_of,

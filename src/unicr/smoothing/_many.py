@@ -19,8 +19,8 @@ class Certificates(Tabular, Sequence[Certificate]):
     """The certificates of several inputs, in their order.
 
     A sequence, and a table: `to_frame()`, `to_csv()`, `to_latex()`, or shown by a notebook.
-    `classes` names the classes. `labels` are the true ones, -1 where there is none; with them there are
-    scores. `save` writes the run that the certificates come from.
+    `classes` names the classes. `labels` are the true ones, -1 where there is none; with
+    them there are scores. `save` writes the run that the certificates come from.
     """
 
     def __init__(
