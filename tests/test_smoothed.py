@@ -226,11 +226,11 @@ def test_classes_name_the_outputs(digits: tuple[np.ndarray, np.ndarray]) -> None
 
 def test_failures_name_the_input() -> None:
     def model(batch: torch.Tensor) -> torch.Tensor:
-        return batch[:, :2] / (batch.abs().amax() < 50).float()
+        return batch[:, :2] / (batch.abs().amax() < 5).float()
 
     smoothed = SmoothedClassifier(model, TEXT, num_classes=2, input_shape=(4,), seed=0)
     with pytest.raises(CertifyError, match="input 1: "):
-        smoothed.certify(torch.tensor([[0.0] * 4, [90.0] * 4]), **FEW)
+        smoothed.certify(torch.tensor([[0.0] * 4, [9.0] * 4]), **FEW)
 
 
 def test_a_time_budget_chooses_the_number_of_votes(smoothed: SmoothedClassifier) -> None:
@@ -276,7 +276,7 @@ def test_the_service_answers(tmp_path: Path) -> None:
     assert ask("/predict", json.dumps(asked).encode()) == (200, {"class": 7, "alpha": 0.001})
     status, answer = ask("/certify", json.dumps(asked).encode())
     assert (status, answer["class"]) == (200, 7)
-    assert 0.5 < answer["radius"] < 1.231  # the most that 1,000 votes can give
+    assert 0.5 < answer["radius"] < 1.2316  # the most that 1,000 votes can give
     flat = {"x": [0.5] * 784, "n": 200}
     status, answer = ask("/certify", json.dumps(flat).encode())
     assert status == 200
@@ -287,7 +287,8 @@ def test_the_service_answers(tmp_path: Path) -> None:
 
 def test_a_saved_keras_model_is_certified(tmp_path: Path) -> None:
     """In a process of its own: Keras chooses its backend when it is imported."""
-    pytest.importorskip("keras")
+    if importlib.util.find_spec("keras") is None:
+        pytest.skip("keras is not installed")
     code = """
 import os, sys
 os.environ["KERAS_BACKEND"] = "torch"

@@ -290,10 +290,10 @@ class SmoothedClassifier(VoteCounter):
 
     def _dataset(self, x: Any, labels: Any) -> Dataset | None:
         """Many inputs as a dataset that fits the model; None where x is one input."""
-        single = hasattr(x, "shape") and labels is None and not self._is_stack(x)
-        if single:
+        is_array = isinstance(x, np.ndarray | torch.Tensor)
+        if is_array and labels is None and not self._is_stack(x):
             return None
-        if isinstance(x, list) and labels is None and not any(hasattr(v, "shape") for v in x):
+        if labels is None and _holds_numbers(x):
             return self._dataset(np.asarray(x, dtype=np.float32), None)
         data = load_dataset(x, labels=labels) if isinstance(x, str | Path) else load_dataset(x)
         if labels is not None and not isinstance(x, str | Path):
@@ -361,6 +361,13 @@ class SmoothedClassifier(VoteCounter):
                 f"{what} has values from {low:.4g} to {high:.4g}, outside bounds={self.bounds}: "
                 "give raw inputs, and mean= and std= if the model expects normalised ones"
             )
+
+
+def _holds_numbers(x: Any) -> bool:
+    """Whether x is a list of numbers, or of such lists."""
+    if not isinstance(x, list) or not x:
+        return False
+    return isinstance(x[0], int | float) or _holds_numbers(x[0])
 
 
 def _results(run: Run, data: Dataset, classes: Sequence[str | int] | None) -> Certificates:

@@ -28,6 +28,7 @@ from unicr.smoothing import (
     Request,
     Rule,
     Transcript,
+    VoteCounter,
     Votes,
     answer_all,
     clear_winner,
@@ -475,7 +476,7 @@ def test_nonce_settings_input_and_number_decide_the_noise() -> None:
     model.load_state_dict({"weight": torch.tensor([[-1.0] * 5, [1.0] * 5]), "bias": torch.zeros(2)})
 
     def votes(nonce: str, settings: str = "s", start: int = 0, index: int = 0) -> list[int]:
-        g = SmoothedClassifier(
+        g = VoteCounter(
             model, noise.gaussian(sigma=1), num_classes=2, nonce=nonce, batch=1, settings=settings
         )
         x, which = torch.zeros(5), range(start, start + 60)
