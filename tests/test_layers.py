@@ -13,9 +13,10 @@ import unicr
 ROOT = Path(unicr.__file__).parent
 LAYERS = (
     {"errors", "values"},
+    {"text"},
     {"binomial", "files", "folder", "extras", "progress", "registry"},
     {"tables"},
-    {"sample"},
+    {"sample", "law"},
     {"noise"},
     {"norms"},
     {"metrics"},

@@ -14,6 +14,7 @@ from typing import Any
 from zipfile import ZipInfo
 
 from unicr.errors import SpecError, UnicrError, foreign
+from unicr.text import split_reference
 
 LARGE = 1 << 28
 RATIO = 200
@@ -38,7 +39,7 @@ def _module(path: Path, stamp: int) -> ModuleType:
 
 def load_object(reference: str) -> Any:
     """The object `name` of `path/to/file.py:name`. Runs that file: only load what you trust."""
-    file, _, name = reference.rpartition(":")
+    file, name = split_reference(reference)
     path = Path(file).expanduser().resolve()
     if not path.is_file():
         raise SpecError(f"no file {file} (named in {reference!r})")

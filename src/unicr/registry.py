@@ -14,7 +14,6 @@ A plugin never replaces what unicr has: a name that is taken is refused.
 
 from __future__ import annotations
 
-import ast
 import importlib
 import inspect
 import pkgutil
@@ -28,7 +27,8 @@ from threading import RLock
 from types import ModuleType
 from typing import Any, ClassVar, Self, TypeVar, cast
 
-from unicr.errors import CertifyError, UnicrError, did_you_mean, one_line
+from unicr.errors import CertifyError, SpecError, UnicrError, did_you_mean, one_line
+from unicr.text import read_call, write_call
 
 Thing = TypeVar("Thing")
 
@@ -231,26 +231,22 @@ class Registered:
     @property
     def text(self) -> str:
         """The form that `parse` reads."""
-        from unicr.values import number  # brings numpy, which `unicr --help` does without
-
         values = {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
-        return f"{self.name}({', '.join(f'{k}={number(v)}' for k, v in values.items() if v)})"
+        return write_call(self.name, {key: value for key, value in values.items() if value})
 
     @classmethod
     def parse(cls, text: str) -> Self:
         """The value that `text` names. Nothing is evaluated."""
         try:
-            tree = ast.parse(text.strip(), mode="eval").body
-            call = tree if isinstance(tree, ast.Call) else ast.Call(tree, [], [])
-            if not isinstance(call.func, ast.Name) or call.args:
-                raise ValueError("not NAME(SETTING=NUMBER)")
-            values = {str(one.arg): ast.literal_eval(one.value) for one in call.keywords}
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            call = read_call(text)
+            if call.positional:
+                raise SpecError("its numbers have no names")
+        except SpecError as error:
             raise CertifyError(
-                f"cannot read the {cls.kind} {text!r}: write NAME or NAME(SETTING=NUMBER), with "
-                f"one of {', '.join(cls.known())}"
+                f"cannot read the {cls.kind} {text!r} ({error}): write NAME or "
+                f"NAME(SETTING=NUMBER), with one of {', '.join(cls.known())}"
             ) from None
-        return cls.from_dict({"name": call.func.id, **values})
+        return cls.from_dict({"name": call.name, **call.named})
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for a spec."""

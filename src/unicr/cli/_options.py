@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter, Token
 
 from unicr.errors import SpecError
+from unicr.text import read_assignment, read_list, read_range
 
 if TYPE_CHECKING:
     from unicr.classifier import Classifier
@@ -341,15 +342,13 @@ RUN = RunOptions()
 
 def named(texts: Words, option: str, form: str, separator: str, many: int = 0) -> Mapping[str, Any]:
     """The numbers of NAME=a,b,c or NAME=low:high texts; `many` of them where that is fixed."""
-    found: dict[str, list[float]] = {}
+    found: dict[str, Sequence[float]] = {}
     for text in texts or []:
-        name, _, numbers = text.partition("=")
         try:
-            values = [float(word) for word in numbers.split(separator)]
-        except ValueError:
-            values = []
-        if not name or not values or (many and len(values) != many):
-            raise SpecError(f"cannot read {option} {text!r}: write {form}")
+            name, numbers = read_assignment(text)
+            values = read_list(numbers) if separator == "," else read_range(numbers, many)
+        except SpecError as error:
+            raise SpecError(f"cannot read {option} {text!r} ({error}): write {form}") from None
         if name in found:
             raise SpecError(f"the values of {name} are given twice")
         found[name] = values

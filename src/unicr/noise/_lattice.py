@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import math
-import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -19,9 +18,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from unicr.errors import NoiseError
-from unicr.noise._base import IID, Draws, Noise
+from unicr.errors import NoiseError, SpecError
+from unicr.noise._base import Draws, Noise
 from unicr.sample import Fill, IntegerLaw, integer_law
+from unicr.text import read_fraction
 
 if TYPE_CHECKING:
     import torch
@@ -35,7 +35,6 @@ FINEST = 36  # the grid has at most 2^36 points in one sigma: the sampler draws 
 # An integer is the nearest one of a quotient that double precision rounds: below 2^45 that is off
 # by at most 2^-8, so an input moves by at most (1/2 + 2^-8) h.
 NEAREST = 1 + 2.0**-6
-_TEXT = re.compile(r"(?P<up>[1-9]\d{0,30})(?:/(?P<down>[1-9]\d{0,30}))?|2\^(?P<power>-?\d{1,3})")
 
 
 @dataclass(frozen=True)
@@ -53,12 +52,12 @@ class Lattice:
         """The inverse of `text`; a lattice is itself."""
         if isinstance(text, Lattice):
             return text
-        found = _TEXT.fullmatch(text.strip())
-        if found is None:
-            raise NoiseError(f"lattice={text!r}: write its step, such as 1/255, 1/65280 or 2^-20")
-        if found["power"] is not None:
-            return cls(Fraction(2) ** int(found["power"]))
-        return cls(Fraction(int(found["up"]), int(found["down"] or 1)))
+        try:
+            return cls(read_fraction(text))
+        except SpecError:
+            raise NoiseError(
+                f"lattice={text!r}: write its step, such as 1/255, 1/65280 or 2^-20"
+            ) from None
 
     @property
     def text(self) -> str:
@@ -125,9 +124,8 @@ class LatticeNoise:
 
     @functools.cached_property
     def _law(self) -> IntegerLaw | None:
-        if not isinstance(self.noise, IID):
-            return None
-        return integer_law(self.noise, float(self.lattice.step))
+        law = self.noise.iid
+        return None if law is None else integer_law(law, float(self.lattice.step))
 
     def add(
         self,
@@ -240,6 +238,4 @@ def lattice_for(
 
 def size_of(noise: Noise) -> float:
     """Sigma, or the scale where there is none."""
-    if math.isfinite(noise.sigma):
-        return noise.sigma
-    return noise.scale if isinstance(noise, IID) else 1.0
+    return noise.sigma if math.isfinite(noise.sigma) else noise.scale

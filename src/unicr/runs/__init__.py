@@ -3,7 +3,7 @@
 from unicr.runs._certify import certify_into, certify_run, resume_job
 from unicr.runs._database import Database
 from unicr.runs._execute import Executor, Work, execute
-from unicr.runs._export import export, floor_decimal, table
+from unicr.runs._export import COLUMNS, Column, Source, export, floor_decimal, sources, table
 from unicr.runs._job import Job, Terms
 from unicr.runs._preflight import preflight
 from unicr.runs._reopen import NO_TRUST, Trusted
@@ -23,7 +23,9 @@ from unicr.runs.logs import (
 )
 
 __all__ = [
+    "COLUMNS",
     "NO_TRUST",
+    "Column",
     "Database",
     "Execution",
     "Executor",
@@ -33,6 +35,7 @@ __all__ = [
     "Problem",
     "Row",
     "Run",
+    "Source",
     "Spec",
     "Terms",
     "Trusted",
@@ -58,6 +61,7 @@ __all__ = [
     "seals",
     "sign",
     "signed_by",
+    "sources",
     "table",
     "verify",
 ]

@@ -13,7 +13,7 @@ from unicr.noise import Lattice, Noise
 from unicr.noise.internal import LatticeNoise
 from unicr.norms import Norm, parse_norm
 from unicr.radius import Grade, RadiusCurve, certified_radius
-from unicr.radius.internal import NOTHING_PROVED, Proof, guarantee_of
+from unicr.radius.internal import NOTHING_PROVED, Proof, name_guarantee
 from unicr.smoothing._certificate import NormRadius
 from unicr.smoothing._plan import Plan
 
@@ -115,7 +115,7 @@ class Radii:
         else:
             searched, proved, grade = _surface(self.noise, norm, self.dim, p_a, p_b)
         radius = searched if self.searched else proved
-        says = guarantee_of(proved, searched)
+        says = name_guarantee(proved, searched)
         return NormRadius(norm.text, radius, proved, searched, says, grade if proved > 0 else None)
 
     def first(self, p_a: float) -> float:

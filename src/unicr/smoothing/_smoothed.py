@@ -17,8 +17,8 @@ from scipy import special
 from unicr.classifier import Classifier, check_shape, load_classifier
 from unicr.errors import CertifyError, ModelError
 from unicr.extras import torch
-from unicr.noise import IID, Lattice, Noise
-from unicr.noise.internal import LatticeNoise, RadialNoise, derive, lattice_for
+from unicr.noise import Lattice, Noise
+from unicr.noise.internal import LatticeNoise, derive, lattice_for
 from unicr.norms import Norm, l2, parse_norm
 from unicr.smoothing._batch import (
     check_alone,
@@ -134,7 +134,9 @@ class VoteCounter:
         x = self._checked(x)
         noise = self.noise if noise is None else noise
         noise.check_input(x)
-        teams = self._teams if isinstance(noise, IID | RadialNoise) else self._teams[:1]
+        # a joint noise is drawn by code of the user's own, which may not stand threads
+        in_threads = noise.iid is not None or noise.radial is not None
+        teams = self._teams if in_threads else self._teams[:1]
         size = pass_size(self.settle(x), x.device)
         passes = [(first, min(size, start + n - first)) for first in range(start, start + n, size)]
         draw = measure.copies(noise, self.lattice_of(x), x, self._key)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from unicr.classifier import Classifier, Selective
 from unicr.errors import CertifyError
 from unicr.extras import torch
-from unicr.noise import Lattice, Noise, Splitting
+from unicr.noise import Lattice, Noise
 from unicr.registry import Catalogue, Registered
 
 Counts = NDArray[np.int64]
@@ -104,13 +104,13 @@ CLOSE = 1e-12  # how far from a whole number of steps 2λ may be written
 
 def count_offsets(noise: Noise, lattice: Lattice | None) -> int:
     """How many offsets there are, W; refused where not all of them can be counted."""
-    if not isinstance(noise, Splitting) or lattice is None:
+    if noise.interval is None or lattice is None:
         raise CertifyError(
             f"every offset is counted of splitting noise on a lattice, not of {noise.text}"
             f"{'' if lattice else ' on real numbers'}: take --noise 'splitting(scale=0.5)' and "
             "--lattice 1/255"
         )
-    width = 2 * Fraction(noise.scale) / lattice.step
+    width = Fraction(noise.interval) / lattice.step
     whole = max(round(width), 1)
     if abs(width - whole) > CLOSE * whole:
         raise CertifyError(

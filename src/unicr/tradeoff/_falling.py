@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from unicr.errors import RadiusError
 from unicr.noise.internal import RadialNoise
 from unicr.tradeoff._base import Lines, TradeOff
-from unicr.tradeoff._margin import highest
+from unicr.tradeoff._margin import maximise
 from unicr.tradeoff._radial import angle_law
 from unicr.values import Array
 
@@ -177,7 +177,7 @@ class Falling(TradeOff):
     def _highest(self, score: Callable[[float], float]) -> float:
         """The largest score over t, by thinning steps around the best; any t is a valid line."""
         first = (t for one in self._first.tolist() for t in (-one, one))
-        return highest(score, first, 6)[1]
+        return maximise(score, first, 6)[1]
 
 
 def _two_sided(found: Levels, chance: Chance) -> Callable[[float], float]:

@@ -14,6 +14,7 @@ from unicr.folder import plain
 from unicr.lab.train import Examples, Training, examples_of
 from unicr.noise import Noise, parse
 from unicr.runs import Terms
+from unicr.text import write_call
 from unicr.values import number
 
 Shape = tuple[tuple[str, float], ...]
@@ -31,8 +32,7 @@ class Point:
     @property
     def noise(self) -> Noise:
         """The noise itself; NoiseError where the family refuses the parameters."""
-        values = ", ".join(f"{k}={number(v)}" for k, v in (*self.shape, (self.given, self.size)))
-        return parse(f"{self.family}({values})")
+        return parse(write_call(self.family, dict([*self.shape, (self.given, self.size)])))
 
     @property
     def name(self) -> str:

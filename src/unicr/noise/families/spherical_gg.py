@@ -8,7 +8,7 @@ import numpy as np
 from scipy import special
 
 from unicr.errors import NoiseError
-from unicr.noise._family import Parameter
+from unicr.noise._family import Parameter, family_of
 from unicr.noise._spherical import SphericalNoise
 from unicr.values import Array, number
 
@@ -33,3 +33,6 @@ class SphericalGG(SphericalNoise):
 
     def _radial(self, r: Array) -> Array:
         return np.asarray(-special.xlogy(2 * self.k, r) - r * r / 2)
+
+
+spherical_gg = family_of(SphericalGG)

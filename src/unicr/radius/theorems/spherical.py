@@ -6,12 +6,17 @@ import math
 from dataclasses import dataclass
 
 from unicr.noise.internal import RadialNoise
-from unicr.radius._boundary import certified
-from unicr.radius._grade import Grade, grade_of
+from unicr.radius._boundary import find_radius
+from unicr.radius._grade import Grade, grade_proof
 from unicr.radius._question import Evidence, Question
-from unicr.radius.theorems._base import Theorem, TradeOffBound, from_l2, one_hot_or_all
+from unicr.radius.theorems._base import (
+    Theorem,
+    TradeOffBound,
+    factor_from_l2,
+    list_extreme_directions,
+)
 from unicr.tradeoff import TradeOff
-from unicr.tradeoff.internal import ball_tradeoff, falls, spherical_tradeoff, start_guess
+from unicr.tradeoff.internal import ball_tradeoff, falls, guess_radius, spherical_tradeoff
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -29,7 +34,7 @@ class SphericalBound(TradeOffBound):
 
     def radius(self, evidence: Evidence) -> float:
         """The first root along any direction."""
-        return certified(self.tradeoff, evidence, self.guess(evidence), monotone=self.outward)
+        return find_radius(self.tradeoff, evidence, self.guess(evidence), monotone=self.outward)
 
     def tradeoff(self, r: float) -> TradeOff:
         make = ball_tradeoff if self.outward else spherical_tradeoff
@@ -37,7 +42,7 @@ class SphericalBound(TradeOffBound):
 
     def guess(self, evidence: Evidence) -> float:
         size = self.noise.sigma if math.isfinite(self.noise.sigma) else 1.0
-        return size * start_guess(evidence.p_a, evidence.p_b) * self.factor
+        return size * guess_radius(evidence.p_a, evidence.p_b) * self.factor
 
 
 def match(question: Question) -> SphericalBound | None:
@@ -58,12 +63,12 @@ def quadrature(question: Question) -> SphericalBound | None:
     own = Grade.OUTWARD_ROUNDING if outward else Grade.FLOATING_POINT
     return SphericalBound(
         theorem=THEOREM.name,
-        grade=grade_of(own, noise),
+        grade=grade_proof(own, noise),
         engine="spherical",
         exact=True,
-        directions=one_hot_or_all(question.norm, question.dim, 2.0),
+        directions=list_extreme_directions(question.norm, question.dim, 2.0),
         noise=noise,
-        factor=from_l2(question.norm, question.dim),
+        factor=factor_from_l2(question.norm, question.dim),
         outward=outward,
     )
 

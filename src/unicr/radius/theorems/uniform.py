@@ -10,7 +10,7 @@ import numpy as np
 
 from unicr.radius._grade import Grade
 from unicr.radius._question import Evidence, Question
-from unicr.radius._spectrum import Spectrum, equal
+from unicr.radius._spectrum import Spectrum, equal_spectrum
 from unicr.radius.theorems._base import Bound, Theorem
 from unicr.values import Array
 
@@ -50,7 +50,7 @@ def match(question: Question) -> UniformBound | None:
     if law is None or law.half_width is None:
         return None
     one_hot = p <= 1 or question.dim == 1
-    directions: tuple[Spectrum, ...] | None = (equal(1 if one_hot else question.dim),)
+    directions: tuple[Spectrum, ...] | None = (equal_spectrum(1 if one_hot else question.dim),)
     return UniformBound(
         theorem=THEOREM.name,
         # v* ≥ 1/2, so p ≥ 2 has p ≥ 1/v*; below, one big coordinate may be worst

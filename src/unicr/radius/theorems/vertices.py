@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from unicr.noise.internal import RadialNoise
-from unicr.radius._grade import Grade, grade_of
+from unicr.radius._grade import Grade, grade_proof
 from unicr.radius._question import Evidence, Question
-from unicr.radius.theorems._base import Theorem, TradeOffBound, one_hot_or_all
+from unicr.radius.theorems._base import Theorem, TradeOffBound, list_extreme_directions
 from unicr.tradeoff import TradeOff
-from unicr.tradeoff.internal import cross_tradeoff, cube_tradeoff, falls, start_guess
+from unicr.tradeoff.internal import cross_tradeoff, cube_tradeoff, falls, guess_radius
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -39,7 +39,7 @@ class VerticesBound(TradeOffBound):
         if self.noise.order != 1 and self.moving == 1:
             return float(r[0]) * (evidence.p_a - evidence.p_b)
         slope = float(-np.diff(self.noise.radial_logpdf(r))[0] / np.diff(r)[0])
-        return start_guess(evidence.p_a, evidence.p_b) / max(slope, 1e-12 / r[0])
+        return guess_radius(evidence.p_a, evidence.p_b) / max(slope, 1e-12 / r[0])
 
 
 def match(question: Question) -> VerticesBound | None:
@@ -52,10 +52,10 @@ def match(question: Question) -> VerticesBound | None:
         return None
     return VerticesBound(
         theorem=THEOREM.name,
-        grade=grade_of(Grade.OUTWARD_ROUNDING, noise),
+        grade=grade_proof(Grade.OUTWARD_ROUNDING, noise),
         engine="quadrature",
         exact=True,
-        directions=one_hot_or_all(norm, question.dim, 1.0),
+        directions=list_extreme_directions(norm, question.dim, 1.0),
         noise=noise,
         moving=1 if norm.p <= 1 else question.dim,
     )

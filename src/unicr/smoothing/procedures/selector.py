@@ -24,7 +24,7 @@ from unicr.errors import CertifyError, UnicrError
 from unicr.noise import Noise
 from unicr.noise.internal import check_parses, size_of
 from unicr.radius import Grade
-from unicr.radius.internal import guarantee_of, weakest
+from unicr.radius.internal import find_weakest, name_guarantee
 from unicr.smoothing._certificate import ABSTAIN, Certificate, NormRadius
 from unicr.smoothing._closed import ClosedNoise, read_noise
 from unicr.smoothing._plan import Plan
@@ -176,10 +176,10 @@ class SelectiveCertificate(Certificate):
 def _least(a: NormRadius, b: NormRadius) -> NormRadius:
     """What two radii allow together."""
     proved, searched = min(a.proved, b.proved), min(a.searched, b.searched)
-    says = "abstain" if 0.0 in (a.searched, b.searched) else guarantee_of(proved, searched)
+    says = "abstain" if 0.0 in (a.searched, b.searched) else name_guarantee(proved, searched)
     less = min(a, b, key=lambda one: one.radius)
     grades = [Grade(one.grade) for one in (a, b) if one.grade is not None]
-    grade = weakest(*grades) if proved > 0 and grades else None
+    grade = find_weakest(*grades) if proved > 0 and grades else None
     return NormRadius(a.norm, less.radius, proved, searched, says, grade)
 
 
