@@ -12,6 +12,7 @@ import time
 import warnings
 import weakref
 from collections.abc import Iterable, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from unicr.errors import CertifyError
 from unicr.extras import torch
 from unicr.noise import Lattice, Noise, parse
 from unicr.norms import Norm
-from unicr.progress import Meter
+from unicr.progress import show, tell
 from unicr.runs import Job, Row, Run, certify_run, preflight
 from unicr.smoothing import (
     AUTO,
@@ -63,8 +64,9 @@ class SmoothedClassifier(VoteCounter):
         The number of classes, where neither the model nor its output tells it.
     bounds
         (low, high): inputs outside are refused. Noise may leave the bounds.
-    batch
-        How many noisy copies the model gets at once; chosen by unicr if left out.
+    batch, channels_last
+        How many noisy copies one forward pass has, and their order in memory. unicr measures what
+        is fastest if they are left out.
     seed, nonce
         Where the noise comes from: a nonce of 64 hexadecimal digits (drawn if left out), or, for
         experiments, a seed, which anybody can predict.
@@ -97,6 +99,7 @@ class SmoothedClassifier(VoteCounter):
         num_classes: int | None = None,
         bounds: tuple[float, float] | None = None,
         batch: int | None = None,
+        channels_last: bool | None = None,
         seed: int | None = None,
         nonce: str | None = None,
         lattice: Lattice | str | None = AUTO,
@@ -117,6 +120,7 @@ class SmoothedClassifier(VoteCounter):
             parse(noise) if isinstance(noise, str) else noise,
             num_classes=num_classes,
             batch=batch,
+            channels_last=channels_last,
             seed=seed,
             nonce=nonce,
             lattice=lattice,
@@ -200,6 +204,7 @@ class SmoothedClassifier(VoteCounter):
             seed=self.seed,
             nonce=self._given_nonce,
             batch=self.batch,
+            channels_last=self.channels_last,
             workers=workers,
             lattice=self._lattice.text if isinstance(self._lattice, Lattice) else self._lattice,
             model_arguments=self._model_arguments,
@@ -209,7 +214,8 @@ class SmoothedClassifier(VoteCounter):
             if line.startswith("warning: ") and "no label" not in line:
                 warnings.warn(line.removeprefix("warning: "), stacklevel=2)
         run = self._run(job, folder, progress=progress)
-        self._lattice, self.batch = job.points, run.spec.batch
+        self._lattice = run.spec.lattice
+        self.batch, self.channels_last = run.spec.batch, run.spec.channels_last
         return _results(run, data, self.classifier.classes)
 
     def predict(
@@ -234,18 +240,16 @@ class SmoothedClassifier(VoteCounter):
                 raise CertifyError(f"seconds={seconds}: a time above 0, and for one input")
             return self._predict_within(self._input(x), seconds, alpha, input_index)
         if data is None:
-            return self.predict_one(self._input(x), n=n, alpha=alpha, input_index=input_index)
-        classes = [
-            self.predict_one(data[i][0], n=n, alpha=alpha, input_index=input_index + i)
-            for i in range(len(data))
-        ]
+            return self.predict_many([self._input(x)], n=n, alpha=alpha, input_index=input_index)[0]
+        inputs = (data[i][0] for i in range(len(data)))
+        classes = self.predict_many(inputs, n=n, alpha=alpha, input_index=input_index)
         return np.array(classes, dtype=np.int64)
 
     def _predict_within(
         self, x: torch.Tensor, seconds: float, alpha: float, input_index: int
     ) -> int:
         """The class of g by as many votes as fit into the time; FIRST_VOTES measure the speed."""
-        self.settle(x)
+        self.choose_passes(x)  # measures for a second or two, once
         begun = time.perf_counter()
         counts = self.votes(x, FIRST_VOTES, start=0, input_index=input_index)
         spent = time.perf_counter() - begun
@@ -261,18 +265,17 @@ class SmoothedClassifier(VoteCounter):
         total = len(job.indices) * (job.plan.n0 + job.plan.n)
         counted = 0
 
+        def count(samples: int) -> None:
+            nonlocal counted
+            counted += samples
+            tell("certifying", min(counted, total), total, f"{counted:,} of {total:,} samples")
+
         def refuse_failure(row: Row) -> None:
             if row.certificate is None:
                 raise CertifyError(f"input {row.idx}: {row.reason}")
 
         try:
-            with Meter(enabled=progress) as meter:
-
-                def count(samples: int) -> None:
-                    nonlocal counted
-                    counted += samples
-                    meter.update(f"{counted:,} of {total:,} samples", min(counted / total, 1))
-
+            with show() if progress else nullcontext():
                 run = certify_run(
                     job,
                     Path(place),

@@ -12,7 +12,7 @@ from scipy import integrate, special
 from unicr import noise
 from unicr.noise import IID
 from unicr.norms import Norm
-from unicr.progress import listening
+from unicr.progress import listen
 from unicr.radius.bellman import bellman_curve, bellman_radius
 from unicr.radius.bellman._chord import bound_excess, bound_gaps
 from unicr.radius.bellman._construct import Generators, construct, place_budgets
@@ -230,8 +230,9 @@ def test_a_radius_that_is_asked_for_again_is_the_same() -> None:
 def test_a_curve_says_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     """One line for each scale, to whoever listens, and to nobody else afterwards."""
     monkeypatch.setattr("unicr.radius.bellman._radius.SMALLEST", 5.0)
-    heard: list[tuple[str, int, int]] = []
-    with listening(lambda *words: heard.append(words)):
+    heard: list[tuple[str, float, float | None, str]] = []
+    with listen(lambda *words: heard.append(words)):
         bellman_curve(noise.laplace(scale=1).unit, Norm(1.5), 2)
     bellman_curve(noise.laplace(scale=1).unit, Norm(1.5), 2)
-    assert heard == [("building the l1.5 curve, once", k, 2) for k in (1, 2)]
+    task = "building the l1.5 curve, once"
+    assert heard == [(task, k, 2, task) for k in (1, 2)]

@@ -41,7 +41,7 @@ class MonteCarlo:
         samples, and both handle atoms by randomised tests.
     confidence_method: "clopper-pearson", "dkw" (the paper's), "hockey-stick" or "none".
     failure: total failure probability η of `radius_with_confidence`.
-    device: where torch computes. progress: show a bar on a terminal when it takes long.
+    device: where torch computes.
     threads: of torch on a CPU. Blocks are small enough for one core's cache; on a busy machine more
         threads mostly wait for each other.
     """
@@ -59,7 +59,6 @@ class MonteCarlo:
     confidence_method: Method = "clopper-pearson"
     failure: float = 1e-3
     device: str = "cpu"
-    progress: bool = True
     threads: int = 1
 
     def __post_init__(self) -> None:

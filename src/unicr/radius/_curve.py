@@ -18,7 +18,7 @@ from unicr.errors import RadiusError
 from unicr.noise import Noise
 from unicr.noise.internal import plainest
 from unicr.norms import Norm
-from unicr.radius._cache import load_or_make
+from unicr.radius._cache import load_or_make, load_shipped_curves, name_curve
 from unicr.radius._direction import has_spectra
 from unicr.radius._grade import Grade, find_weakest
 from unicr.radius._question import Evidence, Question, replace_noise
@@ -107,6 +107,12 @@ class UnitCurve:
         if self._exact is None:
             return kind == "proved" and not self._bounds
         return kind == "searched" or self._exact.closed_form is not None
+
+    @property
+    def on_disk(self) -> bool:
+        """Whether its proved steps are kept on this machine's disk, and are not the package's."""
+        name = name_curve("curve-proved", self.key)
+        return not self.instant("proved") and name not in load_shipped_curves()
 
     @property
     def exact(self) -> bool:

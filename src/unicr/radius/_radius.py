@@ -12,6 +12,7 @@ from unicr.montecarlo import MonteCarlo
 from unicr.noise import Noise
 from unicr.noise.internal import plainest
 from unicr.norms import Norm
+from unicr.radius._cache import without_stored
 from unicr.radius._direction import has_spectra, search_direction
 from unicr.radius._grade import GRADE_OF_FACTS
 from unicr.radius._question import Evidence, Question, SecondLaw, replace_noise
@@ -181,6 +182,29 @@ def _bracket(
             "not independent and alike; engine='montecarlo' does"
         )
     return _sample(question, evidence, settings, prove(question, evidence))
+
+
+def prove_directly(
+    noise: Noise,
+    norm: Norm | float | str,
+    dim: int,
+    p_a: float,
+    p_b: float,
+    second: SecondLaw | None = None,
+) -> float:
+    """What theorems prove at these probabilities, without any curve: nothing is read from disk.
+
+    It may take a minute where the theorem is a bound over all sequences of coordinates (j).
+    """
+    question = Question(noise, norm, dim)
+    evidence = Evidence(p_a, p_b, second)
+    if evidence.p_a == 1.0 and noise.facts.positive:
+        return math.inf
+    with without_stored():
+        proved = prove(_simplify(question, plain=True), evidence.first).radius
+        if second is not None:
+            proved = max(proved, prove(question, evidence, laws=2).radius)
+    return proved
 
 
 class CertainBound(Bound):

@@ -19,7 +19,7 @@ from unicr.noise import Noise, parse
 from unicr.runs._spec import LOADING, Spec
 from unicr.smoothing import CODE, ClosedNoise, read_noise
 
-READING = {"labels": str, "split": str, "label_column": str}
+READING = {"labels": str, "label_column": str}
 # how the run says that data is labelled, never believed of your own data: give these
 OPTIONS = {"labels": "--labels", "label_column": "--label-column"}
 
@@ -61,7 +61,7 @@ class Trusted:
                 )
         named = self.model or spec.model
         given = {k: v for k, v in self.loading.items() if v is not None}
-        kept = _given(spec.loading, LOADING) if self.model is None else {}
+        kept = _stored_arguments(spec.loading, LOADING) if self.model is None else {}
         return {**kept, **given, "spec": named, "trust": self.trust}
 
     def open_model(self, spec: Spec) -> Classifier:
@@ -81,12 +81,20 @@ class Trusted:
         if self.data is None:
             self._refuse_code("data", spec.data, ", or give your own copy with --data")
         given = {k: v for k, v in self.reading.items() if v is not None}
-        kept = _given(spec.reading, READING)
+        split = given["split"] = self.split_of(spec)
+        if split != spec.split:
+            raise RunError(
+                f"the run is of the {spec.split} split, your data is opened as {split}: if it was "
+                f"to be that one, say so with --split {spec.split}"
+            )
+        kept = _stored_arguments(spec.reading, READING)
         if self.data is not None and (words := sorted(OPTIONS.keys() & kept.keys() - given.keys())):
             raise RunError(
                 f"the run says itself how your data is labelled ({', '.join(words)}): give "
                 f"{' and '.join(OPTIONS[word] for word in words)} of your own"
             )
+        if split is None:
+            del given["split"]
         found = load_dataset(self.data or spec.data, **{**kept, **given})
         if model is not None:
             found = match_data(model, found)
@@ -98,16 +106,25 @@ class Trusted:
             )
         return found
 
+    def split_of(self, spec: Spec) -> str | None:
+        """Which part of the data is opened: the one asked for; of a copy of your own the test part
+        unless you say otherwise, whatever the run says.
+        """
+        given = self.reading.get("split")
+        if spec.split is None or (given is None and self.data is None):
+            return spec.split
+        return str(given or "test")
+
     def noise(self, spec: Spec, text: str | None = None) -> Noise:
         """The noise that a certificate speaks of: its own, or (None) the one of the whole run.
 
         From its numbers where the run has them: no code of the run's author is needed.
         """
         if text is None or text == spec.noise.text:
-            return self._opened(spec.noise)
-        return self._opened(read_noise(text))
+            return self._open_noise(spec.noise)
+        return self._open_noise(read_noise(text))
 
-    def _opened(self, noise: Noise) -> Noise:
+    def _open_noise(self, noise: Noise) -> Noise:
         """A noise that is code in a file, where that file is trusted; any other as it is."""
         if not isinstance(noise, ClosedNoise):
             return noise
@@ -119,11 +136,11 @@ class Trusted:
 
     def open(self, spec: Spec) -> Spec:
         """The run's spec, with its noise and those that its procedure names opened."""
-        plan = replace(spec.plan, procedure=spec.plan.procedure.opened(self._opened))
-        return replace(spec, noise=self._opened(spec.noise), plan=plan)
+        plan = replace(spec.plan, procedure=spec.plan.procedure.opened(self._open_noise))
+        return replace(spec, noise=self._open_noise(spec.noise), plan=plan)
 
 
-def _given(stored: Mapping[str, Any] | None, known: Mapping[str, Any]) -> dict[str, Any]:
+def _stored_arguments(stored: Mapping[str, Any] | None, known: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments that a run kept: those that are known, of the type that they have."""
     for name, value in (stored or {}).items():
         if name not in known or not isinstance(value, known[name]):

@@ -54,6 +54,7 @@ class SelectiveClassifier:
         nonce: str | None = None,
         lattice: Lattice | str | None = AUTO,
         batch: int | None = None,
+        channels_last: bool | None = None,
         **settings: Any,
     ) -> None:
         several = list(models) if isinstance(models, list | tuple) else [models] * len(choices)
@@ -64,7 +65,13 @@ class SelectiveClassifier:
         self.model = Selective(load_classifier(selector), members)
         finest = self.settings.finest(noise)
         self._smoothed = VoteCounter(
-            self.model, finest, batch=batch, seed=seed, nonce=nonce, lattice=lattice
+            self.model,
+            finest,
+            batch=batch,
+            channels_last=channels_last,
+            seed=seed,
+            nonce=nonce,
+            lattice=lattice,
         )
 
     def __repr__(self) -> str:

@@ -25,24 +25,39 @@ from unicr.lab.report.runs import changes_meant, default_radii
 from unicr.metrics import Scores, accuracy_curve, envelope, robustness_score
 from unicr.norms import parse_norm
 from unicr.radius import RadiusCurve, round_down
-from unicr.runs import COLUMNS, Row, Run, Source, Spec, Trusted, floor_decimal, scores_of, sources
+from unicr.runs import (
+    COLUMNS,
+    Row,
+    Run,
+    Source,
+    Spec,
+    Trusted,
+    floor_decimal,
+    refuse_broken_seal,
+    scores_of,
+    sources,
+)
 from unicr.values import Array
 
-DIGITS = 4
-DRAWN = 7
-MOST_STEPS = 2000
-MOST_NOISES = 6
-TOP_CLASSES = 5
-REPLAY = 5
+DIGITS = 4  # of numbers in tables
+DRAWN = 7  # of numbers that are drawn: finer than a pixel
+MOST_STEPS = 2000  # of a curve of accuracies: more than a screen has pixels
+MOST_NOISES = 6  # curves that can be told apart in one picture
+TOP_CLASSES = 5  # with the most votes that an input shows; the rest is summed up
+REPLAY = 5  # inputs that the page proposes to sample again
 
 
-def collect(runs: Sequence[Path], *, trusted: Trusted, max_images: int) -> dict[str, Any]:
+def collect(
+    runs: Sequence[Path], *, trusted: Trusted, max_images: int, force: bool = False
+) -> dict[str, Any]:
     """The content of a report about these run folders."""
     if not runs:
         raise RunError("a report needs at least one run folder")
     pictures = Pictures(trusted, max_images)
-    loaded = [_load(path) for path in runs]
-    names = _names(runs)
+    marked = [_load(path, force) for path in runs]
+    loaded = [(spec, rows) for spec, rows, _ in marked]
+    marks = [f" ({mark})" if mark else "" for *_, mark in marked]
+    names = [name + mark for name, mark in zip(_names(runs), marks, strict=True)]
     shown: list[dict[str, Any]] = []
     groups: dict[str, list[int]] = {}
     scores: list[dict[str, Scores]] = []
@@ -64,14 +79,15 @@ def collect(runs: Sequence[Path], *, trusted: Trusted, max_images: int) -> dict[
     }
 
 
-def _load(path: Path) -> tuple[Spec, list[Source]]:
+def _load(path: Path, force: bool) -> tuple[Spec, list[Source], str]:
     if path.is_file():
         raise RunError(f"{path} is a file: a report is made of run folders (unicr certify --out)")
     with Run(path) as run:
         spec, found = run.spec, list(sources(run))
+        mark = refuse_broken_seal(run, force=force)
     if not found:
         raise RunError(f"{path} has no results yet")
-    return spec, found
+    return spec, found, mark
 
 
 def _names(runs: Sequence[Path]) -> list[str]:
@@ -181,13 +197,13 @@ def percent(count: int, total: int) -> str:
     return f"{tenths // 10}.{tenths % 10} %"
 
 
-def low(value: float) -> float | str:
+def floor_value(value: float) -> float | str:
     """The value for drawing and sorting: not above it, short, and "inf" where it is infinite."""
     return "inf" if math.isinf(value) else float(round_down(value, DRAWN))
 
 
 def _lows(values: Array) -> list[float | str]:
-    return [low(float(v)) for v in values]
+    return [floor_value(float(v)) for v in values]
 
 
 def _scores(run: Scores) -> dict[str, Any]:
@@ -322,7 +338,7 @@ def _rows(rows: Sequence[Row], spec: Spec, noisy: list[str | None]) -> dict[str,
         "reason": [row.reason for row in rows],
         "hash": [row.input_hash for row in rows],
         "p_a": [None if c is None else float(floor_decimal(c.p_a)) for c in certificates],
-        "p_b": [None if c is None else _above(c.p_b) for c in certificates],
+        "p_b": [None if c is None else _ceil_text(c.p_b) for c in certificates],
         "n": [None if c is None else c.n for c in certificates],
         "noise": [None if c is None else c.noise for c in certificates],
         "votes": [None if c is None else _votes(c.counts) for c in certificates],
@@ -330,7 +346,7 @@ def _rows(rows: Sequence[Row], spec: Spec, noisy: list[str | None]) -> dict[str,
     }
 
 
-def _above(value: float) -> str:
+def _ceil_text(value: float) -> str:
     """An upper bound as text, never below the value."""
     text = f"{value:.4g}"
     if float(text) < value:
@@ -351,7 +367,7 @@ def _radii(rows: Sequence[Row], norm: str) -> dict[str, list[Any]]:
     columns: dict[str, list[Any]] = {name: [] for name in names}
     for row in rows:
         one = None if row.certificate is None else row.certificate.in_norm(norm)
-        columns["value"].append(None if one is None else low(one.radius))
+        columns["value"].append(None if one is None else floor_value(one.radius))
         for key in ("radius", "proved", "searched"):
             value = None if one is None else round_down(getattr(one, key), DIGITS)
             columns[key].append(value)
