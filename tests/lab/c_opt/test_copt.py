@@ -122,6 +122,8 @@ def test_a_search_goes_on_at_every_level(data: tuple[Path, Path], tmp_path: Path
         run(data, out, "--beta", "1", "--sigma", "0.25", "0.5", "--resume")
 
 
+@pytest.mark.slow
+@pytest.mark.important
 def test_workers_give_the_same_table(data: tuple[Path, Path], tmp_path: Path) -> None:
     run(data, tmp_path / "one", *GRID, "--nonce", "7a" * 32)
     run(data, tmp_path / "two", *GRID, "--nonce", "7a" * 32, "--workers", "1")

@@ -176,6 +176,8 @@ def test_every_method_takes_every_noise(
     assert json.loads((tmp_path / SETTINGS).read_text())["settings"]["method"] == method
 
 
+@pytest.mark.slow
+@pytest.mark.important
 def test_a_deep_lenet_learns_and_opens(digits: Examples, tmp_path: Path) -> None:
     settings = short(arch="deep-lenet", method="smoothadv", samples=2, steps=1, epochs=4, batch=20)
     fitted = train_run(digits, settings, tmp_path)
