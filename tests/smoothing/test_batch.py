@@ -72,6 +72,18 @@ def test_the_quickest_pass_is_taken_and_a_smaller_one_if_it_hardly_differs() -> 
     assert choose(slower=0.8) == Passes(50, channels_last=True)
 
 
+def test_a_question_smaller_than_a_pass_gets_a_smaller_pass() -> None:
+    """Passes of 1000 are the quickest for an input, but 100 votes would fill up 900 of them."""
+    seconds = {100: 1.2, 200: 1.1, 500: 1.05, 1000: 1.0}
+
+    def choose(*asks: int) -> Passes:
+        return choose_passes((784,), CPU, lambda p, _: seconds[p.size], layouts=False, asks=asks)
+
+    assert choose(100) == Passes(100)
+    assert choose(100, 100_000) == Passes(1000)
+    assert choose(300, 1000) == Passes(100)
+
+
 def test_measuring_ends_after_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """A model that takes 0.8 seconds a pass is tried twice, and the clock is the real one."""
     tried = []

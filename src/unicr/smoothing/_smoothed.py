@@ -26,6 +26,7 @@ from unicr.noise.internal import LatticeNoise, derive, lattice_for
 from unicr.norms import Norm, l2, parse_norm
 from unicr.smoothing._batch import (
     MOST_ON_CPU,
+    USUAL,
     Passes,
     check_alone,
     choose_passes,
@@ -184,7 +185,7 @@ class SmoothedClassifier:
         x = self._checked(x)
         noise = self.noise if question.noise is None else question.noise
         noise.check_input(x)
-        passes, shape = self.choose_passes(x), tuple(x.shape)
+        passes, shape = self.choose_passes(x, asks=(question.n,)), tuple(x.shape)
         first, *_ = self._runners  # made while torch still has all its threads
         draw = question.counted.copies(noise, self.lattice_of(x), x, self._key)
         draw = draw or self._drawing(x, input_index, noise)
@@ -207,10 +208,13 @@ class SmoothedClassifier:
         tally.add(labels, question.counted.size(self.classifier, self.num_classes))
         return tally.read().numpy()
 
-    def choose_passes(self, x: torch.Tensor, sharing: int = 1) -> Passes:
+    def choose_passes(
+        self, x: torch.Tensor, sharing: int = 1, asks: Sequence[int] = (USUAL,)
+    ) -> Passes:
         """The size and layout of all passes, settled by an input such as x before any vote.
 
-        `sharing` processes will work beside each other. What is not given is measured.
+        `sharing` processes will work beside each other, and an input gets questions of `asks`
+        votes. What is not given is measured.
         """
         if self.batch is None:
             x = self._checked(x).to(self.classifier.device, torch.float32)
@@ -225,6 +229,7 @@ class SmoothedClassifier:
                 partial(self._measure, x),
                 layouts=layouts,
                 sharing=sharing,
+                asks=[n for n in asks if n] or (USUAL,),
             )
             self.batch = found.size
             self.channels_last = bool(self.channels_last or found.channels_last)
@@ -345,6 +350,7 @@ class SmoothedClassifier:
                 own = plan.procedure.on_own_grid
                 lattice = self.lattice_of(self._checked(one), norms, own=own)
                 curves = Curves(norms, one.numel(), searched=searched, lattice=lattice)
+                self.choose_passes(one, asks=(plan.n0, plan.n))
             found.append(self.certify_with(one, plan, curves, index))
         return found[0] if several is None else Certificates(found, self.classifier.classes)
 
