@@ -15,7 +15,7 @@ import unicr
 from unicr.cli import app
 from unicr.noise import Lattice, parse
 from unicr.runs import Job, Spec
-from unicr.smoothing import Plan, SmoothedClassifier
+from unicr.smoothing import Plan, VoteCounter
 
 ROOT = str(Path(unicr.__file__).parent)
 
@@ -56,7 +56,7 @@ def test_one_certificate_takes_a_short_way(tmp_path: Path) -> None:
         certify(tmp_path / "second")
     assert made(calls, Spec.__post_init__) <= 2  # without, then with the key of its rule
     assert made(calls, Job.__post_init__) <= 2
-    assert made(calls, SmoothedClassifier.__init__) <= 2  # one measures the size of passes
+    assert made(calls, VoteCounter.__init__) <= 2  # one measures the size of passes
     assert made(calls, Lattice.parse) <= 2
     assert made(calls, parse) == 1
     assert made(calls, Plan.__post_init__) <= 2

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 
+from unicr import SmoothedClassifier
 from unicr.classifier import Classifier
 from unicr.cli import app
 from unicr.cli.certify import PlanOptions
@@ -26,7 +27,6 @@ from unicr.smoothing import (
     Procedure,
     Radii,
     Rule,
-    SmoothedClassifier,
     Votes,
     norms_of,
     rules,
