@@ -25,7 +25,7 @@ from unicr.extras import torch
 from unicr.noise import Lattice, Noise, parse
 from unicr.norms import Norm
 from unicr.progress import show, tell
-from unicr.runs import Job, Row, Run, certify_run, preflight
+from unicr.runs import Job, Row, Run, certify_run
 from unicr.smoothing import (
     AUTO,
     Certificate,
@@ -210,9 +210,9 @@ class SmoothedClassifier(VoteCounter):
             model_arguments=self._model_arguments,
             data_spec=str(x) if isinstance(x, str | Path) else None,
         )
-        for line in preflight(job):
-            if line.startswith("warning: ") and "no label" not in line:
-                warnings.warn(line.removeprefix("warning: "), stacklevel=2)
+        for text in job.warnings():
+            if "no label" not in text:
+                warnings.warn(text, stacklevel=2)
         run = self._run(job, folder, progress=progress)
         self._lattice = run.spec.lattice
         self.batch, self.channels_last = run.spec.batch, run.spec.channels_last

@@ -3,12 +3,6 @@
 `unicr.montecarlo.engine` has it; here is what can be said to it without loading torch.
 """
 
-<<<<<<< HEAD
-from unicr.montecarlo._settings import Estimator, Found, Method, MonteCarlo
+from unicr.montecarlo._settings import Estimator, Method, MonteCarlo, MonteCarloResult
 
-__all__ = ["Estimator", "Found", "Method", "MonteCarlo"]
-=======
-from unicr.montecarlo._settings import MonteCarlo, MonteCarloResult
-
-__all__ = ["MonteCarlo", "MonteCarloResult"]
->>>>>>> main
+__all__ = ["Estimator", "Method", "MonteCarlo", "MonteCarloResult"]
