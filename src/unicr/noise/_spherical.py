@@ -54,6 +54,8 @@ class RadialNoise(Named):
     order: ClassVar[float]
     """The p of the norm that the density looks at."""
     _radial_support: tuple[float, float] = (0.0, math.inf)
+    _proved: bool = False
+    """Whether φ is known by formula to fall, and log φ to be concave in log r."""
 
     def __init__(
         self,
@@ -69,6 +71,22 @@ class RadialNoise(Named):
     @abstractmethod
     def _radial(self, r: Array) -> Array:
         """log φ(r) at unit scale, up to a constant."""
+
+    @property
+    def _power(self) -> int:
+        """The e for which ‖z − δ‖^e − ‖z‖^e has a simple law: trade-offs look at r^e."""
+        return 2 if self.order == 2 else 1
+
+    def _drop(self, r: Array, gap: Array) -> Array:
+        """log φ(r) − log φ(ρ), ρ^e = r^e + gap, at unit scale, within some roundings of itself.
+
+        Needed where `_proved`: a difference of two logarithms is not that accurate.
+        """
+        raise NotImplementedError
+
+    def _bend(self, low: float, high: float) -> int:
+        """1 (−1) if log φ is convex (concave) in r^e for low ≤ r ≤ high by its formula, else 0."""
+        return 0
 
     @property
     def _points(self) -> tuple[float, ...]:
@@ -174,6 +192,7 @@ class Powered(RadialNoise):
 
     k: float
     j: float = 0.0
+    _proved = True  # −j·w − e^(kw) falls and is concave in w = log r
 
     @property
     def _points(self) -> tuple[float, ...]:
@@ -193,6 +212,17 @@ class Powered(RadialNoise):
 
     def _radial(self, r: Array) -> Array:
         return np.asarray(-special.xlogy(self.j, r) - r**self.k)
+
+    def _drop(self, r: Array, gap: Array) -> Array:
+        longer = np.log1p(gap / r**self._power) / self._power
+        return np.asarray(self.j * longer + r**self.k * np.expm1(self.k * longer))
+
+    def _bend(self, low: float, high: float) -> int:
+        # with v = r^e: (d/dv)² of −(j/e)·log v − v^(k/e) has the sign of j − k(k/e − 1)·r^k
+        factor = self.k * (self.k / self._power - 1)
+        if self.j >= factor * high**self.k:
+            return 1
+        return -1 if self.j <= factor * low**self.k else 0
 
 
 class SphericalNoise(RadialNoise):

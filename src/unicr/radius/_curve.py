@@ -20,17 +20,15 @@ from unicr.noise.internal import CrossNoise, CubeNoise, RadialNoise, plainest
 from unicr.norms import Norm, parse_norm
 from unicr.radius._cache import cached
 from unicr.radius._radius import above, check_dimension
-from unicr.radius._readings import FINE, LAST, Readings
+from unicr.radius._readings import FINE, FIRST, LAST, Readings
 from unicr.radius._steps import proved_steps
 from unicr.radius._worst import NODES, WorstDirection, from_below, nodes
 from unicr.radius.theorems import Theorem, exact, prove, theorems
-from unicr.radius.theorems.spherical import THEOREM as spherical
 from unicr.tables import to_html
 from unicr.tradeoff import TradeOff
 from unicr.values import Array
 
 ROUNDING = 1e-12
-FIRST = 0.501  # p_A from which curves are fine
 READING_ERROR = 3e-3  # by which a searched curve may be read too low
 Steps = tuple[Array, Array]
 
@@ -55,6 +53,11 @@ class RadiusCurve:
             raise RadiusError(
                 f"{noise.text} has no curve in {self.norm}: it has one in lp with p <= 1; "
                 "unicr.radius.certified_radius gives single radii"
+            )
+        if isinstance(law, SphericalNoise) and exact(law, self.norm, self.dim) is None:
+            raise RadiusError(
+                f"{noise.text} has no curve: its density rises with the length somewhere; "
+                "unicr.radius.certified_radius samples single radii"
             )
         self._scale = law.scale
         self._shape = _shape(law.unit, self.norm, self.dim)
@@ -94,14 +97,12 @@ class _Shape:
     def instant(self, kind: str) -> bool:
         """Whether nothing is stored for this curve: it has a closed form, or is the other one."""
         if self._known is None:
-            return isinstance(self.unit, SphericalNoise) and kind == "proved"
+            return False
         return kind == "searched" or self._known.closed(self.unit, self.norm, self.dim) is not None
 
     @cached_property
     def proved(self) -> Steps:
         """(1 − p, r): r is proved at p."""
-        if isinstance(self.unit, SphericalNoise) and self._known is None:
-            return np.array([0.5]), np.array([0.0])
         closed = self._known and self._known.closed(self.unit, self.norm, self.dim)
         if closed:
             with np.errstate(divide="ignore"):
@@ -140,6 +141,8 @@ class _Shape:
         where = (self.unit, self.norm, self.dim)
         if self._known is not None:
             theorem = self._known
+            if (whole := theorem.curve(*where)) is not None:
+                return whole
             first = theorem.radius(*where, FIRST, 1.0 - FIRST)
             last = theorem.radius(*where, 1.0 - LAST, LAST)
 
@@ -149,12 +152,12 @@ class _Shape:
                 return found
 
             return proved_steps(tradeoff, first, last)
-        whole = [
+        curves = [
             found
             for one in theorems()
             if one.applies(*where) and (found := one.curve(*where)) is not None
         ]
-        return _best(whole) if whole else self._prove_nodes()
+        return _best(curves) if curves else self._prove_nodes()
 
     def _prove_nodes(self) -> Steps:
         """Where theorems answer one p_A at a time: at some nodes of the searched curve."""
@@ -170,10 +173,6 @@ class _Shape:
         return alpha[keep], np.maximum.accumulate(proved)
 
     def _search(self) -> Steps:
-        if isinstance(self.unit, SphericalNoise):
-            last = spherical.radius(self.unit, self.norm, self.dim, 1 - LAST, LAST)
-            where = (self.unit, self.norm, self.dim)
-            return nodes(lambda r: float(spherical.tradeoff(*where, r).alpha(0.5)), last)
         assert isinstance(self.unit, IID | CubeNoise)
         worst = WorstDirection(self.unit, self.norm, self.dim)
         return nodes(worst.alpha, worst.last)

@@ -9,7 +9,7 @@ import numpy as np
 
 from unicr.errors import RadiusError
 from unicr.montecarlo import Found, MonteCarlo
-from unicr.noise import IID, Anisotropic, Noise, SphericalNoise
+from unicr.noise import IID, Anisotropic, Noise
 from unicr.noise.internal import CubeNoise, plainest
 from unicr.norms import Norm, parse_norm
 from unicr.radius._direction import search
@@ -181,7 +181,7 @@ def _solve(
         noise = noise.base * float(noise.scales[0])
     noise = plainest(noise) if engine == "auto" else noise
     known = exact(noise, norm, dim)
-    if known is not None and engine != "numeric":
+    if known is not None and (engine != "numeric" or known is spherical):
         proof = prove(noise, norm, dim, p_a, p_b)
         worst = known.directions(noise, norm, dim) or (None, None)
         direction = worst[0].unit(norm) if worst[0] is not None and len(worst) == 1 else None
@@ -191,12 +191,6 @@ def _solve(
             f"no exact theorem covers {noise.text} against {norm} in dimension {dim}: "
             "engine='auto' gives a bracket"
         )
-    if isinstance(noise, SphericalNoise):
-        radius = spherical.radius(noise, norm, dim, p_a, p_b)
-        direction = spherical.directions(noise, norm, dim)[0].unit(norm)
-        if known is not None:
-            return _Found(radius, radius, known.name, known.engine, direction)
-        return _Found(0.0, radius, "none, the quadrature is an estimate", "spherical", direction)
     if not isinstance(noise, IID | CubeNoise):
         if engine == "numeric":
             raise RadiusError(

@@ -2,8 +2,9 @@
 
 {L > t} = {‖z − δ‖ < ρ(r)} where r = ‖z‖ and φ(ρ) = e^t·φ(r). So P(L > t) is an integral over the
 length alone of a probability in closed form, and a sum over cells of r of its least value there is
-a lower bound: nothing is assumed to be smooth. What is asked of φ is that it falls, and it is
-tested at every point of a fine table.
+a lower bound: nothing is assumed to be smooth. The argument, with every rounding, is in
+docs/theory.md#densities-of-the-length. That φ falls, and how it bends, is known by formula for the
+built-in families (`RadialNoise._proved`); of a user's φ it is tested on a fine table.
 """
 
 from __future__ import annotations
@@ -17,33 +18,45 @@ from numpy.typing import ArrayLike
 
 from unicr.errors import RadiusError
 from unicr.noise.internal import RadialNoise
+from unicr.tradeoff._angle import angle_law, density_at_zero
 from unicr.tradeoff._base import Lines, TradeOff
-from unicr.tradeoff._margin import highest
-from unicr.tradeoff._radial import angle_law
 from unicr.values import Array
 
+EPS = float(np.finfo(np.float64).eps)
 CELLS = 12_000
+PARTS = 8  # of a cell, for its mass: the loss by chords falls with their square
 TABLE = 60_000
 TAIL = 1e-15  # of the length's law, left out at either end
-ROUNDING = 1e-10  # of every mass: the law's table and that of the angle
+TABULATED = 1e-10  # share taken off masses of a law that is only tabulated (to about 1e-12)
+CLOSED = 1e-12  # share by which a closed form may be rounded: an exponential of at most 700
+ROUNDING = 1e-14  # of H: sums of positive terms, at most 1 together, over the cells
 LINES = 90
-KEPT = 700  # gaps
+KEPT = 300  # gaps
+STEPS = 8  # towards a gap; each divides its error by a hundred or more
 FEW = 4  # values of T for which single lines are sought, instead of a whole grid of them
+NEAR = 0.01  # of the way between two t of the first grid: a line so near to the best shows as much
 # where lines are sought first, when nothing says which t matter
 WIDE = np.concatenate([[1e-6, 1e-4, 1e-3], np.geomspace(1e-2, 60.0, 36), [200.0, 600.0]])
+LOSS = 1e-4  # of the radius, by which chords between the nodes of a curve may lower it
+FINENESS = 2e-4  # between the steps of a curve, as a share of the radius
+NARROWEST = 5e-3  # the shortest way between two nodes of a curve, as a share of the radius
 Chance = Callable[[Array, Array, Array], Array]
 
 
 class Levels:
     """φ at unit scale on a table, the law of ‖z‖ in cells, and levels of φ found from below.
 
-    `power` is e where L depends on r and ρ through ρ^e − r^e. If log φ is convex or concave as a
-    function of r^e, then ρ(r)^e − r^e is monotone in r between two ends, so its least value in a
-    cell is at an edge; otherwise ρ at the left edge and r at the right one bound it.
+    With e = 2 for ℓ2 and 1 for ℓ1 and ℓ∞, L depends on r and ρ through ρ^e − r^e, the gap. If
+    log φ is convex or concave as a function of r^e, then the gap is monotone in r as long as ρ
+    stays inside the support, so its least value in a cell is at an edge; otherwise ρ at the left
+    edge and r at the right one bound it.
+
+    `mass` holds lower bounds of P(‖z‖ in the cell); `mixed` those of the radius of the uniform
+    ball, if φ is written as a mixture of such.
     """
 
-    def __init__(self, noise: RadialNoise, power: int, cells: int = CELLS) -> None:
-        law, self._noise, self._power = noise._law, noise, power
+    def __init__(self, noise: RadialNoise, cells: int = CELLS) -> None:
+        law, self._noise, self._power, self.dim = noise._law, noise, noise._power, noise.dim
         self._kept: dict[float, Array] = {}
         few = cells * 3 // 20
         u = np.concatenate([
@@ -54,35 +67,81 @@ class Levels:
         edges = edges[edges > 0]
         if ended := math.isfinite(law.support[1]):
             edges = np.append(edges[edges < law.support[1]], law.support[1])
-        self.edges = edges
-        below, beyond = law.cdf(edges), law.sf(edges)
-        self.mass = np.where(below[1:] < 0.5, np.diff(below), -np.diff(beyond)) * (1 - ROUNDING)
-        # a falling φ is a mixture of uniform balls, P(radius > b) = P(‖z‖ > b) + b·f(b)/d
-        cubes = beyond + edges * law.pdf(edges) / noise.dim
-        cubes[-1] *= not ended
-        self.mixed = np.maximum(-np.diff(cubes), 0.0) - ROUNDING * np.abs(np.diff(cubes))
+        # edges so close that the parts of a cell could coincide are left out, from below
+        apart = np.diff(edges) > 16 * PARTS * EPS * edges[1:]
+        self.edges = edges = edges[np.append(apart, True)]
+        self.mass, self.mixed = self._by_chords(ended) or self._by_table(ended)
         high = min(law.support[1], 1.5 * float(edges[-1]))
         near = np.geomspace(edges[0] * 1e-4, edges[0], 600)
-        self._rho = rho = np.unique(
-            np.concatenate([near, np.linspace(edges[0], high, TABLE), edges])
-        )
-        self._g = g = self._phi(rho)
-        finite = g > -1e300
-        rough = 16 * float(np.finfo(np.float64).eps) * (1 + np.abs(g))
-        self.falls = law.support[0] == 0 and bool(np.all(np.diff(g) <= rough[1:]))
-        self._g = np.minimum.accumulate(g)
-        self.slack = float(np.max(rough[finite], initial=0.0))
-        some = np.flatnonzero(finite)[::24]
-        slope = np.diff(g[some]) / np.diff(rho[some] ** power)
-        error = 4 * self.slack / np.diff(rho[some] ** power)
-        bend = np.diff(slope)
-        error = error[1:] + error[:-1]
-        self._bent = bool(np.all(bend >= -error) or np.all(bend <= error))
+        rho = np.unique(np.concatenate([near, np.linspace(edges[0], high, TABLE), edges]))
+        g = self._phi(rho)
+        # what a user's function is trusted with: 16 roundings of 1 + |log φ|
+        rough = 16 * EPS * (1 + np.abs(g))
+        flat = noise._proved or bool(np.all(np.diff(g) <= rough[1:]))
+        self.falls = law.support[0] == 0 and flat
+        self._rho, self._g = rho, np.minimum.accumulate(g)
+        if noise._proved:
+            self._bent = noise._bend(float(rho[0]), float(rho[-1])) != 0
+        else:
+            self._bent = _bends_one_way(rho[g > -1e300] ** self._power, g[g > -1e300])
 
     def _phi(self, r: Array) -> Array:
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             value = np.asarray(self._noise._radial(r), dtype=np.float64)
         return np.maximum(np.where(r <= self._noise._law.support[1], value, -np.inf), -1e300)
+
+    def _by_table(self, ended: bool) -> tuple[Array, Array]:
+        """Masses from the tabulated law of the length."""
+        law, edges = self._noise._law, self.edges
+        below, beyond = law.cdf(edges), law.sf(edges)
+        mass = np.where(below[1:] < 0.5, np.diff(below), -np.diff(beyond))
+        # a falling φ is a mixture of uniform balls, P(radius > b) = P(‖z‖ > b) + b·f(b)/d
+        balls = beyond + edges * law.pdf(edges) / self._noise.dim
+        balls[-1] *= not ended
+        mixed = -np.diff(np.minimum.accumulate(balls))
+        return mass * (1 - TABULATED), mixed * (1 - TABULATED)
+
+    def _by_chords(self, ended: bool) -> tuple[Array, Array] | None:
+        """Masses from below, where log φ is concave in w = log r; None where it is not.
+
+        The length has the density e^ℓ in w, ℓ = d·w + log φ. Chords of ℓ give a cell its mass from
+        below; between the prolonged chords of its neighbours ℓ exceeds its own chord by at most a
+        quarter of the width times the change of slope, and outside all cells it lies below the
+        first and the last chord: the whole mass from above.
+        """
+        noise, edges, dim = self._noise, self.edges, self._noise.dim
+        part = edges[:-1, None] * (edges[1:] / edges[:-1])[:, None] ** (np.arange(PARTS) / PARTS)
+        r = np.append(part.ravel(), edges[-1])
+        w, g = np.log(r / noise._law.unit), self._phi(r)
+        rounding = 8 * EPS * float(np.max(dim * (1 + np.abs(w)) + np.abs(g)))
+        width = np.log1p(np.diff(r) / r[:-1])
+        if rounding > 1e-6 or width.min() <= 0:
+            return None
+        height = dim * w + g
+        height -= height.max()
+        rise = np.diff(height)
+        slope, error = rise / width, 2 * rounding / width
+        bend = slope[:-1] - slope[1:]
+        concave = noise._proved or bool(np.all(bend >= -(error[:-1] + error[1:])))
+        first, last = float(slope[0] - error[0]), float(slope[-1] + error[-1])
+        if not concave or first <= 0 or (last >= 0 and not ended):
+            return None
+        density = np.exp(height)
+        flat = rise == 0
+        mean = np.where(flat, 1.0, np.expm1(rise) / np.where(flat, 1.0, rise))
+        part = width * density[:-1] * mean * (1 - 2 * rounding)
+        sag = width * np.concatenate([bend[:1], (bend[1:] + bend[:-1]) / 4, bend[-1:]])
+        tails = density[0] / first - (0.0 if ended else density[-1] / last)
+        least = float(np.sum(part))
+        most = (float(np.sum(part * np.exp(np.maximum(sag, 0.0)))) + tails) * (1 + 8 * rounding)
+        mass = part.reshape(-1, PARTS).sum(axis=1) / most
+        # the radius of the ball has the mass of the length minus the change of e^ℓ/d
+        end = density[::PARTS].copy()
+        end[-1] *= not ended
+        change = np.diff(end) / dim
+        error = 8 * rounding * (end[1:] + end[:-1]) / (dim * least)
+        mixed = mass - np.where(change > 0, change / least, change / most) - error
+        return mass, np.maximum(mixed, 0.0)
 
     @cached_property
     def slope(self) -> float:
@@ -94,6 +153,13 @@ class Levels:
     def _at_edges(self) -> Array:
         return self._phi(self.edges)
 
+    @cached_property
+    def _powers(self) -> tuple[Array, Array, Array]:
+        """r^e at the edges, of the cells' widths from above, and of the table."""
+        power, a, b = self._power, self.edges[:-1], self.edges[1:]
+        width = (b - a) * (b + a) if power == 2 else b - a
+        return self.edges**power, width * (1 + 4 * EPS), self._rho**power
+
     def gap(self, t: float) -> Array:
         """`_gap`, kept for the values of t that come again."""
         if t not in self._kept:
@@ -103,30 +169,72 @@ class Levels:
         return self._kept[t]
 
     def _gap(self, t: float) -> Array:
-        """The least ρ^e − r^e in each cell, from below; −inf where no ρ has so high a level."""
-        level = self._at_edges + (t + 2 * self.slack)
+        """The least ρ^e − r^e in each cell, from below; −inf where no ρ has so high a level.
+
+        A chord of the table and more steps along it come near to the gap; what is returned was
+        tested: log φ at ρ is high enough, roundings counted, and φ falls.
+        """
+        start, width, table = self._powers
+        level = self._at_edges + t
         right = np.searchsorted(-self._g, -level, side="right")
         i = np.clip(right, 1, self._g.size - 1)
-        low, high = self._rho[i - 1], self._rho[i]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            chord = (high - low) / (self._g[i] - self._g[i - 1])
-            rho = low + (level - self._g[i - 1]) * chord
-            for _ in range(2):
-                rho = np.clip(rho - (self._phi(rho) - level) * chord, low, high)
-            for less in (1e-13 * rho, 1e-6 * (high - low)):
-                rho = np.where(self._phi(rho) >= level, rho, np.maximum(rho - less, low))
-            rho = np.where(self._phi(rho) >= level, rho, low)  # φ falls: below the true one
-        rho = np.where(right == self._g.size, self._rho[-1], rho)
-        a, b = self.edges[:-1] ** self._power, self.edges[1:] ** self._power
-        left, at_right = rho[:-1] ** self._power, rho[1:] ** self._power
-        least = np.minimum(left - a, at_right - b) if self._bent else left - b
-        return np.where((right[:-1] == 0) | (right[1:] == 0), -np.inf, least)
+        low = table[np.maximum(i - 2, 0)] - start
+        high = table[np.minimum(i + 1, self._g.size - 1)] - start
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            chord = (table[i] - table[i - 1]) / (self._g[i] - self._g[i - 1])
+            gap = table[i - 1] - start + (level - self._g[i - 1]) * chord
+            for _ in range(STEPS):
+                missed = self._drop(gap) + t
+                gap = np.clip(gap + missed * chord, low, high)
+                if np.max(np.abs(missed)) <= 1e-11 * abs(t):
+                    break
+            if not self._noise._proved:  # roundings of φ: a little lower, so that the test is passed
+                gap = gap + 64 * EPS * (1 + np.abs(self._at_edges)) * chord
+            gap = np.where(right == self._g.size, table[-1] - start, gap)
+            gap = np.where(np.isfinite(gap), gap, low)
+            gap = self._lowered(gap)
+            for steps in (1, 2):
+                passed = self._drop(gap) <= -t - 64 * EPS * abs(t)
+                if passed.all():
+                    break
+                below = self._lowered(table[np.maximum(i - steps, 0)] - start)
+                gap = np.where(passed, gap, below)
+            passed = self._drop(gap) <= -t - 64 * EPS * abs(t)
+        gap = np.where(passed & (right > 0), gap, -np.inf)
+        return np.minimum(gap[:-1], gap[1:]) if self._bent else gap[:-1] - width
+
+    def _lowered(self, gap: Array) -> Array:
+        """A little lower: by what the steps leave, and by the roundings of r^e where ρ ≪ r."""
+        start = self._powers[0]
+        lower = gap - 1e-10 * np.abs(gap) - np.where(gap < -0.5 * start, 8 * EPS * start, 0.0)
+        if self._noise._proved:
+            return np.asarray(np.maximum(lower, -start))
+        rho = np.maximum(lower + start, 0.0) ** (1 / self._power)  # φ is known at this float
+        lower = (rho - self.edges) * ((rho + self.edges) if self._power == 2 else 1.0)
+        return np.asarray(lower - 4 * EPS * np.abs(lower))
+
+    def _drop(self, gap: Array) -> Array:
+        """log φ at the edges minus log φ at ρ; of a user's φ from above."""
+        if self._noise._proved:
+            return self._noise._drop(self.edges, gap)
+        at = self._phi(np.maximum(gap + self._powers[0], 0.0) ** (1 / self._power))
+        rough = 16 * EPS * (2 + np.abs(at) + np.abs(self._at_edges))
+        return np.asarray(self._at_edges - at + rough)
+
+
+def _bends_one_way(v: Array, g: Array) -> bool:
+    """Whether a table of log φ is convex or concave in v, up to rounding."""
+    v, g = v[::24], g[::24]  # closer points would tell roundings, not the shape
+    slope = np.diff(g) / np.diff(v)
+    error = 64 * EPS * (1 + np.max(np.abs(g), initial=0.0)) / np.diff(v)
+    bend, error = np.diff(slope), error[1:] + error[:-1]
+    return bool(np.all(bend >= -error) or np.all(bend <= error))
 
 
 @lru_cache(maxsize=16)
-def levels(noise: RadialNoise, power: int) -> Levels:
+def levels(noise: RadialNoise) -> Levels:
     """The levels of a noise at unit scale."""
-    return Levels(noise.unit, power)
+    return Levels(noise.unit)
 
 
 class Falling(TradeOff):
@@ -141,7 +249,7 @@ class Falling(TradeOff):
     def _h(self, t: float) -> float:
         size = abs(t)
         if size not in self._known:
-            self._known[size] = min(max(self._stick(size), 0.0), 1.0)
+            self._known[size] = min(max(self._stick(size) + ROUNDING, 0.0), 1.0)
         h = self._known[size]
         return h if t >= 0 else 1.0 - math.exp(t) * (1.0 - h)
 
@@ -155,15 +263,19 @@ class Falling(TradeOff):
 
     def beta(self, alpha: ArrayLike) -> Array:
         def value(a: float) -> float:
-            return self._highest(lambda t: 1.0 - self._h(t) - math.exp(t) * a)
+            return self._highest(lambda t: 1.0 - self._h(t) - math.exp(t) * a)[1]
 
         return self._each(alpha, value, self._lines.beta if np.size(alpha) > FEW else None)
 
     def alpha(self, beta: ArrayLike) -> Array:
         def value(b: float) -> float:
-            return self._highest(lambda t: (1.0 - b - self._h(t)) * math.exp(-t))
+            return self.best_for(b)[1]
 
         return self._each(beta, value, self._lines.alpha if np.size(beta) > FEW else None)
+
+    def best_for(self, beta: float) -> tuple[float, float]:
+        """The t whose line shows most at this β, and the α that it shows."""
+        return self._highest(lambda t: (1.0 - beta - self._h(t)) * math.exp(-t))
 
     @staticmethod
     def _each(
@@ -171,13 +283,32 @@ class Falling(TradeOff):
     ) -> Array:
         if many is not None:
             return many(at)
-        found = [value(float(one)) for one in np.ravel(at)]
-        return np.clip(np.reshape(found, np.shape(at)), 0.0, 1.0)
+        values = [value(float(one)) for one in np.ravel(at)]
+        return np.clip(np.reshape(values, np.shape(at)), 0.0, 1.0)
 
-    def _highest(self, score: Callable[[float], float]) -> float:
-        """The largest score over t, by thinning steps around the best; any t is a valid line."""
-        first = (t for one in self._first.tolist() for t in (-one, one))
-        return highest(score, first, 6)[1]
+    def _highest(self, score: Callable[[float], float]) -> tuple[float, float]:
+        """About the best t and its score; any t is a valid line.
+
+        H is convex in e^t, so a score rises up to its best t and falls beyond it.
+        """
+        from scipy.optimize import minimize_scalar
+
+        grid = np.concatenate([-self._first[::-1], self._first])
+        tried: dict[float, float] = {}
+
+        def loss(place: float) -> float:
+            t = float(np.interp(place, np.arange(grid.size), grid))
+            if t not in tried:
+                tried[t] = score(t)
+            return -tried[t]
+
+        low, high = 0, grid.size - 1
+        while low < high:
+            middle = (low + high) // 2
+            low, high = (low, middle) if loss(middle) <= loss(middle + 1) else (middle + 1, high)
+        around = (max(low - 1, 0), min(low + 1, grid.size - 1))
+        minimize_scalar(loss, bounds=around, method="bounded", options={"xatol": NEAR})
+        return max(tried.items(), key=lambda pair: pair[1])
 
 
 def _two_sided(found: Levels, chance: Chance) -> Callable[[float], float]:
@@ -198,26 +329,26 @@ def _finite(shift: float) -> None:
 
 
 def falls(noise: RadialNoise) -> bool:
-    """Whether φ never rises with the length, as far as a fine table shows."""
-    return levels(noise.unit, 2 if noise.order == 2 else 1).falls
+    """Whether φ never rises with the length: by its formula, or as far as a fine table shows."""
+    return levels(noise.unit).falls
 
 
-def ball_chance(dim: int, s: float) -> Chance:
+def ball_chance(dim: int, s: float, *, above: bool = False) -> Chance:
     """P(‖z − δ‖₂ < ρ | ‖z‖₂ = r), ‖δ‖₂ = s: the least for r in [a, b] and D = ρ² − r² ≥ `gap`.
 
     cos of the angle between z and δ must exceed x = (s² − D)/(2sr). With a and b exchanged and the
-    largest D it is the most.
+    largest D it is the most, from above.
     """
-    angle = angle_law(dim)
+    angle, rounding = angle_law(dim), -4 * EPS if above else 4 * EPS
 
     def chance(a: Array, b: Array, gap: Array) -> Array:
-        over = s * s - gap
-        return angle.beyond(over / (2 * s * np.where(over > 0, a, b)))
+        over = s * s - gap + rounding * (s * s + np.abs(gap))
+        return angle.beyond(over / (2 * s * np.where(over > 0, a, b)), above=above)
 
     return chance
 
 
-def cross_chance(dim: int, s: float) -> Chance:
+def cross_chance(dim: int, s: float, *, above: bool = False) -> Chance:
     """The same in ℓ1, δ along one coordinate and D = ρ − r.
 
     ‖z − δ‖₁ − ‖z‖₁ = |z₁ − s| − |z₁| stays below D where z₁ > (s − D)/2, if −s < D ≤ s; and
@@ -225,26 +356,96 @@ def cross_chance(dim: int, s: float) -> Chance:
     """
 
     def chance(a: Array, b: Array, gap: Array) -> Array:
-        half = 0.5 * np.maximum(1.0 - 0.5 * np.maximum(s - gap, 0.0) / a, 0.0) ** (dim - 1)
+        share = np.minimum(0.5 * np.maximum(s - gap, 0.0) / a, 1.0)
+        with np.errstate(divide="ignore"):
+            half = 0.5 * np.exp((dim - 1) * np.log1p(-share)) * (1 - side * CLOSED)
         return np.where(gap > s, 1.0, np.where(gap > -s, half, 0.0))
 
+    side = -1 if above else 1
     return chance
 
 
 def ball_tradeoff(noise: RadialNoise, shift: float) -> TradeOff:
     """T of φ(‖z‖₂) and its shift by a δ of ℓ2 length `shift`, from below."""
     _finite(shift)
-    s, found = abs(shift) / noise.scale, levels(noise.unit, 2)
-    first = np.geomspace(0.02, 40, 12) / math.sqrt(noise.dim)
-    stick = _two_sided(found, ball_chance(noise.dim, s))
+    if shift == 0:
+        return Lines(np.zeros(1), np.zeros(1), "exact")
+    return ball_falling(noise.unit, abs(shift) / noise.scale)
+
+
+def ball_falling(unit: RadialNoise, s: float) -> Falling:
+    """The same for noise at unit scale and s > 0."""
+    found = levels(unit)
+    first = np.geomspace(0.02, 40, 12) / math.sqrt(unit.dim)
+    stick = _two_sided(found, ball_chance(unit.dim, s))
     return Falling(stick, np.minimum(first * found.slope * s, 600.0))
+
+
+def ball_steps(noise: RadialNoise, first: float, last: float) -> tuple[Array, Array]:
+    """(1 − p, r), r proved at p in the binary case, rising: 0.02 % apart from `first` to `last`.
+
+    For each t, 1 − H is a mixture of overlaps of balls, and between two lengths of δ it lies below
+    its chord by no more than `_sag` (docs/theory.md#curves-of-spherical-noise). So H is computed at
+    some lengths only, and the chord, lowered by the sag, is read between them.
+    """
+    unit, scale = noise.unit, noise.scale
+    start, end = first / scale / 16, last / scale
+    coarse = np.geomspace(start, end, 24)
+    best = [ball_falling(unit, float(s)).best_for(0.5)[0] for s in coarse]
+    log_t = np.log(np.maximum(best, 1e-300))
+
+    def stick(s: float, t: float) -> float:
+        return ball_falling(unit, s)._h(t) if s > 0 else 0.0
+
+    # nodes are as far apart as the sag allows, if H grows as fast as at the first of them
+    rate = stick(start, best[0]) / start
+    missing = max(1.0 - float(np.sum(levels(unit).mass)), 0.0)
+    low, steps = 0.0, [(np.array([0.5]), np.array([0.0]))]
+    while low < end:
+        width = _width(levels(unit), max(low, start), end - low, LOSS * rate) if low else start
+        high = low + width if width < end - low else end
+        t = float(np.exp(np.interp(math.log(0.5 * (low + high)), np.log(coarse), log_t)))
+        from_low = max(low, 1e-3 * start)
+        s = np.append(from_low * np.exp(np.arange(0, math.log(high / from_low), FINENESS)), high)
+        share = (s - low) / (high - low)
+        h = (1 - share) * stick(low, t) + share * stick(high, t)
+        h += _sag(levels(unit), high - low) + missing
+        steps.append((np.maximum(0.5 - h, 0.0) * math.exp(-t), s * scale))
+        low = high
+    alpha, radius = (np.concatenate(part) for part in zip(*steps, strict=True))
+    return np.maximum.accumulate(alpha[::-1])[::-1], radius
+
+
+def _width(found: Levels, s: float, most: float, rate: float) -> float:
+    """A step from s, up to `most` long, whose sag is at most `rate`·s; not below NARROWEST·s."""
+    width = min(s, most)
+    while width > NARROWEST * s and (sag := _sag(found, width)) > rate * s:
+        width *= min(max(0.5, math.sqrt(rate * s / sag)), 0.9)
+    return max(width, min(NARROWEST * s, most))
+
+
+def _sag(found: Levels, width: float) -> float:
+    """By how much 1 − H may lie below its chord between two lengths of δ, at any t ≥ 0.
+
+    The ball of a mixture is longer than z, and what it is charged falls with its radius, so that
+    the cells of ‖z‖ serve, each at its left edge; the caller charges 1 for what is in no cell.
+    """
+    a, dim = found.edges[:-1], found.dim
+    disc = density_at_zero(dim + 2)
+    if dim == 2:
+        each = np.sqrt(2 * width / a) * width * disc / (4 * a)
+    else:
+        y = 1 / math.sqrt(dim - 2)
+        peak = y * (1 - y * y) ** ((dim - 3) / 2)
+        each = (width / a) ** 2 * (disc * (dim - 1) * peak / 8)
+    return float(np.minimum(each, 1.0) @ found.mass)
 
 
 def cross_tradeoff(noise: RadialNoise, shift: float) -> TradeOff:
     """T of φ(‖z‖₁) and its shift by `shift` along one coordinate, from below."""
     _finite(shift)
     s = abs(shift) / noise.scale
-    return Falling(_two_sided(levels(noise.unit, 1), cross_chance(noise.dim, s)), WIDE)
+    return Falling(_two_sided(levels(noise.unit), cross_chance(noise.dim, s)), WIDE)
 
 
 def cube_tradeoff(noise: RadialNoise, shifts: Iterable[tuple[float, int]]) -> TradeOff:
@@ -272,7 +473,7 @@ def cube_levels_tradeoff(
     product and grow with b and D: cells count at their left, with their least D. In units of the
     noise's scale.
     """
-    found = levels(noise.unit, 1)
+    found = levels(noise.unit)
 
     def stick(t: float) -> float:
         gap = np.maximum(found.gap(-t), 0.0)

@@ -1,4 +1,4 @@
-"""(i) Spherical noise: any direction is as bad as any other, so one quadrature is exact."""
+"""(i) Spherical noise: any direction is as bad as any other, so one integral is exact."""
 
 from __future__ import annotations
 
@@ -6,60 +6,60 @@ import math
 from dataclasses import replace
 from functools import partial
 
-from unicr.noise import Noise, Spherical, SphericalNoise
+from unicr.noise import Noise, SphericalNoise
 from unicr.norms import Norm
 from unicr.radius._boundary import certified
+from unicr.radius._readings import FIRST, LAST
 from unicr.radius._spectrum import Spectrum, equal
 from unicr.radius.theorems._base import Proof, Theorem, from_l2
 from unicr.tradeoff import TradeOff
-from unicr.tradeoff.internal import ball_tradeoff, falls, spherical_tradeoff, start_guess
+from unicr.tradeoff.internal import ball_steps, ball_tradeoff, falls, start_guess
+from unicr.values import Array
 
-ROUNDED = "(i) spherical, outward rounding, falling density checked"
+CHECKED = ", falling density checked"
 
 
 class SphericalDensity(Theorem):
-    """The ℓ2 radius by quadrature over length and angle, carried to ℓp by the worst δ.
+    """The ℓ2 radius by an integral over the length, rounded outwards, carried to ℓp by the worst δ.
 
-    Where the density falls with the length, T falls with ‖δ‖_2. The quadrature errs on the safe
-    side for the built-in families; a user's φ that falls is summed with outward rounding; for any
-    other φ `radius` is an estimate, and nothing is proved.
+    T falls with ‖δ‖_2 because the density falls with the length (docs/theory.md#i-spherical-noise);
+    that of a built-in family does by its formula, of a user's it is tested, and the name says so.
     """
 
-    letter, words = "i", "spherical, to quadrature"
-    needs = "spherical noise: built-in families, or a density that falls with the length"
+    letter, words = "i", "spherical, outward rounding"
+    needs = "spherical noise whose density falls with the length"
     engine = "spherical"
 
     def applies(self, noise: Noise, norm: Norm, dim: int) -> bool:
-        if not isinstance(noise, Spherical):
-            return isinstance(noise, SphericalNoise)
-        return falls(noise)
+        return isinstance(noise, SphericalNoise) and falls(noise)
 
     def tight(self, noise: Noise, norm: Norm, dim: int) -> bool:
         return self.applies(noise, norm, dim)
 
     def radius(self, noise: Noise, norm: Norm, dim: int, p_a: float, p_b: float) -> float:
-        """The first root along any direction; for a user's φ an estimate."""
         assert isinstance(noise, SphericalNoise)
         size = noise.sigma if math.isfinite(noise.sigma) else noise.scale
         guess = size * start_guess(p_a, p_b) * from_l2(norm, dim)
-        moved = partial(self.tradeoff, noise, norm, dim)
-        return certified(moved, p_a, p_b, guess, monotone=_rounded(noise))
+        return certified(partial(self.tradeoff, noise, norm, dim), p_a, p_b, guess)
 
     def tradeoff(self, noise: Noise, norm: Norm, dim: int, r: float) -> TradeOff:
         assert isinstance(noise, SphericalNoise)
-        r = r / from_l2(norm, dim)
-        return ball_tradeoff(noise, r) if _rounded(noise) else spherical_tradeoff(noise, r)
+        return ball_tradeoff(noise, r / from_l2(norm, dim))
 
     def proof(self, noise: Noise, norm: Norm, dim: int, p_a: float, p_b: float) -> Proof:
-        found = super().proof(noise, norm, dim, p_a, p_b)
-        return replace(found, theorem=ROUNDED) if _rounded(noise) else found
+        proof = super().proof(noise, norm, dim, p_a, p_b)
+        assert isinstance(noise, SphericalNoise)
+        return proof if noise._proved else replace(proof, theorem=self.name + CHECKED)
+
+    def curve(self, unit: Noise, norm: Norm, dim: int) -> tuple[Array, Array]:
+        assert isinstance(unit, SphericalNoise)
+        l2 = Norm(2.0)
+        first, last = (self.radius(unit, l2, dim, 1 - a, a) for a in (1 - FIRST, LAST))
+        alpha, radius = ball_steps(unit, first, last)
+        return alpha, radius * from_l2(norm, dim)
 
     def directions(self, noise: Noise, norm: Norm, dim: int) -> tuple[Spectrum, ...]:
         return (equal(1) if norm.p <= 2 else equal(dim),)
-
-
-def _rounded(noise: Noise) -> bool:
-    return isinstance(noise, Spherical) and falls(noise)
 
 
 THEOREM = SphericalDensity()
