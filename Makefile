@@ -7,13 +7,13 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c const
 
 .PHONY: demo test test-important test-all lint docs wheel lowest bench clean
 
-$(VENV)/.core: pyproject.toml constraints.txt
+$(VENV)/.core: pyproject.toml packages/unicr-paper/pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(PIP) -e .
+	$(PIP) -e . -e packages/unicr-paper
 	touch $@
 
 $(VENV)/.dev: $(VENV)/.core
-	$(PIP) -e .[dev]
+	$(PIP) -e .[dev] -e packages/unicr-paper
 	touch $@
 
 demo: $(VENV)/.core

@@ -60,7 +60,7 @@ def main() -> None:
         print("  the weights of ResNet-20 are not beside the project: skipped")
         return
     mean, std = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
-    resnet = load_classifier("builtin:resnet20", weights=weights, mean=mean, std=std)
+    resnet = load_classifier("builtin:resnet20", weights=weights, trust=weights, mean=mean, std=std)
     data = load_dataset(str(images))
     compare("ResNet-20", resnet, [data[i][0] for i in range(4)], 0.25, 1000)
 

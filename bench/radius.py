@@ -17,8 +17,8 @@ from scipy import special
 
 from unicr import noise
 from unicr.norms import linf
-from unicr.radius import RadiusCurve, _cache
-from unicr.radius.theorems.all_equal import THEOREM as all_equal
+from unicr.radius import Evidence, Question, RadiusCurve, _cache
+from unicr.radius.internal import prove
 from unicr.tradeoff import ratio_law
 
 FAMILIES = (
@@ -69,7 +69,7 @@ def cold_radius(spec: str) -> tuple[float, float]:
 
     def job() -> None:
         nonlocal value
-        value = all_equal.radius(one, linf, LARGE, 0.99, 0.01)
+        value = prove(Question(one, linf, LARGE), Evidence(0.99, 0.01)).radius
 
     return seconds(job), value
 
@@ -151,7 +151,7 @@ def against_monte_carlo() -> None:
 
     def job() -> None:
         nonlocal numeric
-        numeric, _ = search(one, l2, 3072, 0.99, 0.01, 2.0)
+        numeric, _ = search(Question(one, l2, 3072), Evidence(0.99, 0.01))
 
     spent = seconds(job)
     reference = 1.65652

@@ -77,7 +77,8 @@ def main() -> None:
 
     found = certified_radius(law, 1, options.dim, p_a=0.9)
     kept = share_kept(law, found.proved, 0.9, 200_000)
-    print(f"\nl1 at p_A 0.9: {round_down(found.proved)}, {found.guarantee}, by {found.theorem}")
+    proof = f"{found.guarantee}, by {found.theorem}, {found.grade}"
+    print(f"\nl1 at p_A 0.9: {round_down(found.proved)}, {proof}")
     print(f"at that distance the worst classifier keeps {kept:.3f} of its votes (0.5 expected)")
 
     picture = options.out / "curves.png"

@@ -13,7 +13,7 @@ import unicr
 ROOT = Path(unicr.__file__).parent
 LAYERS = (
     {"errors"},
-    {"binomial", "files", "extras", "progress", "values"},
+    {"binomial", "files", "extras", "progress", "registry", "values"},
     {"tables"},
     {"noise"},
     {"norms"},
@@ -33,7 +33,7 @@ LAYERS = (
     {"lab.attack"},
     {"lab.c_opt"},
     {"lab.report"},
-    {"lab.explore", "paper"},
+    {"lab.explore"},
     {"cli"},
 )
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}

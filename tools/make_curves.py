@@ -18,9 +18,8 @@ from numpy.typing import NDArray
 from unicr import noise
 from unicr.norms import Norm
 from unicr.radius import RadiusCurve, _cache
-from unicr.radius._curve import _Shape
+from unicr.radius._curve import UnitCurve
 from unicr.radius.bellman import _radius, _sheet
-from unicr.radius.internal import shape_of
 from unicr.values import Array
 
 FILE = Path(_cache.__file__).parent / "shipped.npz"
@@ -54,11 +53,11 @@ def wanted() -> list[tuple[str, float, int]]:
     return [(spec, norm, dim) for norm in NORMS for dim in DIMENSIONS for spec in SHAPES]
 
 
-def made(shape: _Shape, kind: str, larger: _Shape | None) -> NDArray[Any]:
+def made(shape: UnitCurve, kind: str, larger: UnitCurve | None) -> NDArray[Any]:
     """One curve; a proved one has the better of its own steps and those of the larger dimension,
     and for p ≤ 1 these alone: few coordinates are worst there, however many there are.
     """
-    if kind == "proved" and larger is not None and shape.norm.p <= 1:
+    if kind == "proved" and larger is not None and shape.question.norm.p <= 1:
         return _cache.packed(*larger.proved)
     alpha, radius = getattr(shape, kind)
     if kind == "searched":
@@ -75,12 +74,12 @@ def main() -> None:
         FILE.unlink(missing_ok=True)
     known = dict(_cache.shipped())
     for spec, norm, dim in wanted():
-        shape = shape_of(RadiusCurve(noise.parse(spec), Norm(norm), dim))
+        shape = RadiusCurve(noise.parse(spec), Norm(norm), dim).unit
         largest = dim == DIMENSIONS[0]
         _radius.APART = FINE if largest else USUAL
         _sheet.AGAIN = MANY if largest else 2
         same = None if largest or math.isinf(norm) else DIMENSIONS[0]
-        larger = same and shape_of(RadiusCurve(noise.parse(spec), Norm(norm), same))
+        larger = same and RadiusCurve(noise.parse(spec), Norm(norm), same).unit
         for kind in ("proved", "searched"):
             name = _cache.name_of(f"curve-{kind}", shape.key)
             if name in known or shape.instant(kind):

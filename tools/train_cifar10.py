@@ -1,6 +1,6 @@
 """Tune a CIFAR-10 ResNet with noise at the paper's σ's: what `unicr paper cifar10` certifies.
 
-    python tools/train_cifar10.py --sheets DIR --start resnet20.th --out weights
+    python tools/train_cifar10.py --sheets DIR --start resnet20.safetensors --out weights
     unicr paper cifar10 --set weights=weights/gaussian --set laplace=weights/laplace --data-dir DATA
 
 With `--arch tools/train_cifar10.py:small` it is a network of a sixth of the work, for a CPU, that

@@ -49,6 +49,11 @@ def load_object(reference: str) -> Any:
     return getattr(module, name)
 
 
+def is_among(file: str | Path, named: Iterable[str | Path]) -> bool:
+    """Whether a file is one of those named, under whatever path."""
+    return Path(file).expanduser().resolve() in {Path(one).expanduser().resolve() for one in named}
+
+
 def file_digest(path: Path) -> str:
     """SHA-256 of a file's bytes."""
     with path.open("rb") as file:

@@ -159,7 +159,7 @@ def test_exported_program(tmp_path: Path, dynamic: bool) -> None:
     shapes = ({0: torch.export.Dim("n")},) if dynamic else None
     path = tmp_path / "model.pt2"
     torch.export.save(torch.export.export(module, (batch(8),), dynamic_shapes=shapes), path)
-    classifier = load_classifier(path)
+    classifier = load_classifier(path, trust=path)
     assert classifier.name == str(path)
     for n in (33, 16, 3, 1):
         check(classifier, module, n)
@@ -172,7 +172,7 @@ def test_torchscript(tmp_path: Path, ending: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         torch.jit.save(torch.jit.trace(module, batch(2)), path)  # type: ignore[no-untyped-call]
-    check(load_classifier(str(path)), module)
+    check(load_classifier(str(path), trust=str(path)), module)
 
 
 @pytest.mark.parametrize("size", ["n", 8])
@@ -229,7 +229,7 @@ def test_sklearn_labels_are_places_in_its_classes(tmp_path: Path) -> None:
     joblib.dump(estimator, path)
     with pytest.raises(ModelError, match="trust"):
         load_classifier(path)
-    assert load_classifier(path, trust=True).predict(batch(60)).tolist() == expected
+    assert load_classifier(path, trust=[path]).predict(batch(60)).tolist() == expected
 
 
 def test_estimators_without_classes(tmp_path: Path) -> None:
@@ -344,7 +344,7 @@ def test_python_file_with_weights(tmp_path: Path, source: Path, name: str, endin
         )
     else:
         torch.save(tensors, weights)
-    classifier = load_classifier(f"{source}:{name}", weights=weights)
+    classifier = load_classifier(f"{source}:{name}", weights=weights, trust=weights)
     check(classifier, module)
     assert classifier.digest != load_classifier(f"{source}:{name}").digest
 

@@ -199,8 +199,8 @@ def test_the_digest_of_a_file_is_of_all_its_bytes(tmp_path: Path, ending: str) -
             case _:
                 save_file(module.state_dict(), path)
         if ending in (".pt", ".safetensors"):
-            return load_classifier(nn.Linear(4, 3), weights=path)
-        return load_classifier(path)
+            return load_classifier(nn.Linear(4, 3), weights=path, trust=path)
+        return load_classifier(path, trust=path)
 
     digests = [saved("same", 0.0).digest, saved("same", 0.0).digest, saved("same", 1e-6).digest]
     assert digests[0] == digests[1] != digests[2]
@@ -219,7 +219,9 @@ def test_the_digest_of_a_module_is_of_its_settings(other: nn.Module, tmp_path: P
     assert load_classifier(module).digest != load_classifier(other).digest
     weights = tmp_path / "weights.pt"
     torch.save(module.state_dict(), weights)
-    loaded = [load_classifier(one, weights=weights).digest for one in (module, other)]
+    loaded = [
+        load_classifier(one, weights=weights, trust=weights).digest for one in (module, other)
+    ]
     assert loaded[0] != loaded[1]
     before = load_classifier(module).digest
     assert load_classifier(module.train()).digest == load_classifier(module.eval()).digest == before

@@ -163,7 +163,11 @@ def test_published_resnet20_weights_reach_their_accuracy() -> None:
     data = load_dataset(SHARED / "cifar10_test.npz")
     assert data.shape == (3, 32, 32)
     classifier = load_classifier(
-        "builtin:resnet20", weights=SHARED / "resnet20-12fca82f.th", mean=MEAN, std=STD
+        "builtin:resnet20",
+        weights=SHARED / "resnet20-12fca82f.th",
+        trust=SHARED / "resnet20-12fca82f.th",
+        mean=MEAN,
+        std=STD,
     )
     images, labels = zip(*(data[i] for i in range(500)), strict=True)
     predicted = classifier.predict(torch.stack(images))
@@ -192,7 +196,9 @@ class Scale(nn.Module):
 def test_fine_tuned_weights_hold_under_noise() -> None:
     data = load_dataset(SHARED / "cifar10_test.npz")
     classifier = load_classifier(
-        nn.Sequential(Scale(), ResNet(20)), weights=SHARED / "cifar10_resnet20_ft_noise0.25.pt"
+        nn.Sequential(Scale(), ResNet(20)),
+        weights=SHARED / "cifar10_resnet20_ft_noise0.25.pt",
+        trust=SHARED / "cifar10_resnet20_ft_noise0.25.pt",
     )
     images, labels = zip(*(data[i] for i in range(500)), strict=True)
     noise = torch.randn(500, 3, 32, 32, generator=torch.Generator().manual_seed(0))

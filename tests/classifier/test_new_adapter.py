@@ -10,9 +10,9 @@ import pytest
 import torch
 
 from unicr.classifier import adapters, load_classifier
-from unicr.classifier._adapter import all_adapters
+from unicr.classifier._adapter import ADAPTERS
 from unicr.data import load_dataset, readers
-from unicr.data._reader import all_readers
+from unicr.data._reader import READERS
 from unicr.errors import DataError, MissingExtraError, ModelError
 
 ADAPTER = """
@@ -30,7 +30,7 @@ def load(asked):
         name=asked.name, digest=file_digest(asked.path), num_classes=2,
     )
 
-ADAPTERS = (Adapter(".toy (a level)", with_ending(".toy"), load),)
+ADAPTER = Adapter(".toy (a level)", with_ending(".toy"), load)
 """
 READER = """
 import numpy as np
@@ -41,7 +41,7 @@ def read(asked):
     numbers = [float(word) for word in asked.path.read_text().split()]
     return from_arrays(np.array(numbers)[:, None], name="toy", source=str(asked.path))
 
-READERS = (Reader(".num (numbers)", with_ending(".num"), read),)
+READER = Reader(".num (numbers)", with_ending(".num"), read)
 """
 
 
@@ -53,12 +53,13 @@ def dropped_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None
         folder.mkdir()
         (folder / f"{name}.py").write_text(text)
         monkeypatch.setattr(package, "__path__", [*package.__path__, str(folder)])
-    for cached in (all_adapters, all_readers):
-        cached.cache_clear()
+    for catalogue in (ADAPTERS, READERS):
+        catalogue.reload()
     importlib.invalidate_caches()
     yield
-    for cached in (all_adapters, all_readers):
-        cached.cache_clear()
+    monkeypatch.undo()
+    for catalogue in (ADAPTERS, READERS):
+        catalogue.reload()
 
 
 @pytest.mark.usefixtures("dropped_in")

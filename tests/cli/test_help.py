@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from tests.cli.command import run
-from unicr.cli import GROUPS, RENAMED, app, overview
+from unicr.cli import GROUPS, RENAMED, app, overview, plugin_summaries
 
-COMMANDS = [name for group in GROUPS.values() for name in group]
+COMMANDS = [*(name for group in GROUPS.values() for name in group), *plugin_summaries()]
 WORDS: list[tuple[str, ...]] = [(name,) for name in COMMANDS]
 WORDS += [("data", "fetch"), ("noise", "list"), ("noise", "show")]
 
@@ -35,7 +35,7 @@ def test_the_overview_names_every_command_once() -> None:
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_overview_says_what_the_command_says(name: str) -> None:
-    (words,) = [group[name] for group in GROUPS.values() if name in group]
+    (words,) = [group[name] for group in (*GROUPS.values(), plugin_summaries()) if name in group]
     own = of((name,))
     said = own.help if own.default_command is None else inspect.getdoc(own.default_command)
     assert str(said).split("\n\n")[0] == words

@@ -123,7 +123,7 @@ def test_an_interrupted_command_says_how_to_go_on(command: str) -> None:
     assert _go_on([command, "--out", "a b"]).endswith(f"unicr {command} --out 'a b' --resume")
 
 
-@pytest.mark.parametrize("command", ["attack", "data", "demo", "paper"])
+@pytest.mark.parametrize("command", ["attack", "data", "demo"])
 def test_what_goes_on_by_itself_is_only_called_again(command: str) -> None:
     assert _go_on([command, "x", "--fresh"]).endswith(f"unicr {command} x")
 

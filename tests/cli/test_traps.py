@@ -44,6 +44,7 @@ class Trap:
 
 
 PROGRAMS = ("ts", "torchscript", "pt", "pth", "th", "ckpt", "bin", "safetensors", "pt2")
+NAMED = r"--trust (FILE|\S*trap)"
 
 
 class Writer(nn.Module):
@@ -61,14 +62,31 @@ class Writer(nn.Module):
 def write_program(file: Path, marker: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
-        if file.suffix == ".pt2":  # torch exports no such program: a forger edits one
-            plain = io.BytesIO()
-            torch.export.save(torch.export.export(nn.ReLU(), (torch.zeros(2, 9),)), plain)
-            with zipfile.ZipFile(plain) as old, zipfile.ZipFile(file, "w") as new:
-                for name in old.namelist():
-                    new.writestr(name, old.read(name).replace(b"aten.relu.", b"aten.from_file."))
+        if file.suffix == ".pt2":
+            write_two_faced(file, marker)
         else:
             torch.jit.save(torch.jit.script(Writer(marker).eval()), file)
+
+
+def write_two_faced(file: Path, marker: Path) -> None:
+    """A .pt2 with a second list of weights, in capitals, which torch's reader takes for the first.
+
+    The honest list says that nothing is pickled; the other one names a pickle.
+    """
+    plain, bomb = io.BytesIO(), io.BytesIO()
+    model = nn.Sequential(nn.Flatten(), nn.Linear(784, 10)).eval()
+    torch.export.save(torch.export.export(model, (torch.zeros(2, 1, 28, 28),)), plain)
+    torch.save(Trap(marker), bomb)
+    with zipfile.ZipFile(plain) as old, zipfile.ZipFile(file, "w") as new:
+        for name in old.namelist():
+            if name.endswith("_weights_config.json"):
+                head, _, tail = name.rpartition("/")
+                weights = json.loads(old.read(name))
+                for one in weights["config"].values():
+                    one |= {"use_pickle": True, "path_name": "weight_9"}
+                new.writestr(f"{head}/{tail.upper()}", json.dumps(weights))
+                new.writestr(f"{head}/weight_9", bomb.getvalue())
+            new.writestr(name, old.read(name))
 
 
 def unicr(*words: object) -> object:
@@ -247,16 +265,57 @@ def test_a_trap_that_is_named_is_sprung(
 def test_programs_of_torch_do_not_run(real: Path, tmp_path: Path, kind: str) -> None:
     """Neither as the model that a run names, under any ending, nor as one's own without trust."""
     folder, marker = trapped(real, tmp_path, "model", kind)
-    for words in (["verify", "--replay", "1"], ["guard", "--data", tmp_path / "q.npy"],
-                  ["attack", "--attack", "gaussian"]):  # fmt: skip
-        with pytest.raises(UnicrError, match="--trust FILE"):
-            unicr(words[0], folder, *words[1:])
     spec = folder / f"trap.{kind}"
-    with pytest.raises(ModelError, match="from_file"):
+    words = "weights without their architecture" if kind == "safetensors" else NAMED
+    certify = ["certify", "--model", spec, "--data", "builtin:mnist", "--norm", "2", "--n", "100",
+               "--noise", "gaussian(sigma=1)", "--max", "1", "--out", tmp_path / "out"]  # fmt: skip
+    guard = ["guard", folder, "--data", tmp_path / "q.npy"]
+    for command in (["verify", folder, "--replay", "1"], guard,
+                    ["attack", folder, "--attack", "gaussian"], certify,
+                    ["verify", folder, "--replay", "1", "--model", spec],
+                    ["convert", spec, "-o", tmp_path / "new.onnx"]):  # fmt: skip
+        with pytest.raises(UnicrError, match=words):
+            unicr(*command)
+    with pytest.raises(ModelError, match=words):
         load_classifier(spec)
-    with pytest.raises(UnicrError, match="from_file"):
-        unicr("verify", folder, "--replay", "1", "--model", spec)
     assert not marker.exists()
-    if kind == "ts":  # what the test looks for can be seen
-        load_classifier(spec, trust=True).predict(torch.zeros(2, 1, 28, 28))
+    if kind != "safetensors":  # what the test looks for can be seen
+        with suppress(ModelError):
+            load_classifier(spec, trust=spec).predict(torch.zeros(2, 1, 28, 28))
         assert marker.exists()
+
+
+@pytest.mark.parametrize(
+    "spec", ["trap.py:model", "trap.py:model.onnx", "builtin:/../trap.py:model", "hf:/../trap.py:x"]
+)
+def test_a_selector_does_not_run_the_python_that_it_names(
+    tmp_path: Path, spec: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor where the text looks like that of a format without code."""
+    monkeypatch.chdir(tmp_path)
+    marker = tmp_path / "marker"
+    Path("trap.py").write_text(TRAP.format(marker=str(marker)))
+    models = [{"spec": "builtin:mnist-mlp-0.5"}, {"spec": spec}, {"spec": "builtin:mnist-mlp-1.0"}]
+    values = {"noise": "gaussian(sigma=1)", "choices": ["gaussian(sigma=1)"] * 2, "models": models}
+    Path("selector.json").write_text(json.dumps(values))
+    with pytest.raises(ModelError):
+        load_classifier("selector.json", trust="selector.json")
+    with pytest.raises(UnicrError):
+        load_classifier(spec) if not spec.startswith("trap") else load_classifier("selector.json")
+    assert not marker.exists()
+
+
+def test_weights_that_a_run_names_are_not_unpickled(real: Path, tmp_path: Path) -> None:
+    folder, marker = tmp_path / "run", tmp_path / "marker"
+    shutil.copytree(real / "run", folder)
+    (folder / "trap.pt").write_bytes(pickle.dumps(Trap(marker)))
+    with closing(sqlite3.connect(folder / "run.sqlite")) as db, db:
+        db.execute("DELETE FROM sealed")
+        for key, value in (
+            ("model", "builtin:mlp"),
+            ("loading", {"weights": str(folder / "trap.pt")}),
+        ):
+            db.execute("UPDATE manifest SET value = ? WHERE key = ?", (json.dumps(value), key))
+    with pytest.raises(UnicrError, match=NAMED):
+        unicr("verify", folder, "--replay", "1")
+    assert not marker.exists()

@@ -50,7 +50,7 @@ def test_a_new_noise(tmp_path: Path) -> None:
         "new_noise.py", "--out", str(tmp_path), "--dim", "16", "--digits", "1", "--samples", "500"
     )
     assert "log_concave=True" in printed
-    assert "exact, by (b) one-hot, log-concave, facts checked" in printed
+    assert "exact, by (b) one-hot, log-concave, facts checked on a grid" in printed
     kept = float(printed.split("the worst classifier keeps ")[1].split()[0])
     assert kept == pytest.approx(0.5, abs=0.0062)  # 5.5 standard deviations of 200,000 votes
     assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")

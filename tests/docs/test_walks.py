@@ -168,13 +168,13 @@ def certified(brought: Path) -> Path:
         *small,
     )
     walk(
-        "certify --model flowers.joblib --trust --data flowers.csv --label-column kind "
-        f"{sizes} --out table",
+        "certify --model flowers.joblib --trust flowers.joblib --data flowers.csv "
+        f"--label-column kind {sizes} --out table",
         *small,
     )
     told = walk(f"certify --model hf:vit --data small.npz {sizes} --out hf", *small)
     assert "near chance" not in told
-    walk(f"certify --model wide.pt2 --data wide.npz {sizes} --out wide", *small)
+    walk(f"certify --model wide.pt2 --trust wide.pt2 --data wide.npz {sizes} --out wide", *small)
     walk("report onnx table hf wide -o report.html")
     return brought
 

@@ -168,9 +168,9 @@ def check_model(name: str, data: st.DataObject, tmp_path: Path) -> None:
     with within():
         try:
             if name.startswith("weights"):
-                classifier = load_classifier(nn.Linear(4, 3), weights=path)
+                classifier = load_classifier(nn.Linear(4, 3), weights=path, trust=path)
             else:
-                classifier = load_classifier(path)
+                classifier = load_classifier(path, trust=path)
             labels = classifier.predict(torch.zeros(2, 4))
         except ModelError as error:
             check_words(error, path)
@@ -178,7 +178,9 @@ def check_model(name: str, data: st.DataObject, tmp_path: Path) -> None:
     assert labels.shape == (2,)
     if not name.startswith("weights"):
         path.write_bytes(whole(name))
-        assert (load_classifier(path).digest == classifier.digest) == (content == whole(name))
+        assert (load_classifier(path, trust=path).digest == classifier.digest) == (
+            content == whole(name)
+        )
 
 
 test_models = pytest.mark.parametrize("name", MODELS)(drawn(60)(with_data(check_model)))
@@ -195,7 +197,7 @@ def test_nothing_is_printed_about_a_damaged_model(
         path = tmp_path / name
         path.write_bytes(whole(name)[:-40] + bytes(40))
         with caplog.at_level(logging.WARNING), pytest.raises(ModelError):
-            load_classifier(path)
+            load_classifier(path, trust=path)
     assert not caplog.records
     assert capfd.readouterr() == ("", "")
 
@@ -224,7 +226,8 @@ def check_certify(data: st.DataObject, tmp_path: Path) -> None:
     out = tmp_path / f"run{len(list(tmp_path.glob('run*')))}"
     with within():
         done = run(
-            *("certify", "--model", tmp_path / "model.ts", "--data", tmp_path / "data.npz"),
+            *("certify", "--model", tmp_path / "model.ts", "--trust", tmp_path / "model.ts"),
+            *("--data", tmp_path / "data.npz"),
             *("--labels", tmp_path / "labels", "--noise", "gaussian(sigma=0.5)", "--out", out),
             *(f"--{name}={value}" for name, value in settings.items()),
         )

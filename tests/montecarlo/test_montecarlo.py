@@ -25,9 +25,8 @@ from unicr.montecarlo._boundary import (
 from unicr.montecarlo._confidence import confident_radius, dkw_width
 from unicr.montecarlo._logratio import LogRatios
 from unicr.montecarlo._settings import Method
-from unicr.norms import parse_norm
-from unicr.radius import MonteCarlo, certified_radius
-from unicr.radius._direction import search
+from unicr.radius import Evidence, MonteCarlo, Question, certified_radius
+from unicr.radius.internal import search
 from unicr.tradeoff.internal import margin
 
 METHODS: tuple[Method, ...] = ("clopper-pearson", "dkw", "hockey-stick")
@@ -44,9 +43,7 @@ def quick(**changes: Any) -> MonteCarlo:
 
 
 def numeric(name: str, norm: float, dim: int, p_a: float) -> float:
-    one = noise.parse(name)
-    assert isinstance(one, noise.IID)
-    return search(one, parse_norm(norm), dim, p_a, 1 - p_a, 0.3)[0]
+    return search(Question(noise.parse(name), norm, dim), Evidence(p_a))[0]
 
 
 # Algorithm 1 ----------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from scipy import special, stats
 from unicr import noise
 from unicr.errors import NoiseError
 from unicr.norms import Norm, linf
-from unicr.radius import MonteCarlo, certified_radius
+from unicr.radius import Evidence, MonteCarlo, Question, certified_radius
 from unicr.radius._boundary import first_root
 from unicr.radius.theorems.all_equal import THEOREM as all_equal
 from unicr.tradeoff import compose, ratio_law
@@ -139,9 +139,15 @@ def test_equal_scales_are_the_iid_noise() -> None:
 def test_many_scales_are_rounded_down() -> None:
     base = noise.laplace(sigma=1)
     scales = np.geomspace(1, 1.3, 200)
-    proved = all_equal.radius(noise.Anisotropic(base, scales), linf, 200, 0.9, 0.1)
+
+    def composed(one: noise.Noise) -> float:
+        bound = all_equal.match(Question(one, linf))
+        assert bound is not None
+        return bound.radius(Evidence(0.9))
+
+    proved = composed(noise.Anisotropic(base, scales))
     rough = [noise.Anisotropic(base, np.geomspace(1, 1.3, 40).repeat(5) * f) for f in (0.97, 1.03)]
-    low, high = (all_equal.radius(one, linf, 200, 0.9, 0.1) for one in rough)
+    low, high = (composed(one) for one in rough)
     assert low < proved < high
     sampled = certified_radius(noise.Anisotropic(base, scales), "inf", p_a=0.9, montecarlo=QUICK)
     assert sampled.engine == "montecarlo"

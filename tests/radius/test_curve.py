@@ -11,7 +11,9 @@ from scipy import special
 from unicr import noise
 from unicr.errors import RadiusError
 from unicr.norms import linf
-from unicr.radius import RadiusCurve, _cache, _curve, certified_radius, theorems
+from unicr.radius import Question, RadiusCurve, _cache, _curve, certified_radius
+from unicr.radius.internal import exact_bound
+from unicr.radius.theorems import _base
 
 PROBABILITIES = np.array(
     [0.52, 0.57, 0.631, 0.7, 0.813, 0.9, 0.968, 0.99, 0.9992, 1 - 2e-5, 1 - 1e-6]
@@ -21,7 +23,7 @@ PROBABILITIES = np.array(
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv(_cache.VARIABLE, str(tmp_path / "cache"))
-    _curve._shape.cache_clear()
+    _curve.unit_curve.cache_clear()
     return tmp_path / "cache"
 
 
@@ -105,7 +107,7 @@ def test_joint_noise_has_no_curve() -> None:
 def test_one_curve_serves_every_scale(own_cache: Path) -> None:
     small = RadiusCurve(noise.laplace(sigma=0.25), math.inf, 700)
     large = RadiusCurve(noise.laplace(sigma=1), math.inf, 700)
-    assert small._shape is large._shape
+    assert small.unit is large.unit
     np.testing.assert_allclose(4 * small(PROBABILITIES), large(PROBABILITIES), rtol=1e-12)
     assert len(list(own_cache.rglob("*.npz"))) == 1
 
@@ -128,8 +130,8 @@ def test_no_reading_is_above_the_direct_proof(spec: str, p: float, dim: int) -> 
     one = noise.parse(spec)
     curve = RadiusCurve(one, p, dim)
     rng = np.random.default_rng(17)
-    known = theorems.exact(one, curve.norm, dim)
-    closed = known is not None and known.closed(one, curve.norm, dim) is not None
+    known = exact_bound(curve.question)
+    closed = known is not None and known.closed_form is not None
     most = 1e-3 if closed else 5e-3 if dim > 1 and known else 1.0  # walks and nodes lose more
     for p_a in (0.501, *(1 - 0.499 * 10 ** -rng.uniform(0, 10.5, 9))):
         proof = certified_radius(one, p, dim, p_a=float(p_a)).proved
@@ -145,18 +147,18 @@ def test_disk_cache_is_read_back_and_rebuilt_when_damaged(
     one = noise.laplace(sigma=1)
     first = RadiusCurve(one, math.inf, 700)(PROBABILITIES)
     (file,) = own_cache.rglob("*.npz")
-    _curve._shape.cache_clear()
+    _curve.unit_curve.cache_clear()
     with monkeypatch.context() as patch:
-        patch.setattr(_curve, "proved_steps", lambda *_: pytest.fail("not read from the cache"))
+        patch.setattr(_base, "proved_steps", lambda *_: pytest.fail("not read from the cache"))
         np.testing.assert_array_equal(RadiusCurve(one, math.inf, 700)(PROBABILITIES), first)
     whole = file.read_bytes()
     flipped = bytearray(whole)
     flipped[len(whole) // 2] ^= 0xFF
-    key = _curve._shape(one.unit, linf, 700).key
+    key = _curve.unit_curve(Question(one.unit, linf, 700)).key
     for damaged in (b"", whole[:100], b"not a zip", bytes(flipped)):
         file.write_bytes(damaged)
         assert _cache._read(file, key) is None
-    _curve._shape.cache_clear()
+    _curve.unit_curve.cache_clear()
     np.testing.assert_array_equal(RadiusCurve(one, math.inf, 700)(PROBABILITIES), first)
     assert _cache._read(file, key) is not None
 

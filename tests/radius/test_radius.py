@@ -12,9 +12,18 @@ from scipy import special, stats
 
 from unicr import noise
 from unicr.errors import RadiusError
+from unicr.montecarlo import MonteCarlo
 from unicr.norms import Norm
-from unicr.radius import Radius, RadiusCurve, certified_radius, round_down
-from unicr.radius._direction import geometric
+from unicr.radius import (
+    Evidence,
+    Grade,
+    Question,
+    Radius,
+    RadiusCurve,
+    certified_radius,
+    round_down,
+)
+from unicr.radius._direction import geometric, search
 
 PROBABILITIES = (0.51, 0.6, 0.9, 0.99, 0.999, 1 - 1e-6, 1 - 1e-9)
 
@@ -106,14 +115,9 @@ TABLE = [
 @pytest.mark.parametrize(("spec", "p", "reference"), TABLE, ids=lambda v: str(v)[:24])
 def test_reference_table(spec: str, p: float, reference: tuple[float, ...]) -> None:
     """Values of an independent implementation, d = 3072, σ = 1, to the digits it printed."""
-    from unicr.radius._direction import search
-    from unicr.tradeoff.internal import start_guess
-
     one = noise.parse(spec)
-    assert isinstance(one, noise.IID)
     for p_a, value in zip((0.6, 0.9, 0.99, 0.999), reference, strict=True):
-        guess = one.scale * start_guess(p_a, 1 - p_a)
-        found, _ = search(one, Norm(p), 3072, p_a, 1 - p_a, guess)
+        found, _ = search(Question(one, p, 3072), Evidence(p_a))
         assert found == pytest.approx(value, rel=2e-3, abs=5.1e-6)
         assert found <= value * (1 + 2e-4) + 5.1e-6
 
@@ -196,14 +200,13 @@ def test_spherical_noise_in_every_norm() -> None:
         assert result.searched <= same.searched
 
 
-def test_a_users_spherical_density_that_rises_is_searched_but_not_proved() -> None:
+def test_a_users_spherical_density_that_rises_is_sampled_and_has_no_curve() -> None:
     mine = noise.Spherical(lambda r: -((r - 1) ** 2) / 2, dim=20)
-    result = certified_radius(mine, 2, p_a=0.9)
+    result = certified_radius(mine, 2, p_a=0.9, montecarlo=MonteCarlo(samples=4000))
     assert result.proved == 0 < result.searched
-    assert result.guarantee == "approximate"
-    curve = RadiusCurve(mine, 2)
-    assert float(curve(0.9)) == 0
-    assert float(curve(0.9, searched=True)) == pytest.approx(result.searched, rel=1e-3)
+    assert result.engine == "montecarlo"
+    with pytest.raises(RadiusError, match="rises with the length"):
+        RadiusCurve(mine, 2)
 
 
 def test_a_users_spherical_density_that_falls_is_proved() -> None:
@@ -212,7 +215,7 @@ def test_a_users_spherical_density_that_falls_is_proved() -> None:
         result = certified_radius(mine, p, p_a=0.9)
         true = factor * float(stats.norm.ppf(0.9))
         assert true * (1 - 1e-3) <= result.proved <= true
-        assert result.theorem.endswith("outward rounding, falling density checked")
+        assert result.grade == Grade.CHECKED_ON_A_GRID
         assert result.guarantee == "exact"
 
 

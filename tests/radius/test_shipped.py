@@ -14,7 +14,6 @@ from unicr import noise
 from unicr.norms import l2
 from unicr.radius import RadiusCurve, _cache
 from unicr.radius.bellman._radius import scales, sheets
-from unicr.radius.internal import shape_of
 
 
 def test_the_file_is_small_and_well_formed() -> None:
@@ -48,7 +47,7 @@ def test_a_sample_is_made_again(spec: str, dim: int) -> None:
     """One scale of one curve: no shipped step claims more than its own sheet, or much less."""
     law = noise.parse(spec)
     assert isinstance(law, noise.IID)
-    key = shape_of(RadiusCurve(law, l2, dim)).key
+    key = RadiusCurve(law, l2, dim).unit.key
     rows = np.stack(_cache.unpacked(_cache.shipped()[_cache.name_of("curve-proved", key)]))
     shift = scales(2.0)[-4]
     (sheet,) = sheets(law.unit, l2, dim, special.ndtr(shift), special.ndtr(-shift))

@@ -10,11 +10,11 @@ from scipy import optimize
 from unicr import noise
 from unicr.errors import RadiusError
 from unicr.norms import Norm, l1, l2, linf
-from unicr.radius import RadiusCurve, certified_radius
+from unicr.radius import Evidence, Grade, Question, RadiusCurve, certified_radius
 from unicr.radius import theorems as package
 from unicr.radius._boundary import first_root
-from unicr.radius._radius import above
-from unicr.radius.theorems import Proof, exact, prove, theorems
+from unicr.radius._result import reconcile
+from unicr.radius.theorems import exact_bound, prove, theorems
 from unicr.tradeoff import shifted
 from unicr.tradeoff.internal import margin
 
@@ -22,23 +22,29 @@ DOCS = Path(__file__).parents[2] / "docs" / "certificates.md"
 
 
 MINE = """
-from unicr.radius.theorems._base import Theorem
+from unicr.radius import Grade
+from unicr.radius.theorems._base import Bound, Theorem
 
 
-class Mine(Theorem):
-    letter, words, needs = "zz", "mine", "Laplace noise in dimension 6"
-
-    def applies(self, noise, norm, dim):
-        return noise.text.startswith("laplace") and dim == 6
-
-    tight = applies
-
-    def radius(self, noise, norm, dim, p_a, p_b):
+class Mine(Bound):
+    def radius(self, evidence):
         return 100.0
 
 
-THEOREM = Mine()
+def match(question):
+    if question.noise.text.startswith("laplace") and question.dim == 6:
+        return Mine(theorem="(zz) mine", grade=Grade.DECLARED, exact=True)
+
+
+THEOREM = Theorem("zz", "mine", "Laplace noise in dimension 6", match)
 """
+
+
+def forget() -> None:
+    """Read the folder of theorems again."""
+    package.THEOREMS.reload()
+    package._exact.cache_clear()
+    package._bounds.cache_clear()
 
 
 def test_a_new_theorem_is_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -48,12 +54,14 @@ def test_a_new_theorem_is_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     try:
         with monkeypatch.context() as patch:
             patch.setattr(package, "__path__", [*package.__path__, str(tmp_path)])
-            theorems.cache_clear()
-            assert prove(one, l2, 6, 0.9, 0.1) == Proof(100.0, "(zz) mine", "theorem")
-            assert exact(one, l2, 7) is None
+            forget()
+            proof = prove(Question(one, 2, 6), Evidence(0.9))
+            assert proof.radius == pytest.approx(100.0 * one.scale, rel=2e-12)
+            assert (proof.theorem, proof.grade) == ("(zz) mine", Grade.DECLARED)
+            assert exact_bound(Question(one, 2, 7)) is None
     finally:
-        theorems.cache_clear()
-    assert exact(one, l2, 6) is None
+        forget()
+    assert exact_bound(Question(one, 2, 6)) is None
 
 
 def test_every_theorem_stands_in_the_table_of_the_docs() -> None:
@@ -82,8 +90,8 @@ def test_every_theorem_stands_in_the_table_of_the_docs() -> None:
 def test_what_is_exact_is_asked_of_one_list(
     spec: str, norm: Norm, dim: int, letter: str | None
 ) -> None:
-    found = exact(noise.parse(spec), norm, dim)
-    assert (None if found is None else found.letter) == letter
+    bound = exact_bound(Question(noise.parse(spec), norm, dim))
+    assert (None if bound is None else bound.theorem[1]) == letter
 
 
 @pytest.mark.parametrize("p", [0.5, 1.0, 1.05, 1.2, 1.5, 1.9, 2.0, 3.0, 8.0, math.inf])
@@ -159,7 +167,7 @@ def two_humps() -> noise.IID:
 
 
 def test_two_humps_in_one_dimension_have_no_exact_theorem() -> None:
-    assert exact(two_humps(), l2, 1) is None
+    assert exact_bound(Question(two_humps(), l2, 1)) is None
 
 
 @pytest.mark.slow
@@ -171,18 +179,19 @@ def test_a_curve_in_one_dimension_proves_no_more_than_the_radius() -> None:
 
 
 def test_a_proof_above_the_search_is_an_error_that_names_both() -> None:
-    assert above(Proof(1.00002, "(x) test"), 1.0, "search", 1e-4) == 1.00002
-    assert above(Proof(0.5, "(x) test"), 1.0, "search", 1e-4) == 1.0
+    assert reconcile(1.00002, "(x) test", 1.0, "search", 1e-4) == 1.00002
+    assert reconcile(0.5, "(x) test", 1.0, "search", 1e-4) == 1.0
     with pytest.raises(RadiusError, match=r"\(x\) test gives 1\.5, search only 1\.0"):
-        above(Proof(1.5, "(x) test"), 1.0, "search", 1e-4)
+        reconcile(1.5, "(x) test", 1.0, "search", 1e-4)
 
 
 def test_p_b_of_all_theorems_agrees_with_the_binary_case() -> None:
     for spec, norm in (("laplace(sigma=1)", l1), ("uniform(sigma=1)", Norm(1.4))):
-        one = noise.parse(spec)
-        binary = prove(one, norm, 20, 0.8, 0.2).radius
-        assert prove(one, norm, 20, 0.8, 0.2 - 1e-12).radius == pytest.approx(binary, rel=1e-9)
-        assert prove(one, norm, 20, 0.8, 0.1).radius > binary
+        question = Question(noise.parse(spec), norm, 20)
+        binary = prove(question, Evidence(0.8)).radius
+        near = prove(question, Evidence(0.8, 0.2 - 1e-12)).radius
+        assert near == pytest.approx(binary, rel=1e-9)
+        assert prove(question, Evidence(0.8, 0.1)).radius > binary
 
 
 def test_first_root_of_a_straight_line_and_of_a_dip() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from functools import cache
 
 import numpy as np
 import pytest
@@ -12,8 +11,8 @@ from numpy.typing import NDArray
 from unicr import noise
 from unicr.errors import RadiusError
 from unicr.noise.internal import CrossNoise, RadialNoise
-from unicr.norms import Norm
-from unicr.radius.two import TwoLaws
+from unicr.radius import Evidence, Question, RadiusCurve, SecondLaw, certified_radius
+from unicr.radius.internal import check_two_laws, prove
 from unicr.tradeoff.internal import levels_for_two, total_variation, two_parts
 from unicr.values import Array
 
@@ -89,9 +88,18 @@ PAIRS = [
 ]
 
 
-@cache
-def cifar() -> TwoLaws:
-    return TwoLaws(noise.spherical_gg(k=1530, sigma=0.5, dim=3072), (0.5, 0.7, 0.8))
+CIFAR = noise.spherical_gg(k=1530, sigma=0.5, dim=3072)
+
+
+def first_law(law: RadialNoise, p_a: float) -> float:
+    return float(RadiusCurve(law, law.order)(p_a))
+
+
+def both_laws(law: RadialNoise, p_a: float, q_a: float, share: float) -> float:
+    """What both laws prove together, at least what the first one does."""
+    evidence = Evidence(p_a, second=SecondLaw(q_a, share))
+    proof = prove(Question(law, law.order), evidence, laws=2)
+    return max(first_law(law, p_a), proof.radius)
 
 
 @pytest.mark.slow
@@ -102,7 +110,7 @@ def test_66_published_pairs() -> None:
     """
     gains, published = [], []
     for share, p_a, q_a, single, both in PAIRS:
-        found, alone = cifar().radius(p_a, q_a, share), float(cifar()._single(p_a))
+        found, alone = both_laws(CIFAR, p_a, q_a, share), first_law(CIFAR, p_a)
         assert found >= alone
         assert found == pytest.approx(both, rel=0.015, abs=0.012)
         assert alone == pytest.approx(single, rel=0.004)
@@ -177,25 +185,23 @@ def test_one_coordinate_is_the_worst_delta_of_two_laws_in_l1(k: float) -> None:
         assert volume(law, np.array([0.0, 0.6 * s]), ball, levels) >= worst - 1e-3
 
 
-@cache
-def cross() -> TwoLaws:
-    return TwoLaws(noise.l1_exp(k=1, j=0, sigma=1, dim=40), (0.5,))
-
-
 @pytest.mark.slow
 def test_laplace_noise_gains_from_a_second_law_in_l1_and_keeps_what_is_promised() -> None:
     """Planted: class 0 in an ℓ1 ball that holds 93 %, so q_A = 1; P(stays) by 400,000 samples."""
     law, p_a = noise.l1_exp(k=1, j=0, sigma=1, dim=40), 0.93
-    single, both = cross().single(p_a), cross().radius(p_a, 1.0, 0.5)
+    single, both = first_law(law, p_a), both_laws(law, p_a, 1.0, 0.5)
     assert single == pytest.approx(-law.scale * math.log(2 * (1 - p_a)), rel=2e-3)
     assert both >= 1.15 * single
     far, rng = float(law.radius_ppf(p_a)), np.random.default_rng(3)
     z = rng.laplace(scale=law.scale, size=(400_000, 40))
     for shift in (np.eye(40)[0] * both, np.full(40, both / 40)):
         assert float(np.mean(np.abs(z + shift).sum(1) <= far)) > 0.5 + 5e-3
-    assert cross().radius(p_a, p_a, 0.5) == pytest.approx(single, rel=0.01)
-    assert cross().carried(Norm(0.5)) == 1
-    assert cross().carried(Norm(2)) == pytest.approx(40**-0.5)
+    assert both_laws(law, p_a, p_a, 0.5) == pytest.approx(single, rel=0.01)
+    evidence = Evidence(p_a, second=SecondLaw(1.0, 0.5))
+    for p, factor in ((0.5, 1.0), (2, 40**-0.5)):
+        carried = prove(Question(law, p), evidence, laws=2)
+        assert carried.radius == pytest.approx(both * factor)
+        assert carried.theorem == "(o) votes under two laws + (h) inclusion"
 
 
 def test_the_way_beyond_a_length_costs_its_total_variation() -> None:
@@ -213,16 +219,18 @@ def test_the_way_beyond_a_length_costs_its_total_variation() -> None:
 def test_bad_input_is_named() -> None:
     law = noise.spherical_gg(k=4, sigma=1, dim=12)
     with pytest.raises(RadiusError, match=r"laplace.*cannot be paired.*Laplace noise is l1_exp"):
-        TwoLaws(noise.laplace(sigma=1), (0.5,))
+        check_two_laws(noise.laplace(sigma=1))
     for other in (
         noise.linf_exp(k=1, j=0, sigma=1, dim=12),
         noise.parse(f"{law.text}.within(0.5)"),
     ):
         with pytest.raises(RadiusError, match="cannot be paired"):
-            TwoLaws(other, (0.5,))
+            check_two_laws(other)
+        with pytest.raises(RadiusError, match="cannot be paired"):
+            certified_radius(other, 2, p_a=0.9, second=SecondLaw(0.95, 0.5))
     with pytest.raises(RadiusError, match="strictly between 0 and 1"):
-        TwoLaws(law, (1.0,))
-    with pytest.raises(RadiusError, match=r"share=0\.7 is not one of \[0\.5\]"):
-        TwoLaws(law, (0.5,)).radius(0.9, 0.95, 0.7)
+        Evidence(0.9, second=SecondLaw(0.95, 1.0))
+    with pytest.raises(RadiusError, match=r"p_b=0\.05: votes under two laws"):
+        Evidence(0.9, 0.05, second=SecondLaw(0.95, 0.5))
     with pytest.raises(RadiusError, match=r"q_a=1\.5"):
-        TwoLaws(law, (0.5,)).radius(0.9, 1.5, 0.5)
+        certified_radius(law, 2, p_a=0.9, second=SecondLaw(1.5, 0.5))

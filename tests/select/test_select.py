@@ -290,7 +290,7 @@ def test_code_is_not_run_without_trust(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "own.safetensors").write_bytes((folder / "selector.safetensors").read_bytes())
     values["models"][0]["weights"] = "own.safetensors"
     (tmp_path / "selector.json").write_text(json.dumps(values))
-    with pytest.raises(ModelError, match="may run code: allow it with --trust"):
+    with pytest.raises(ModelError, match="is code: if you trust it, name its file"):
         load_classifier(str(tmp_path / "selector.json"))
     values["models"][0]["weights"] = "../elsewhere.safetensors"
     (tmp_path / "selector.json").write_text(json.dumps(values))
@@ -391,11 +391,12 @@ def test_the_command_line_with_a_selector_of_ones_own(tmp_path: Path) -> None:
     run_unicr(*make).check_refused("already holds a selector")
     where = ["--data", "builtin:mnist", "--norm", "2", "--out", tmp_path / "run"]
     certify = ["certify", "--selector", made, *where, "--n", "300", "--max", "3"]
-    run_unicr(*certify).check_refused("may run code")
-    done = run_unicr(*certify, "--trust")
+    run_unicr(*certify).check_refused("is code")
+    rule = ["--trust", tmp_path / "rule.py"]
+    run_unicr(*certify, "--trust", made / "selector.json").check_refused("is code")
+    done = run_unicr(*certify, *rule)
     assert (done.code, "votes an input" in done.out) == (0, True)
-    trust = ["--trust", made / "selector.json"]
-    assert run_unicr("verify", tmp_path / "run", "--replay", "2", *trust).code == 0
+    assert run_unicr("verify", tmp_path / "run", "--replay", "2", *rule).code == 0
     run_unicr(*certify, "--model", "x").check_refused("in place of both")
 
 

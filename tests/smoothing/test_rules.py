@@ -151,6 +151,7 @@ class Regressor(Classifier):
 def test_a_new_rule_is_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "half.py").write_text(HALF)
     monkeypatch.setattr(rules, "__path__", [*rules.__path__, str(tmp_path)])
+    Rule.known().reload()
     plan = Plan(n=400, rule=Rule.parse("half"))
     job = Job(Regressor(), data(), gaussian(sigma=0.5), norms=norms_of(2), plan=plan, seed=0)
     with certify_run(job, tmp_path / "run") as run:
@@ -158,6 +159,10 @@ def test_a_new_rule_is_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         assert list(verify(run)) == []
     with Run(tmp_path / "run") as run:
         assert run.manifest.plan == plan
+    monkeypatch.undo()
+    Rule.known().reload()
+    with pytest.raises(CertifyError, match="no rule 'half'"):
+        Rule.parse("half")
 
 
 # another kind of certificate ---------------------------------------------------------------------
@@ -171,6 +176,7 @@ class Interval(Certificate):
     high: float = 0.0
 
 
+@Measure.known().add
 @dataclass(frozen=True)
 class Median(Measure):
     """Counts of f's values by bins of width `width`; the bins about the median are tested.

@@ -19,7 +19,8 @@ from unicr.binomial import lower_bound
 from unicr.errors import NoiseError
 from unicr.noise.internal import Within, within
 from unicr.norms import Norm
-from unicr.radius.two import TwoLaws
+from unicr.radius import Evidence, Question, RadiusCurve, SecondLaw
+from unicr.radius.internal import prove
 from unicr.runs import Run, load_run
 from unicr.smoothing import Plan, Radii, SmoothedClassifier
 from unicr.smoothing.measures import TwoLawCertificate, TwoLawVotes
@@ -102,8 +103,8 @@ def test_a_planted_classifier_gains_and_keeps_what_is_promised() -> None:
     assert found.radius(2) > 1.05 * alone.radius(2)
     assert found.radius("inf") == pytest.approx(found.radius(2) / np.sqrt(12))
     assert true_p(found.radius(2)) > 0.5 + 0.005
-    exact = TwoLaws(LAW, (SHARE,)).radius(found.p_a, found.q_a, SHARE)
-    assert found.radius(2) == exact
+    evidence = Evidence(found.p_a, second=SecondLaw(found.q_a, SHARE))
+    assert found.radius(2) == prove(Question(LAW, 2), evidence, laws=2).radius
     assert found.n == PLAN.n
 
 
@@ -117,21 +118,18 @@ def test_at_equal_budget_hardly_a_published_input_loses_by_the_second_law() -> N
         100_000,
     )
     measure, half, gains = TwoLawVotes(0.5), n // 2, []
-    plan, radii, laws = (
-        Plan(n0=n0, n=n, measure=measure),
-        Radii(law, (Norm(2),), 3072),
-        TwoLaws(law, (0.5,)),
-    )
+    plan, radii = Plan(n0=n0, n=n, measure=measure), Radii(law, (Norm(2),), 3072)
+    curve = RadiusCurve(law, 2)
     for _, p, q, *_ in (pair for pair in PAIRS if pair[0] == 0.5):
         for _ in range(3):
             hints = [rng.binomial(n0, chance) for chance in (p, q)]
             first, rest, other = (rng.binomial(half, chance) for chance in (p, p, q))
-            alone = laws.single(lower_bound(first + rest, n, plan.alpha))
+            alone = float(curve(lower_bound(first + rest, n, plan.alpha)))
             p_a, q_a = (lower_bound(votes, half, plan.alpha / 2) for votes in (first, other))
             selection, hint = (np.array([k, n0 - k]) for k in hints)
             pays = measure.pays(selection, hint, plan, radii)
-            both = laws.radius(p_a, q_a, 0.5)
-            assert both >= laws.single(p_a)
+            evidence = Evidence(p_a, second=SecondLaw(q_a, 0.5))
+            both = max(float(curve(p_a)), prove(Question(law, 2), evidence, laws=2).radius)
             gains.append(both - alone if pays else 0.0)
     assert np.mean(np.array(gains) < 0) <= 0.05
     assert min(gains) >= -0.01

@@ -6,7 +6,9 @@ put a step in front of a model that belongs to it.
 
 from __future__ import annotations
 
+from unicr.classifier._adapter import Adapter, ModelAsked, with_ending, with_prefix
 from unicr.classifier._base import Classifier, check_fit, check_shape
+from unicr.classifier._convert import convert_model
 from unicr.classifier._load import load_classifier
 from unicr.classifier._wrap import Denoised, Normalised
 from unicr.classifier.adapters.function import CallableClassifier
@@ -20,10 +22,12 @@ from unicr.classifier.resnet import ResNet
 
 __all__ = [
     "MLP",
+    "Adapter",
     "CallableClassifier",
     "Classifier",
     "Denoised",
     "DiffusionDenoiser",
+    "ModelAsked",
     "ModuleClassifier",
     "Normalised",
     "OnnxClassifier",
@@ -32,5 +36,8 @@ __all__ = [
     "SklearnClassifier",
     "check_fit",
     "check_shape",
+    "convert_model",
     "load_classifier",
+    "with_ending",
+    "with_prefix",
 ]

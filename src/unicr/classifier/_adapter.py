@@ -1,20 +1,20 @@
 """What an adapter is: how it knows its models, and how it makes a classifier of one.
 
-A new kind of model is one new file in `adapters/` that declares `ADAPTERS`; nothing else changes.
+A new kind of model is one new file in `adapters/` that holds an `Adapter`, or an entry point of
+another distribution; nothing else changes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from unicr.classifier._base import Classifier
-from unicr.extras import modules_of
+from unicr.registry import Catalogue
 
 
 @dataclass(frozen=True)
@@ -22,15 +22,15 @@ class ModelAsked:
     """A model to load: its text, or the object it is, and what the user said about it.
 
     `weights` is a file for an architecture, `device` is None where an object may stay where it is,
-    `trust` allows files that run their author's code, `normalised` says that the user gave mean
-    and std.
+    `trust` are the files that may run their author's code, `normalised` says that the user gave
+    mean and std.
     """
 
     spec: str | None
     thing: Any = None
     weights: Path | None = None
     device: torch.device | None = None
-    trust: bool = False
+    trust: tuple[Path, ...] = ()
     num_classes: int | None = None
     normalised: bool = False
 
@@ -73,8 +73,7 @@ def with_prefix(prefix: str) -> Callable[[ModelAsked], bool]:
     return lambda asked: asked.thing is None and (asked.spec or "").startswith(prefix)
 
 
-@cache
-def all_adapters() -> tuple[Adapter, ...]:
-    """Every adapter in `adapters/`, in the order in which they are asked."""
-    found = (one for module in modules_of("unicr.classifier.adapters") for one in module.ADAPTERS)
-    return tuple(sorted(found, key=lambda adapter: adapter.rank))
+ADAPTERS: Catalogue[Adapter] = Catalogue(
+    "unicr.adapters", "unicr.classifier.adapters", Adapter, sort=lambda adapter: adapter.rank
+)
+"""Every adapter, in the order in which they are asked."""

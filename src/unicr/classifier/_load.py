@@ -12,12 +12,14 @@ from typing import Any
 import torch
 from torch import nn
 
-from unicr.classifier._adapter import ModelAsked, all_adapters
+from unicr.classifier._adapter import ADAPTERS, ModelAsked
 from unicr.classifier._base import Classifier
+from unicr.classifier._trust import Trust, trusted_files
 from unicr.classifier._wrap import Normalised
 from unicr.errors import ModelError, foreign, one_line
 from unicr.files import check_unpacked, load_object
 
+PREFIXES = ("builtin:", "hf:", "hub:")  # what follows them is never a Python file
 Numbers = float | Sequence[float]
 
 
@@ -28,7 +30,7 @@ def load_classifier(
     device: str | torch.device | None = None,
     mean: Numbers | None = None,
     std: Numbers | None = None,
-    trust: bool = False,
+    trust: Trust = None,
     num_classes: int | None = None,
     precision: str | None = None,
 ) -> Classifier:
@@ -36,10 +38,11 @@ def load_classifier(
 
     `weights` is a state dict for an architecture (`file.py:factory`, `builtin:resnet20`, a
     module). `mean` and `std` wrap a model that expects normalised inputs, so that noise and radius
-    stay in the space of the raw input. `trust` allows files that can run their author's code.
-    `num_classes` is only needed where neither the model nor its output tells it. Without `device`
-    a module in memory stays where it is and all else runs on the CPU. `precision` (bf16, fp16)
-    computes a torch model with fewer bits, which changes its digest.
+    stay in the space of the raw input. `trust` names the files that may run their author's code,
+    which every format but .onnx, .safetensors and hf:DIR can carry. `num_classes` is only needed
+    where neither the model nor its output tells it. Without `device` a module in memory stays where
+    it is and all else runs on the CPU. `precision` (bf16, fp16) computes a torch model with fewer
+    bits, which changes its digest.
     """
     if (mean is None) != (std is None):
         raise ModelError("mean and std belong together: give both or neither")
@@ -51,13 +54,13 @@ def load_classifier(
         spec=str(spec) if isinstance(spec, str | Path) else None,
         weights=file,
         device=place,
-        trust=trust,
+        trust=trusted_files(trust),
         num_classes=num_classes,
         normalised=mean is not None,
     )
     if asked.spec is None:
         asked = replace(asked, thing=spec, device=None if device is None else place)
-    elif ".py:" in asked.spec and not asked.spec.startswith("hf:"):
+    elif names_python(asked.spec):
         asked = replace(asked, thing=load_object(asked.spec))
     classifier = _loaded(_made(asked))
     if precision is not None:
@@ -65,6 +68,11 @@ def load_classifier(
     if mean is not None and std is not None:
         classifier = Normalised(classifier, mean, std)
     return classifier
+
+
+def names_python(spec: str) -> bool:
+    """Whether a text is `file.py:name`, which runs that file."""
+    return ".py:" in spec and not spec.startswith(PREFIXES)
 
 
 def usable(device: str | torch.device) -> torch.device:
@@ -80,7 +88,7 @@ def usable(device: str | torch.device) -> torch.device:
 def _loaded(asked: ModelAsked) -> Classifier:
     if isinstance(asked.thing, Classifier):
         return asked.thing
-    adapter = next((adapter for adapter in all_adapters() if adapter.takes(asked)), None)
+    adapter = next((adapter for adapter in ADAPTERS.values() if adapter.takes(asked)), None)
     if adapter is None:
         raise ModelError(_no_adapter(asked))
     if asked.weights is not None and not adapter.takes_weights:
@@ -99,7 +107,7 @@ def _no_adapter(asked: ModelAsked) -> str:
             f"{asked.name} is no classifier: a torch module, an object with predict, or a function "
             "from a batch to labels or scores is needed"
         )
-    forms = sorted(filter(None, (a.forms for a in all_adapters())), key=lambda f: f[0] != ".")
+    forms = sorted(filter(None, (a.forms for a in ADAPTERS.values())), key=lambda f: f[0] != ".")
     known = f"known forms: {', '.join(forms)}"
     if not asked.path.is_file():
         return f"no model file {asked.spec}; {known}"

@@ -1,25 +1,37 @@
-"""State dicts from .pt, .pth, .th and .safetensors files, read without running anything in them."""
+"""State dicts from .safetensors files, and from pickles (.pt, .pth, .th) that the user names.
+
+A pickle is read by torch's restricted unpickler even then.
+"""
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
 
+from unicr.classifier._trust import check_trusted
 from unicr.errors import ModelError, foreign, listed, one_line
 
 WRAPPERS = ("state_dict", "model_state_dict", "model", "net")
 PREFIXES = ("module.", "_orig_mod.")
 
 
-def read_weights(path: Path) -> dict[str, torch.Tensor]:
-    """The tensors of a file by name; wrappers and the prefixes of parallel training are removed."""
+def read_weights(path: Path, trust: Iterable[Path] = ()) -> dict[str, torch.Tensor]:
+    """The tensors of a file by name; wrappers and the prefixes of parallel training are removed.
+
+    A file that is no .safetensors is a pickle: it must be among those of `trust`.
+    """
     if not path.is_file():
         raise ModelError(f"no weights file {path}")
-    content = _safetensors(path) if path.suffix == ".safetensors" else _torch(path)
+    if path.suffix.lower() == ".safetensors":
+        content = _safetensors(path)
+    else:
+        check_trusted(path, trust, "a pickle of weights", ".safetensors")
+        content = _torch(path)
     for key in WRAPPERS:
         if isinstance(content, dict) and isinstance(content.get(key), dict):
             content = content[key]
@@ -34,11 +46,11 @@ def read_weights(path: Path) -> dict[str, torch.Tensor]:
     return content
 
 
-def load_weights(module: nn.Module, path: Path) -> None:
+def load_weights(module: nn.Module, path: Path, trust: Iterable[Path] = ()) -> None:
     """Put a file's tensors into a module; every name and shape must fit."""
     weights = {
         name: value.float() if value.dtype in (torch.float16, torch.bfloat16) else value
-        for name, value in read_weights(path).items()
+        for name, value in read_weights(path, trust).items()
     }
     optional = {name for name in module.state_dict() if name.endswith("num_batches_tracked")}
     try:
@@ -70,5 +82,5 @@ def _torch(path: Path) -> Any:
     except Exception as error:
         raise ModelError(
             f"{path} is not a plain state dict ({one_line(error, 100)}). Save model.state_dict(); "
-            "a whole pickled model is read only with trust=True (--trust)"
+            f"a whole pickled model is not weights: give it as the model"
         ) from None

@@ -2,6 +2,7 @@
 
 from unicr.classifier._base import labels_of as labels_of
 from unicr.classifier._load import usable as usable
+from unicr.classifier._trust import Trust as Trust
 from unicr.classifier._weights import load_weights as load_weights
 from unicr.classifier._weights import read_weights as read_weights
 from unicr.classifier.adapters import selective

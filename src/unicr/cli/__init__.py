@@ -9,7 +9,8 @@ from __future__ import annotations
 import shlex
 import sys
 import time
-from typing import Any, NoReturn
+import warnings
+from typing import Any, NoReturn, TextIO
 
 import unicr
 from unicr.errors import UnicrError, one_line, printable
@@ -27,6 +28,7 @@ GROUPS = {
         "report": "Write one offline HTML page about runs.",
         "export": "Write the certificates of a run as a table, radii rounded down.",
         "recertify": "Carry a published log of radii to any other norm.",
+        "convert": "Write a model as a file that needs no trust.",
     },
     "Choose the noise": {
         "noise": "List the built-in noises, or show the facts of one.",
@@ -47,10 +49,11 @@ GROUPS = {
         "attack": "Attack every certified input of a run, at its radius and beyond.",
         "guard": "Answer queries and never contradict a region certified before.",
     },
-    "The paper": {"paper": "Make the tables and figures of the UniCR paper again."},
 }
+PLUGINS = "unicr.commands"  # the group of entry points that add commands
+SUMMARY = 66  # characters of a plugin's summary: a line of the overview has 80
 RESUMED = ("certify", "i-opt", "c-opt", "train")
-GOES_ON = ("attack", "data", "demo", "paper")  # by themselves
+GOES_ON = ("attack", "data", "demo")  # by themselves
 RENAMED = {"--output": "--out", "--again": "--fresh", "--level": "--alpha", "--failure": "--alpha"}
 
 
@@ -64,9 +67,25 @@ def overview() -> str:
         "",
         "Usage: unicr COMMAND [OPTIONS]    unicr COMMAND --help says more, with examples",
     ]
-    for group, commands in GROUPS.items():
+    groups = {**GROUPS, "From other distributions": plugin_summaries()}
+    for group, commands in groups.items():
+        if not commands:
+            continue
         lines += ["", group, *(f"  {name:<11} {text}" for name, text in commands.items())]
     return "\n".join(lines)
+
+
+def plugin_summaries() -> dict[str, str]:
+    """Commands of other distributions, with these in brackets: nothing of them is imported."""
+    from unicr.registry import distribution_of, entries
+
+    own = {name for commands in GROUPS.values() for name in commands}
+    found = {}
+    for point in entries(PLUGINS):
+        if point.name not in own and point.dist is not None:
+            summary = point.dist.metadata["Summary"] or distribution_of(point)
+            found[printable(point.name)] = printable(summary)[:SUMMARY]
+    return found
 
 
 def __getattr__(name: str) -> Any:
@@ -84,6 +103,7 @@ def main() -> None:
     Exit code 2 for those; an exception of another kind is a fault of unicr's and stays visible.
     """
     words = sys.argv[1:]
+    warnings.showwarning = _warn
     if words[:1] in ([], ["--help"], ["-h"], ["--version"]):
         print(unicr.__version__ if words[:1] == ["--version"] else overview())
         sys.exit(0)
@@ -131,6 +151,23 @@ def _progress(text: str, done: int, of: int) -> None:
     if done == of:
         del _begun[text]
     print(f"{text}: {done} of {of}{left}", file=sys.stderr, flush=True)
+
+
+def _warn(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """A plugin that is left out is one plain line; other warnings are as Python shows them."""
+    from unicr.registry import PluginWarning
+
+    text = warnings.formatwarning(message, category, filename, lineno, line)
+    if issubclass(category, PluginWarning):
+        text = f"unicr: {printable(str(message))}\n"
+    (file or sys.stderr).write(text)
 
 
 def _go_on(words: list[str]) -> str:

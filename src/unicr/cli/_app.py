@@ -1,4 +1,7 @@
-"""All commands in one cyclopts app: a file for each, with the command's function or its own app."""
+"""All commands in one cyclopts app: a file for each, with the command's function or its own app.
+
+Other distributions add theirs by entry points, each a function or an app.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,9 @@ from typing import Any
 from cyclopts import App, Parameter
 
 import unicr
-from unicr.cli import GROUPS
+from unicr.cli import GROUPS, PLUGINS
+from unicr.errors import UnicrError
+from unicr.registry import entries, leave_out_if_broken
 
 app = App(
     name="unicr",
@@ -38,3 +43,9 @@ for _name in [name for commands in GROUPS.values() for name in commands]:
     _file = _name.replace("-", "_")
     _module = import_module(f"unicr.cli.{_file}")
     app.command(flowing(getattr(_module, "app", None) or getattr(_module, _file)), name=_name)
+
+for _point in entries(PLUGINS):
+    with leave_out_if_broken(_point):
+        if _point.name in app:
+            raise UnicrError("unicr has a command of that name")
+        app.command(flowing(_point.load()), name=_point.name)

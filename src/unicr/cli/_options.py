@@ -103,12 +103,22 @@ MaybeSeed = Annotated[
 ]
 Device = Annotated[str, Parameter(help="Where the model runs: cpu, cuda, …")]
 Resume = Annotated[bool, Parameter(help="Go on with what was interrupted, with the same options.")]
+ModelTrust = Annotated[
+    list[Path] | None,
+    Parameter(
+        consume_multiple=False,
+        help="A file that may run its author's code: .pt2, TorchScript, pickles (.pt, .joblib) and "
+        "the Python files that a selector names are opened only if they are named here. May be "
+        "given several times. `unicr convert` makes a file that needs no trust.",
+    ),
+]
 Trusted = Annotated[
     list[Path] | None,
     Parameter(
         consume_multiple=False,
         help="A file that may run code: the file.py of a noise or a model that the run names, a "
-        "pickle. Nothing that comes with a run is executed otherwise. May be given several times.",
+        ".pt2, TorchScript or pickle. Nothing that comes with a run is executed otherwise, nor "
+        "such a file of your own. May be given several times.",
     ),
 ]
 Mean = Annotated[
@@ -143,9 +153,7 @@ class ModelOptions:
     mean: Mean = None
     std: Std = None
     precision: Precision = None
-    trust: Annotated[
-        bool, Parameter(help="Allow a model file that runs code when loaded (pickle, joblib).")
-    ] = False
+    trust: ModelTrust = None
 
     def arguments(self, spec: str) -> dict[str, Any]:
         """What `load_classifier` takes, in a form that can be sent to workers."""
@@ -205,7 +213,9 @@ class PlaceOptions:
 
 MODEL, DATA, PLACE = ModelOptions(), DataOptions(), PlaceOptions()
 TRAINING = DataOptions(split="train")
-MODELS = "builtin:mnist-mlp-0.5, a .pt2, .pt, .onnx or .joblib file, file.py:name, hf:DIR."
+MODELS = (
+    "builtin:mnist-mlp-0.5, an .onnx file, file.py:name, hf:DIR; .pt2, .pt, .joblib: see --trust."
+)
 
 
 @Parameter(name="*")

@@ -161,13 +161,13 @@ def run_and_report(
     with run:
         rows, seal = list(run.rows()), run.seal()
     print(summary(rows, [norm.text for norm in job.norms], searched=job.searched))
+    n = job.plan.n
     if selector is not None:
         print(votes_line([row.certificate for row in rows if row.certificate is not None]))
-    elif job.plan.rule.name in ("target", "tolerance", "looks", "pilot"):
-        taken = [row.certificate.n for row in rows if row.certificate is not None]
+    elif min(taken := [row.certificate.n for row in rows if row.certificate], default=n) < n:
         mean = sum(taken) / max(len(taken), 1)
-        saved = job.plan.n / max(mean, 1)
-        print(f"early stopping: {mean:.0f} of {job.plan.n} samples on average, {saved:.1f} x fewer")
+        saved = n / max(mean, 1)
+        print(f"early stopping: {mean:.0f} of {n} samples on average, {saved:.1f} x fewer")
     elif job.plan.measure.name == "two_laws":
         found = [row.certificate for row in rows if row.certificate is not None]
         asked = sum(getattr(one, "q_a", None) is not None for one in found)

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from unicr.lab.report.optimality import Group
 
 DEFAULT_PA = (0.6, 0.9, 0.99, 0.999)
-DEFAULT_FAMILIES = ("gennorm", "lapgauss", "expmix")
 
 
 def optimality(
@@ -45,7 +44,7 @@ def optimality(
     dim
         Number of input coordinates, e.g. 3072; with --run its dimension if left out.
     family
-        Families over beta: gennorm, lapgauss, expmix (these three if no --noise is given), pareto.
+        Families over their shape, e.g. gennorm; all of the gallery if no --noise is given.
     beta
         The values of beta; each family takes those it can have. A gallery if left out.
     noise
@@ -119,12 +118,12 @@ def _common_sigma(sigma: float | None, inputs: RunInputs | None) -> float:
 
 def _groups(families: Words, betas: Numbers, noises: Words, sigma: float) -> list[Group]:
     """One group for each family, one for the noises that were named by themselves."""
-    from unicr.lab.optimality import at_sigma, gallery
+    from unicr.lab.optimality import at_sigma, families_with_gallery, gallery
     from unicr.lab.report.optimality import Group
     from unicr.noise import parse
 
     if families is None:
-        families = [] if noises else list(DEFAULT_FAMILIES)
+        families = [] if noises else list(families_with_gallery())
     if betas is not None and not families:
         raise UnicrError("--beta belongs to a --family, for example --family gennorm --beta 1 2")
     groups = []

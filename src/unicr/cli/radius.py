@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
 from unicr.cli._options import Dim, Noise_, OneNorm, Searched, Whole
 from unicr.cli._watch import watched
 from unicr.errors import RadiusError
-
-if TYPE_CHECKING:
-    from unicr.noise import Noise
-    from unicr.norms import Norm
 
 MONTE_CARLO = Parameter(group="Monte Carlo")
 TWO = Parameter(group="Votes under two laws")
@@ -77,22 +73,21 @@ def radius(
         Print one JSON object.
     """
     from unicr.noise import parse
-    from unicr.norms import parse_norm
-    from unicr.radius import MonteCarlo, certified_radius, round_down
+    from unicr.radius import MonteCarlo, SecondLaw, certified_radius, round_down
 
-    if qa is not None or share is not None:
-        lp = parse_norm(norm)
-        found = _two_laws(parse(noise), lp, dim, pa, pb, qa, share)
-        text = f"radius     {round_down(found)}   ({lp})"
-        print(json.dumps({"radius": found}) if json_ else text)
-        return
+    if (qa is None) != (share is None) or (qa is not None and pb is not None):
+        raise RadiusError(
+            "two laws need --qa and --share, without --pb: q_A is what the votes under the noise "
+            "within a ball prove; leave both away where there is p_A only"
+        )
     with watched(f"the radius of {noise}", limit):
         result = certified_radius(
             parse(noise),
-            parse_norm(norm),
+            norm,
             dim,
             p_a=pa,
             p_b=pb,
+            second=None if qa is None or share is None else SecondLaw(qa, share),
             searched=searched,
             engine=engine,
             montecarlo=MonteCarlo(
@@ -110,6 +105,8 @@ def radius(
     name = "searched, " if searched else ""
     print(f"radius     {round_down(result.radius)}   ({name}{result.norm}, dimension {result.dim})")
     print(f"proved     {round_down(result.proved)}   {result.proof}")
+    if result.grade is not None:
+        print(f"grade      {result.grade}")
     print(f"searched   {round_down(result.searched)}   {result.engine}")
     if result.radius_with_confidence is not None:
         confident = round_down(result.radius_with_confidence)
@@ -120,25 +117,3 @@ def radius(
         print(f"direction  {result.direction.text}")
     print(f"guarantee  {result.guarantee}")
     print(f"noise      {result.noise}, p_A = {result.p_a:g}, p_B = {result.p_b:g}")
-
-
-def _two_laws(
-    noise: Noise,
-    norm: Norm,
-    dim: int | None,
-    pa: float,
-    pb: float | None,
-    qa: float | None,
-    share: float | None,
-) -> float:
-    from unicr.radius.internal import check_dimension
-    from unicr.radius.two import TwoLaws
-
-    if qa is None or share is None or pb is not None:
-        raise RadiusError(
-            "two laws need --qa and --share, without --pb: q_A is what the votes under the noise "
-            "within a ball prove; leave both away where there is p_A only"
-        )
-    laws = TwoLaws(noise, (share,))
-    check_dimension(noise, dim)
-    return laws.radius(pa, qa, share) * laws.carried(norm)

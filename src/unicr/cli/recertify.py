@@ -59,7 +59,7 @@ def recertify(
     """
     from unicr.noise import parse
     from unicr.norms import parse_norm
-    from unicr.radius.internal import check_dimension
+    from unicr.radius import Question
     from unicr.runs import floor_decimal, paired, read_intervals, read_log, recertify_two
     from unicr.runs import recertify as carry
 
@@ -75,7 +75,7 @@ def recertify(
     if share is not None:
         if origin != "2" or n is not None or searched:
             raise UnicrError("--share takes p_A and q_A of the log: no --from, --n or --searched")
-        check_dimension(law, dim)
+        Question(law, lp, dim)  # refuses a dimension that the noise cannot have
         rows = recertify_two(found, law, lp, share)
     else:
         rows = carry(

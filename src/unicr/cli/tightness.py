@@ -34,16 +34,15 @@ def tightness(
     """
     from unicr.lab.report.tables import lay
     from unicr.noise import parse
-    from unicr.norms import parse_norm
-    from unicr.radius import round_down
-    from unicr.radius.internal import check_dimension
+    from unicr.radius import Question, round_down
     from unicr.tightness import FORMULAS, load_formula, validate
 
     if formula == "list":
         print(lay(("formula", "source"), [(one.name, one.source) for one in FORMULAS.values()]))
         return 0
-    law, lp, published = parse(noise), parse_norm(norm), load_formula(formula)
-    rows = validate(published, law, lp, check_dimension(law, dim), pa or DEFAULT)
+    question, published = Question(parse(noise), norm, dim), load_formula(formula)
+    law, lp = question.noise, question.norm
+    rows = validate(published, law, lp, question.dim, pa or DEFAULT)
     lines = [
         (f"{r.p_a:g}", *map(round_down, (r.formula, r.proved, r.searched)), r.text) for r in rows
     ]

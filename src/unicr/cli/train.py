@@ -95,7 +95,7 @@ def train(
     steps
         Steps of smoothadv's attack.
     start
-        Weights to begin with (.safetensors, .pt, .th), to tune a network further.
+        Weights to begin with (.safetensors), to tune a network further.
     """
     from unicr.data import load_dataset
     from unicr.lab.train import Training, examples_of

@@ -9,5 +9,15 @@ from __future__ import annotations
 from unicr.data._dataset import NO_LABEL, Dataset
 from unicr.data._fetch import ARCHIVES, data_folder, fetch
 from unicr.data._load import load_dataset
+from unicr.data._reader import DataAsked, Reader
 
-__all__ = ["ARCHIVES", "NO_LABEL", "Dataset", "data_folder", "fetch", "load_dataset"]
+__all__ = [
+    "ARCHIVES",
+    "NO_LABEL",
+    "DataAsked",
+    "Dataset",
+    "Reader",
+    "data_folder",
+    "fetch",
+    "load_dataset",
+]

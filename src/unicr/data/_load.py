@@ -9,7 +9,7 @@ from typing import Any
 from unicr.data._dataset import Dataset, from_arrays, from_items
 from unicr.data._fetch import ARCHIVES, data_folder
 from unicr.data._labels import read_labels
-from unicr.data._reader import DataAsked, all_readers
+from unicr.data._reader import READERS, DataAsked
 from unicr.errors import DataError, foreign
 
 BUILTIN = {"builtin:mnist": "mnist_test_1000.npz"}
@@ -49,7 +49,7 @@ def _from_path(spec: str | Path, labels: Any, split: str, label_column: str | No
     if given is not None and not given.is_file():
         raise DataError(f"no labels file {given}")
     asked = DataAsked(path, split, label_column, given)
-    reader = next((reader for reader in all_readers() if reader.takes(asked)), None)
+    reader = next((reader for reader in READERS.values() if reader.takes(asked)), None)
     if reader is None:
         ending = path.suffix.lower() or "no"
         raise DataError(f"{path}: {ending} ending is not known; known forms: {_known()}")
@@ -77,5 +77,5 @@ def _place(spec: str | Path) -> Path:
 
 
 def _known() -> str:
-    forms = (*(reader.forms for reader in all_readers()), "a folder with any of these", *BUILTIN)
+    forms = (*(reader.forms for reader in READERS.values()), "a folder with any of these", *BUILTIN)
     return ", ".join(forms) + f", or the name of a fetched dataset ({', '.join(ARCHIVES)})"

@@ -1,17 +1,17 @@
 """What a reader of data is: how it knows its files, and how it makes a dataset of them.
 
-A new form of data is one new file in `readers/` that declares `READERS`; nothing else changes.
+A new form of data is one new file in `readers/` that holds a `Reader`, or an entry point of another
+distribution; nothing else changes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
 from unicr.data._dataset import Dataset
-from unicr.extras import modules_of
+from unicr.registry import Catalogue
 
 
 @dataclass(frozen=True)
@@ -46,8 +46,7 @@ def with_ending(*endings: str) -> Callable[[DataAsked], bool]:
     return lambda asked: asked.path.suffix.lower() in endings and not asked.path.is_dir()
 
 
-@cache
-def all_readers() -> tuple[Reader, ...]:
-    """Every reader in `readers/`, in the order in which they are asked."""
-    found = (one for module in modules_of("unicr.data.readers") for one in module.READERS)
-    return tuple(sorted(found, key=lambda reader: reader.rank))
+READERS: Catalogue[Reader] = Catalogue(
+    "unicr.readers", "unicr.data.readers", Reader, sort=lambda reader: reader.rank
+)
+"""Every reader, in the order in which they are asked."""

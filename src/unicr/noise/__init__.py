@@ -14,7 +14,7 @@ from unicr.noise._base import IID, Facts, Noise
 from unicr.noise._check import SamplerError
 from unicr.noise._data import from_data, to_data
 from unicr.noise._density import Tabulated, from_density, from_scipy, from_torch
-from unicr.noise._family import Family
+from unicr.noise._family import Family, Parameter
 from unicr.noise._joint import Joint
 from unicr.noise._lattice import Lattice
 from unicr.noise._spec import parse
@@ -74,6 +74,7 @@ __all__ = [
     "LinfExp",
     "LinfPareto",
     "Noise",
+    "Parameter",
     "Pareto",
     "SamplerError",
     "Sech",

@@ -59,6 +59,10 @@ class Anisotropic(Noise):
         self._put(base=base, scales=values, dim=values.size)
 
     @property
+    def coordinate(self) -> IID:
+        return self.base
+
+    @property
     def _text(self) -> str:
         if self.dim <= SHORT:
             listed = ", ".join(number(s) for s in self.scales)

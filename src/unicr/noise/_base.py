@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, cast, final
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self, cast, final
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from unicr.noise._check import SamplerError
     from unicr.noise._inverse import InverseTable
+    from unicr.noise._spherical import RadialNoise
     from unicr.noise._truncated import Truncated
 
 SMALLEST, LARGEST = 1e-30, 1e30  # of a size: beyond, float32 samples under- or overflow
@@ -78,6 +79,8 @@ class Noise(ABC):
     """
 
     dim: int | None = None
+    scales: Array | None = None
+    """The factor of each coordinate, where coordinates have their own."""
     _file: tuple[str, Noise, float] | None = None
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -119,6 +122,31 @@ class Noise(ABC):
     @abstractmethod
     def facts(self) -> Facts:
         """Symmetric? Log-concave? Bounded? Finite variance?"""
+
+    @property
+    def iid(self) -> IID | None:
+        """This noise where its coordinates are independent and alike, else None."""
+        return None
+
+    @property
+    def coordinate(self) -> IID | None:
+        """The law of every coordinate up to its scale, where they are independent, else None."""
+        return self.iid
+
+    @property
+    def radial(self) -> RadialNoise | None:
+        """This noise where its density looks at one norm of z alone, else None."""
+        return None
+
+    @property
+    def unit(self) -> Noise:
+        """The same shape at unit scale, which tables and curves are made for."""
+        return self
+
+    @property
+    def scale(self) -> float:
+        """The factor between `unit` and this noise."""
+        return 1.0
 
     @property
     @abstractmethod
@@ -247,7 +275,28 @@ class Noise(ABC):
 
 
 class IID(Noise):
-    """Independent coordinates, all with one 1-D density, given here in real units."""
+    """Independent coordinates, all with one 1-D density, given here in real units.
+
+    `normal_sigma` and `half_width` are for the two laws that theorems know by formula in every
+    norm: the σ of a normal law N(0, σ²), and the λ of the uniform law on [−λ, λ].
+    """
+
+    tabulated: ClassVar[bool] = False
+    """Whether probabilities and quantiles are read from a table instead of formulas."""
+
+    @property
+    def iid(self) -> IID:
+        return self
+
+    @property
+    def normal_sigma(self) -> float | None:
+        """σ where every coordinate follows N(0, σ²), else None."""
+        return None
+
+    @property
+    def half_width(self) -> float | None:
+        """λ where every coordinate is uniform on [−λ, λ], else None."""
+        return None
 
     @property
     @abstractmethod

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 class Tabulated(IID):
     """An i.i.d. noise whose 1-D law is a `TabulatedDensity`, times `scale`."""
 
+    tabulated = True
     _density: TabulatedDensity
     _facts: Facts
     _name: str

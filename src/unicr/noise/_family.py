@@ -79,6 +79,8 @@ class Named(Noise):
     example: ClassVar[str]
     parameters: ClassVar[tuple[Parameter, ...]] = ()
     sizes: ClassVar[tuple[str, ...]] = ("sigma", "scale")
+    joint: ClassVar[bool] = False
+    """Whether the law is one of a whole input, so that the family takes `dim` as well."""
     _numbers: dict[str, float]
     _given: str
     _scale: float

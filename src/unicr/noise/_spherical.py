@@ -50,9 +50,12 @@ class RadialNoise(Named):
     independent of the length, with `_square` = E θ_i².
     """
 
+    joint = True
     dim: int
     order: ClassVar[float]
     """The p of the norm that the density looks at."""
+    conditioned: ClassVar[bool] = False
+    """Whether this is another radial noise, kept within a ball."""
     _radial_support: tuple[float, float] = (0.0, math.inf)
     _proved: bool = False
     """Whether φ is known by formula to fall, and log φ to be concave in log r."""
@@ -101,8 +104,11 @@ class RadialNoise(Named):
             bounded=math.isfinite(self._law.support[1]),
             finite_variance=math.isfinite(self._std),
             positive=self._law.positive,
-            source="checked",
         )
+
+    @property
+    def radial(self) -> RadialNoise:
+        return self
 
     @property
     def _law(self) -> RadiusLaw:
@@ -323,7 +329,7 @@ class Spherical(SphericalNoise):
 
     @property
     def facts(self) -> Facts:
-        return replace(super().facts, unimodal=False)
+        return replace(super().facts, unimodal=False, source="checked")
 
     def _scaled(self, factor: float) -> Self:
         return self._copy(_scale=self._scale * factor, _sigma=self._sigma * factor)

@@ -24,6 +24,7 @@ class Within(RadialNoise):
     """The law that `within` gives. Its text is `NOISE.within(0.5)`."""
 
     name = "within"
+    conditioned = True
     formula = "base, given that |z| <= T"
     _base: RadialNoise
     _share: float

@@ -6,11 +6,12 @@ import math
 from collections.abc import Callable
 
 from unicr.errors import RadiusError
+from unicr.radius._question import Evidence
 from unicr.tradeoff import TradeOff
 from unicr.tradeoff.internal import margin, start_margin
 
-TOLERANCE = 1e-5
-REACH = 1e12
+TOLERANCE = 1e-5  # of the radius: far below the 0.2 % within which a bracket counts as exact
+REACH = 1e12  # times the guess: a root farther out is no root of these numbers
 
 
 def first_root(
@@ -76,10 +77,19 @@ def first_root(
 
 
 def certified(
-    tradeoff: Callable[[float], TradeOff], p_a: float, p_b: float, guess: float, *,
-    monotone: bool = True, tolerance: float = TOLERANCE, endless: bool = False,
-) -> float:  # fmt: skip
-    """The first radius at which T, a function of it, leaves nothing of p_A over p_B."""
+    tradeoff: Callable[[float], TradeOff],
+    evidence: Evidence,
+    guess: float,
+    *,
+    monotone: bool = True,
+    tolerance: float = TOLERANCE,
+    endless: bool = False,
+) -> float:
+    """The first radius at which T, a function of it, leaves nothing of p_A over p_B.
+
+    On the certified side of it: K ≥ 0 there (docs/theory.md#certifies).
+    """
+    p_a, p_b = evidence.p_a, evidence.p_b
 
     def value(r: float) -> float:
         return margin(tradeoff(r), p_a, p_b)

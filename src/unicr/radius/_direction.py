@@ -10,25 +10,41 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 
-from unicr.noise import IID
-from unicr.noise.internal import CubeNoise
+from unicr.noise import Noise
 from unicr.norms import Norm
 from unicr.radius._boundary import first_root
+from unicr.radius._question import Evidence, Question
 from unicr.radius._spectrum import Spectrum, equal, pair, with_dust
-from unicr.radius.theorems import worst
+from unicr.radius.theorems import exact_bound
 from unicr.tradeoff import shifted
-from unicr.tradeoff.internal import margin, start_margin
+from unicr.tradeoff.internal import margin, start_guess, start_margin
 
-SHARES = (0.02, 0.05, 0.1, 0.2, 0.35, 0.6)
-RATIOS = (0.15, 0.4, 0.65, 0.85)
-COARSE = 3e-4
-FINE = 2e-5
-IMPROVEMENT = 5e-5
+# Nothing here proves: the numbers say where the search looks and how finely, no more.
+SHARES = (0.02, 0.05, 0.1, 0.2, 0.35, 0.6)  # of Σ|δ_i|^p, in the dust
+RATIOS = (0.15, 0.4, 0.65, 0.85)  # of two unequal coordinates
+COARSE = 3e-4  # variance added to a log-ratio's law while directions are compared
+FINE = 2e-5  # and when the best one is measured
+IMPROVEMENT = 5e-5  # of the radius: a smaller gain is not worth a new direction
 
 
-def candidates(noise: IID | CubeNoise, norm: Norm, dim: int) -> list[Spectrum]:
+def has_spectra(noise: Noise) -> bool:
+    """Whether a direction matters only by how many coordinates move by how much.
+
+    So it is where coordinates are independent and alike, and for densities of max|z_i|.
+    """
+    return noise.iid is not None or (noise.radial is not None and math.isinf(noise.radial.order))
+
+
+def worst_directions(question: Question) -> tuple[Spectrum, ...] | None:
+    """The worst directions (the two signs of one, at most), where a theorem names them."""
+    bound = exact_bound(question)
+    return None if bound is None else bound.directions
+
+
+def candidates(question: Question) -> list[Spectrum]:
     """Every direction worth one evaluation, unscaled; the two classical ones first."""
-    known = worst(noise, norm, dim)
+    noise, norm, dim = question.noise, question.norm, question.dim
+    known = worst_directions(question)
     if known is not None:
         return list(known)
     if dim == 1:
@@ -87,19 +103,14 @@ def neighbours(best: Spectrum, norm: Norm, dim: int, step: float) -> Iterator[Sp
 
 
 def search(
-    noise: IID | CubeNoise,
-    norm: Norm,
-    dim: int,
-    p_a: float,
-    p_b: float,
-    guess: float,
-    *,
-    closed: bool = True,
+    question: Question, evidence: Evidence, *, closed: bool = True
 ) -> tuple[float, Spectrum]:
     """The smallest boundary radius found, on the certified side, and its direction (unit length).
 
     `closed=False` composes even where one coordinate has a closed form.
     """
+    noise, norm, dim = question.noise, question.norm, question.dim
+    p_a, p_b, guess = evidence.p_a, evidence.p_b, _guess(question, evidence)
     monotone = noise.facts.unimodal  # on either side of 0, with or without symmetry: (c), (j)
 
     def value_along(spectrum: Spectrum, spread: float) -> Callable[[float], float]:
@@ -128,21 +139,30 @@ def search(
         if best is not None and monotone and value_along(unit, COARSE)(limit) >= 0:
             return False
         radius = root(unit, COARSE, guess if best is None else best_radius, best_radius)
-        better = radius < limit or best is None
-        if better:
+        improves = radius < limit or best is None
+        if improves:
             best_radius, best = radius, unit
-        return better
+        return improves
 
-    for spectrum in candidates(noise, norm, dim):
+    for spectrum in candidates(question):
         consider(spectrum)
     assert best is not None
-    if worst(noise, norm, dim) is None and math.isfinite(best_radius):
+    if worst_directions(question) is None and math.isfinite(best_radius):
         step = 0.3
         for _ in range(24):
-            better = [consider(near) for near in list(neighbours(best, norm, dim, step))]
-            if not any(better):
+            improved = [consider(near) for near in list(neighbours(best, norm, dim, step))]
+            if not any(improved):
                 step /= 2.5
                 if step < 0.02:
                     break
     near = best_radius if math.isfinite(best_radius) and best_radius > 0 else guess
     return root(best, FINE, near), best
+
+
+def _guess(question: Question, evidence: Evidence) -> float:
+    """About how large the radius is along one coordinate."""
+    noise = question.noise
+    size = noise.scale
+    if noise.radial is not None:
+        size = float(noise.radial.radius_ppf(0.5)) / question.dim
+    return size * start_guess(evidence.p_a, evidence.p_b)

@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from unicr.errors import RadiusError
-from unicr.noise import IID, Noise, SphericalNoise
 from unicr.noise.internal import plainest
 from unicr.norms import Norm
-from unicr.radius._curve import RadiusCurve, shape_of
+from unicr.radius._curve import RadiusCurve
+from unicr.radius._grade import Grade, weakest
+from unicr.radius._question import Question
 from unicr.radius._result import Radius, guarantee_of
 from unicr.tables import Tabular
 from unicr.values import Array
@@ -25,7 +26,7 @@ FEW = 4  # up to here single radii cost less than curves
 class ManyRadii(Tabular):
     """The radii at several p_A: arrays of the shape that p_A had, and a table.
 
-    `radius` is `proved`, or `searched` where that was asked for.
+    `radius` is `proved`, or `searched` where that was asked for. `grade` is the weakest of all.
     """
 
     radius: Array
@@ -33,6 +34,7 @@ class ManyRadii(Tabular):
     searched: Array
     p_a: Array
     p_b: Array
+    grade: Grade | None
     noise: str
     norm: Norm
     dim: int
@@ -44,6 +46,7 @@ class ManyRadii(Tabular):
         return [
             {"p_a": p_a, "p_b": p_b, "radius": radius, "proved": proved, "searched": searched}
             | {"guarantee": "abstain" if p_a <= p_b else guarantee_of(proved, searched)}
+            | {"grade": self.grade if proved > 0 else None}
             for p_a, p_b, radius, proved, searched in rows
         ]
 
@@ -53,9 +56,7 @@ class ManyRadii(Tabular):
 
 def many_radii(
     single: Callable[[float, float | None], Radius],
-    noise: Noise,
-    norm: Norm,
-    dim: int,
+    question: Question,
     p_a: ArrayLike,
     p_b: ArrayLike | None,
     *,
@@ -72,22 +73,26 @@ def many_radii(
     if not (np.all((tops >= 0) & (tops <= 1)) and np.all((rests >= 0) & (rests <= 1))):
         raise RadiusError("p_a and p_b must be probabilities between 0 and 1")
     rests = np.minimum(rests, 1.0 - tops)
-    curve = _curve(noise, norm, dim) if plain and p_b is None and tops.size > FEW else None
+    curve = _slow_curve(question) if plain and p_b is None and tops.size > FEW else None
     if curve is not None:
-        proved = curve(tops)
+        proved, grade = curve(tops), curve.grade
         found = np.maximum(curve(tops, searched=True), proved)
     else:
         pairs = zip(tops.flat, rests.flat, strict=True)
         each = [single(float(p), None if p_b is None else float(q)) for p, q in pairs]
         proved = np.array([one.proved for one in each]).reshape(tops.shape)
         found = np.array([one.searched for one in each]).reshape(tops.shape)
+        grades = [one.grade for one in each if one.grade is not None]
+        grade = weakest(*grades) if grades else None
     radius = found if searched else proved
-    return ManyRadii(radius, proved, found, tops, rests, noise.text, norm, dim)
+    noise, norm, dim = question.noise.text, question.norm, question.dim
+    return ManyRadii(radius, proved, found, tops, rests, grade, noise, norm, dim)
 
 
-def _curve(noise: Noise, norm: Norm, dim: int) -> RadiusCurve | None:
+def _slow_curve(question: Question) -> RadiusCurve | None:
     """The curve of a noise whose single radii take long; None where they are closed forms."""
-    if not isinstance(plainest(noise), IID | SphericalNoise):
+    noise = plainest(question.noise)
+    if noise.iid is None and (noise.radial is None or noise.radial.order != 2):
         return None
-    curve = RadiusCurve(noise, norm, dim)
-    return None if shape_of(curve).instant("proved") else curve
+    curve = RadiusCurve(question.noise, question.norm, question.dim)
+    return None if curve.unit.instant("proved") else curve

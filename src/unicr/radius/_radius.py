@@ -3,54 +3,30 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, Literal, get_args, overload
 
 import numpy as np
 
 from unicr.errors import RadiusError
-from unicr.montecarlo import Found, MonteCarlo
-from unicr.noise import IID, Anisotropic, Noise
-from unicr.noise.internal import CubeNoise, plainest
-from unicr.norms import Norm, parse_norm
-from unicr.radius._direction import search
-from unicr.radius._result import Radius, guarantee_of
-from unicr.radius._spectrum import Spectrum, spectrum_of
-from unicr.radius.theorems import Proof, exact, prove
-from unicr.radius.theorems.spherical import THEOREM as spherical
-from unicr.tradeoff.internal import start_guess
+from unicr.montecarlo import MonteCarlo
+from unicr.noise import Noise
+from unicr.noise.internal import plainest
+from unicr.norms import Norm
+from unicr.radius._direction import has_spectra, search
+from unicr.radius._grade import OF_FACTS
+from unicr.radius._question import Evidence, Question, SecondLaw, replace_noise
+from unicr.radius._result import Radius, guarantee_of, reconcile
+from unicr.radius._spectrum import spectrum_of
+from unicr.radius.theorems import NOTHING_PROVED, Bound, Proof, exact_bound, prove
+from unicr.radius.theorems.two_laws import check_two_laws
 from unicr.values import Array
 
 if TYPE_CHECKING:
     from unicr.radius._many import ManyRadii
 
 Engine = Literal["auto", "exact", "numeric", "montecarlo"]
-ENGINES = ("auto", "exact", "numeric", "montecarlo")
-NUMERIC_ERROR = 3e-4
-SAMPLING_ERROR = 0.03
-
-
-def check_probabilities(p_a: float, p_b: float | None) -> tuple[float, float]:
-    """(p_A, min(p_B, 1 − p_A)), or an error that names the bad one; p_B defaults to 1 − p_A."""
-    for name, value in (("p_a", p_a), ("p_b", p_b)):
-        if value is None:
-            continue
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-            raise RadiusError(f"{name}={value!r} must be a probability between 0 and 1")
-    rest = 1.0 - p_a
-    return float(p_a), rest if p_b is None else min(float(p_b), rest)
-
-
-def check_dimension(noise: Noise, dim: int | None) -> int:
-    """The dimension as a whole number ≥ 1 that the noise can have."""
-    if dim is None:
-        dim = noise.dim
-    if dim is None:
-        raise RadiusError(f"{noise.text} works in any dimension: say which, with --dim or dim=")
-    if isinstance(dim, bool) or not 1 <= dim <= 1 << 53 or int(dim) != dim:
-        raise RadiusError(f"dim={str(dim)[:30]} must be a whole number of at least 1, up to 2^53")
-    if noise.dim is not None and dim != noise.dim:
-        raise RadiusError(f"{noise.text} lives in dimension {noise.dim}, not {dim}")
-    return int(dim)
+NUMERIC_ERROR = 3e-4  # of a searched radius by composition: its cells and its root
+SAMPLING_ERROR = 0.03  # of a sampled one: what the swarm leaves
 
 
 @overload
@@ -61,6 +37,7 @@ def certified_radius(
     *,
     p_a: float,
     p_b: float | None = None,
+    second: SecondLaw | None = None,
     searched: bool = False,
     engine: Engine = "auto",
     montecarlo: MonteCarlo | None = None,
@@ -84,6 +61,7 @@ def certified_radius(
     *,
     p_a: Any,
     p_b: Any = None,
+    second: SecondLaw | None = None,
     searched: bool = False,
     engine: Engine = "auto",
     montecarlo: MonteCarlo | None = None,
@@ -102,133 +80,120 @@ def certified_radius(
     `montecarlo`), which proves nothing: `proved` is 0 and `radius_with_confidence` speaks of the
     direction found. "auto" takes what is best, and samples only where nothing else applies.
 
+    `second` adds what votes under the same noise within a ball prove (two laws, DSRS): the better
+    of the radius from both laws and of that from p_A alone; nothing searches beyond it.
+
     `p_a` may be an array (of any length, `p_b` with it): the answer then holds arrays, and is a
     table.
     """
-    norm = parse_norm(norm)
-    dim = check_dimension(noise, dim)
+    question = Question(noise, norm, dim)
+    if engine not in get_args(Engine):
+        raise RadiusError(f"engine={engine!r} is not one of {', '.join(get_args(Engine))}")
+    settings = montecarlo or MonteCarlo()
     if np.ndim(p_a) > 0:
         from unicr.radius._many import many_radii
 
-        options: dict[str, Any] = {"searched": searched, "engine": engine, "montecarlo": montecarlo}
-        return many_radii(
-            lambda a, b: certified_radius(noise, norm, dim, p_a=a, p_b=b, **options),
-            *(noise, norm, dim, p_a, p_b),
-            searched=searched,
-            plain=engine == "auto",
-        )
-    p_a, p_b = check_probabilities(p_a, p_b)
-    if engine not in ENGINES:
-        raise RadiusError(f"engine={engine!r} is not one of {', '.join(ENGINES)}")
-    if p_a <= p_b:
-        found = _Found(0.0, 0.0, "none", "none", None)
-    elif p_a == 1.0 and noise.facts.positive:
-        found = _Found(math.inf, math.inf, "p_A = 1, positive density", "closed form", None)
-    else:
-        found = _solve(noise, norm, dim, p_a, p_b, engine, montecarlo or MonteCarlo())
-    sampled = found.sampled
-    return Radius(
-        radius=found.searched if searched else found.proved,
-        proved=found.proved,
-        searched=found.searched,
-        guarantee="abstain" if p_a <= p_b else guarantee_of(found.proved, found.searched),
-        theorem=found.theorem,
-        engine=found.engine,
-        direction=found.direction,
-        noise=noise.text,
-        norm=norm,
-        dim=dim,
-        p_a=p_a,
-        p_b=p_b,
-        **({} if sampled is None else _report(sampled, montecarlo or MonteCarlo())),
-    )
-
-
-def _report(sampled: Found, settings: MonteCarlo) -> dict[str, Any]:
-    """What a result says beyond its bracket where it was sampled."""
-    stated = sampled.radius_with_confidence is not None
-    return {
-        "radius_with_confidence": sampled.radius_with_confidence,
-        "confidence": 1.0 - settings.failure if stated else None,
-        "converged": sampled.converged,
-        "samples": settings.samples,
-        "seed": settings.seed,
-        "vector": sampled.direction,
-    }
-
-
-class _Found(NamedTuple):
-    proved: float
-    searched: float
-    theorem: str
-    engine: str
-    direction: Spectrum | None
-    sampled: Found | None = None
+        if second is not None:
+            raise RadiusError("votes under two laws are for one p_a, not for an array of them")
+        single = lambda a, b: _solve(question, Evidence(a, b), engine, settings, searched)  # noqa: E731
+        return many_radii(single, question, p_a, p_b, searched=searched, plain=engine == "auto")
+    return _solve(question, Evidence(p_a, p_b, second), engine, settings, searched)
 
 
 def _solve(
-    noise: Noise,
-    norm: Norm,
-    dim: int,
-    p_a: float,
-    p_b: float,
-    engine: Engine,
-    settings: MonteCarlo,
-) -> _Found:
+    asked: Question, evidence: Evidence, engine: Engine, settings: MonteCarlo, searched: bool
+) -> Radius:
+    """The radius for one evidence, with all that is told beside it."""
+    proof, found, computed, more = _bracket(asked, evidence.first, engine, settings)
+    guarantee = "abstain" if evidence.abstains else guarantee_of(proof.radius, found)
+    if evidence.second is not None:
+        check_two_laws(asked.noise)
+        both = prove(asked, evidence, laws=2)
+        if both.radius > proof.radius and not evidence.abstains:
+            # nobody searched for the worst classifier of both laws: the upper end is not known
+            proof, found, guarantee, more = both, max(found, both.radius), "approximate", {}
+    fields: dict[str, Any] = {"direction": None, **more}
+    return Radius(
+        radius=found if searched else proof.radius,
+        proved=proof.radius,
+        searched=found,
+        guarantee=guarantee,
+        theorem=proof.theorem,
+        grade=proof.grade,
+        engine=computed,
+        noise=asked.noise.text,
+        norm=asked.norm,
+        dim=asked.dim,
+        p_a=evidence.p_a,
+        p_b=evidence.p_b,
+        second=evidence.second,
+        **fields,
+    )
+
+
+# what is proved, what was found by searching, what computed it, and further fields of a Radius
+Bracket = tuple[Proof, float, str, dict[str, Any]]
+
+
+def _bracket(asked: Question, evidence: Evidence, engine: Engine, settings: MonteCarlo) -> Bracket:
+    facts = asked.noise.facts
+    if evidence.abstains:
+        return NOTHING_PROVED, 0.0, "none", {}
+    if evidence.p_a == 1.0 and facts.positive:
+        certain = CertainBound(
+            theorem="p_A = 1, positive density", grade=OF_FACTS[facts.source], engine="closed form"
+        )
+        return Proof(math.inf, certain), math.inf, certain.engine, {}
     if engine == "montecarlo":
-        return _sample(noise, norm, dim, p_a, p_b, settings, Proof(0.0, "none"))
-    if isinstance(noise, Anisotropic) and np.ptp(noise.scales) == 0:
-        noise = noise.base * float(noise.scales[0])
-    noise = plainest(noise) if engine == "auto" else noise
-    known = exact(noise, norm, dim)
-    if known is not None and (engine != "numeric" or known is spherical):
-        proof = prove(noise, norm, dim, p_a, p_b)
-        worst = known.directions(noise, norm, dim) or (None, None)
-        direction = worst[0].unit(norm) if worst[0] is not None and len(worst) == 1 else None
-        return _Found(proof.radius, proof.radius, proof.theorem, proof.engine, direction)
+        return _sample(asked, evidence, settings, NOTHING_PROVED)
+    question = _simplify(asked, plain=engine == "auto")
+    noise, exact = question.noise, exact_bound(question)
+    round_ball = noise.radial is not None and noise.radial.order == 2
+    if exact is not None and (engine != "numeric" or round_ball):
+        proof = prove(question, evidence)
+        one = exact.directions if exact.directions and len(exact.directions) == 1 else (None,)
+        direction = one[0].unit(question.norm) if one[0] is not None else None
+        return proof, proof.radius, exact.engine, {"direction": direction}
     if engine == "exact":
         raise RadiusError(
-            f"no exact theorem covers {noise.text} against {norm} in dimension {dim}: "
-            "engine='auto' gives a bracket"
+            f"no exact theorem covers {noise.text} against {question.norm} in dimension "
+            f"{question.dim}: engine='auto' gives a bracket"
         )
-    if not isinstance(noise, IID | CubeNoise):
-        if engine == "numeric":
-            raise RadiusError(
-                f"no numeric engine covers {noise.text} against {norm}: its coordinates are not "
-                "independent and alike; engine='montecarlo' does"
-            )
-        proof = prove(noise, norm, dim, p_a, p_b)
-        return _sample(noise, norm, dim, p_a, p_b, settings, proof)
-    size = noise.scale if isinstance(noise, IID) else float(noise.radius_ppf(0.5)) / dim
-    guess, closed = size * start_guess(p_a, p_b), engine != "numeric"
-    searched, direction = search(noise, norm, dim, p_a, p_b, guess, closed=closed)
-    proof = prove(noise, norm, dim, p_a, p_b)
-    searched = above(proof, searched, "composition along the worst direction found", NUMERIC_ERROR)
-    return _Found(proof.radius, searched, proof.theorem, "composition", direction)
-
-
-def above(proof: Proof, searched: float, engine: str, tolerance: float) -> float:
-    """The searched radius, raised to a proved one that it misses by rounding.
-
-    A proof above what was found on the boundary means that one of the two is wrong: an error.
-    """
-    if proof.radius > searched * (1 + tolerance):
+    if has_spectra(noise):
+        found, direction = search(question, evidence, closed=engine != "numeric")
+        proof = prove(question, evidence)
+        searcher = "composition along the worst direction found"
+        found = reconcile(proof.radius, proof.theorem, found, searcher, NUMERIC_ERROR)
+        return proof, found, "composition", {"direction": direction}
+    if engine == "numeric":
         raise RadiusError(
-            f"theorem {proof.theorem} gives {proof.radius!r}, {engine} only {searched!r}: one of "
-            "the two is wrong, and none is believed; please report this noise"
+            f"no numeric engine covers {noise.text} against {question.norm}: its coordinates are "
+            "not independent and alike; engine='montecarlo' does"
         )
-    return max(searched, proof.radius)
+    return _sample(question, evidence, settings, prove(question, evidence))
 
 
-def _sample(
-    noise: Noise,
-    norm: Norm,
-    dim: int,
-    p_a: float,
-    p_b: float,
-    settings: MonteCarlo,
-    proof: Proof,
-) -> _Found:
+class CertainBound(Bound):
+    """p_A = 1 under a density above zero almost everywhere: f is A almost everywhere, so under
+    every shift too.
+    """
+
+    def radius(self, evidence: Evidence) -> float:
+        return math.inf if evidence.p_a == 1.0 else 0.0
+
+
+def _simplify(question: Question, *, plain: bool) -> Question:
+    """The same question about the simplest form of the noise: equal scales are one scale; with
+    `plain`, also under the plainest name.
+    """
+    noise, scales = question.noise, question.noise.scales
+    if scales is not None and noise.coordinate is not None and np.ptp(scales) == 0:
+        noise = noise.coordinate * float(scales[0])
+    noise = plainest(noise) if plain else noise
+    return question if noise is question.noise else replace_noise(question, noise)
+
+
+def _sample(question: Question, evidence: Evidence, settings: MonteCarlo, proof: Proof) -> Bracket:
     """The Monte Carlo radius beside the best theorem, if there is one.
 
     A radius that rests on a p_A quantile of n samples has a relative error of about
@@ -237,9 +202,19 @@ def _sample(
     """
     from unicr.montecarlo.engine import monte_carlo
 
-    found = monte_carlo(noise, norm, dim, p_a, p_b, settings)
-    rest = max(settings.samples * (1.0 - p_a), 1e-9)
-    tolerance = SAMPLING_ERROR + 6 / math.sqrt(rest)
-    searched = above(proof, found.radius, "Monte Carlo", tolerance)
-    direction = spectrum_of(found.direction)
-    return _Found(proof.radius, searched, proof.theorem, "montecarlo", direction, found)
+    p_a, p_b = evidence.p_a, evidence.p_b
+    sampled = monte_carlo(question.noise, question.norm, question.dim, p_a, p_b, settings)
+    tail = max(settings.samples * (1.0 - p_a), 1e-9)  # p_A = 1 has no tail: anything is noise
+    tolerance = SAMPLING_ERROR + 6 / math.sqrt(tail)
+    found = reconcile(proof.radius, proof.theorem, sampled.radius, "Monte Carlo", tolerance)
+    stated = sampled.radius_with_confidence is not None
+    more = {
+        "direction": spectrum_of(sampled.direction),
+        "radius_with_confidence": sampled.radius_with_confidence,
+        "confidence": 1.0 - settings.failure if stated else None,
+        "converged": sampled.converged,
+        "samples": settings.samples,
+        "seed": settings.seed,
+        "vector": sampled.direction,
+    }
+    return proof, found, "montecarlo", more

@@ -14,7 +14,6 @@ from numpy.typing import ArrayLike
 from unicr.errors import RadiusError
 from unicr.values import Array
 
-FIRST = 0.501  # p_A from which curves are fine
 LAST = 1e-11  # 1 − p_A where curves end
 REACH = -math.log(2 * LAST)
 CELLS = 1 << 14

@@ -6,13 +6,16 @@ import math
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
+from unicr.errors import RadiusError
 from unicr.norms import Norm
+from unicr.radius._grade import Grade
+from unicr.radius._question import SecondLaw
 from unicr.radius._spectrum import Spectrum
 from unicr.tables import to_html
 from unicr.values import Array, round_down
 
 Guarantee = Literal["exact", "approximate", "abstain"]
-EXACT_WITHIN = 2e-3
+EXACT_WITHIN = 2e-3  # of the searched radius: what counts as exact, and is told to users so
 MONTE_CARLO = ("radius_with_confidence", "confidence", "converged", "samples", "seed", "vector")
 
 
@@ -21,7 +24,8 @@ class Radius:
     """proved ≤ true radius ≤ searched (to the accuracy of the search along its own direction).
 
     `radius` is `proved`, or `searched` where that was asked for. `guarantee` is "exact"
-    where the two meet within 0.2 %, "abstain" where p_A ≤ p_B. `theorem` names the proof.
+    where the two meet within 0.2 %, "abstain" where p_A ≤ p_B. `theorem` names the proof, `grade`
+    says how good it is; None where nothing is proved.
 
     Monte Carlo only: `radius_with_confidence` holds along `vector` (the direction found, ‖δ‖_p = 1)
     with probability `confidence`; `converged` says whether the swarm had settled.
@@ -32,6 +36,7 @@ class Radius:
     searched: float
     guarantee: Guarantee
     theorem: str
+    grade: Grade | None
     engine: str
     direction: Spectrum | None
     noise: str
@@ -39,6 +44,7 @@ class Radius:
     dim: int
     p_a: float
     p_b: float
+    second: SecondLaw | None = None
     radius_with_confidence: float | None = None
     confidence: float | None = None
     converged: bool | None = None
@@ -55,10 +61,21 @@ class Radius:
     def __repr__(self) -> str:
         bracket = f"proved {round_down(self.proved)}, searched {round_down(self.searched)}"
         about = f"{self.noise}, {self.norm}, dimension {self.dim}, p_A {self.p_a:g}"
-        return f"Radius({round_down(self.radius)}: {self.guarantee}, {bracket}; {about})"
+        proof = f", {self.grade}" if self.grade else ""
+        return f"Radius({round_down(self.radius)}: {self.guarantee}, {bracket}{proof}; {about})"
 
     def _repr_html_(self) -> str:
-        names = ("radius", "proved", "searched", "guarantee", "proof", "noise", "norm", "dim")
+        names = (
+            "radius",
+            "proved",
+            "searched",
+            "guarantee",
+            "proof",
+            "grade",
+            "noise",
+            "norm",
+            "dim",
+        )
         return to_html([{name: getattr(self, name) for name in (*names, "p_a", "p_b")}])
 
     def to_dict(self) -> dict[str, Any]:
@@ -72,6 +89,10 @@ class Radius:
                 del values[key]
         elif self.vector is not None:
             values["vector"] = self.vector.tolist()
+        if self.second is None:
+            del values["second"]
+        else:
+            values["second"] = self.second._asdict()
         values["norm"] = self.norm.text
         values["direction"] = None
         if self.direction is not None:
@@ -88,3 +109,16 @@ def guarantee_of(proved: float, searched: float) -> Guarantee:
     if proved == searched or proved >= (1 - EXACT_WITHIN) * searched:
         return "exact"
     return "approximate"
+
+
+def reconcile(proved: float, theorem: str, searched: float, engine: str, tolerance: float) -> float:
+    """The searched radius, raised to a proved one that it misses by rounding.
+
+    A proof above what was found on the boundary means that one of the two is wrong: an error.
+    """
+    if proved > searched * (1 + tolerance):
+        raise RadiusError(
+            f"theorem {theorem} gives {proved!r}, {engine} only {searched!r}: one of "
+            "the two is wrong, and none is believed; please report this noise"
+        )
+    return max(searched, proved)

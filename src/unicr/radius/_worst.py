@@ -12,18 +12,16 @@ from collections.abc import Callable
 import numpy as np
 from scipy import special
 
-from unicr.noise import IID
-from unicr.noise.internal import CubeNoise
-from unicr.norms import Norm
 from unicr.radius._direction import COARSE, FINE, candidates, neighbours, search
+from unicr.radius._question import Evidence, Question
+from unicr.radius._readings import LAST
 from unicr.radius._spectrum import Spectrum
 from unicr.tradeoff import shifted
 from unicr.values import Array
 
-NODES = 64
-COARSE_NODES = 13
-READ_LOSS = 1e-3
-LAST = 1e-11  # 1 − p_A of the last node
+NODES = 64  # radii of a searched curve, before refinement
+COARSE_NODES = 13  # of them, at which every direction is followed
+READ_LOSS = 1e-3  # of the radius, that reading between two nodes may cost before one is added
 
 
 class WorstDirection:
@@ -33,11 +31,11 @@ class WorstDirection:
     come within 2 % of the worst there (in Φ⁻¹) are evaluated, then the worst is refined.
     """
 
-    def __init__(self, unit: IID | CubeNoise, norm: Norm, dim: int) -> None:
-        self._unit, self._norm, self._dim = unit, norm, dim
-        self.last, worst = search(unit, norm, dim, 1 - LAST, LAST, 7.0 * unit.scale)
-        found = [*(s.unit(norm) for s in candidates(unit, norm, dim)), worst]
-        self._spectra = list(dict.fromkeys(found))
+    def __init__(self, unit: Question) -> None:
+        self._unit, self._norm, self._dim = unit.noise, unit.norm, unit.dim
+        self.last, worst = search(unit, Evidence(1 - LAST, LAST))
+        directions = [*(s.unit(unit.norm) for s in candidates(unit)), worst]
+        self._spectra = list(dict.fromkeys(directions))
         self._radii = _grid(self.last)[:: NODES // COARSE_NODES]
         self._log_z = np.array(
             [[self._log_probit(s, r) for r in self._radii] for s in self._spectra]

@@ -1,8 +1,9 @@
 """What other parts of unicr use of this package and users should not: it may change."""
 
-from unicr.radius._curve import shape_of as shape_of
 from unicr.radius._direction import search as search
-from unicr.radius._radius import check_dimension as check_dimension
 from unicr.radius._result import guarantee_of as guarantee_of
 from unicr.radius._worst import from_below as from_below
-from unicr.radius.theorems import exact as exact
+from unicr.radius.theorems import exact_bound as exact_bound
+from unicr.radius.theorems import prove as prove
+from unicr.radius.theorems._base import inclusion as inclusion
+from unicr.radius.theorems.two_laws import check_two_laws as check_two_laws

@@ -18,10 +18,10 @@ import numpy as np
 
 from unicr.binomial import lower_bound
 from unicr.errors import RunError, listed
-from unicr.noise import IID, Gaussian, Noise
+from unicr.noise import Noise
 from unicr.norms import Norm, l2
-from unicr.radius import RadiusCurve
-from unicr.radius.two import TwoLaws
+from unicr.radius import Evidence, Question, RadiusCurve, SecondLaw
+from unicr.radius.internal import check_two_laws, inclusion, prove
 from unicr.values import Array
 
 CORRECT = {"1": True, "true": True, "0": False, "false": False}
@@ -206,7 +206,10 @@ def recertify_two(rows: Iterable[LogRow], noise: Noise, norm: Norm, share: float
 
     q_A is under the same spherical noise within the ball that holds `share` of it.
     """
-    laws, found = TwoLaws(noise, (share,)), []
+    check_two_laws(noise)
+    question, found = Question(noise, norm), []
+    home = Norm(noise.radial.order if noise.radial is not None else 2.0)
+    alone = RadiusCurve(noise, home)
     for row in rows:
         if row.p_a is None or row.q_a is None:
             raise RunError(
@@ -215,8 +218,12 @@ def recertify_two(rows: Iterable[LogRow], noise: Noise, norm: Norm, share: float
                 "each law, the other one with --second"
             )
         kept = row.predict != -1 and row.p_a > 0.5
-        radius = laws.radius(row.p_a, row.q_a, share) if kept else 0.0
-        found.append(replace(row, radius=radius * laws.carried(norm)))
+        radius = 0.0
+        if kept:
+            evidence = Evidence(row.p_a, second=SecondLaw(row.q_a, share))
+            first = float(alone(row.p_a)) * inclusion(norm, home, question.dim)
+            radius = max(first, prove(question, evidence, laws=2).radius)
+        found.append(replace(row, radius=radius))
     return found
 
 
@@ -244,11 +251,12 @@ def least_p_a(radius: Array, noise: Noise, norm: Norm, dim: int) -> Array:
     The radii must be those of p_A alone (p_B = 1 − p_A), as this format of logs has them; for
     Gaussian noise the new radii hold in any case, since they only compare balls.
     """
-    if not isinstance(noise, IID) or not noise.facts.symmetric:
+    law = noise.iid
+    if law is None or not law.facts.symmetric:
         raise RunError(
             f"a log's radii are carried over for symmetric noise with independent coordinates, not "
             f"{noise.text}"
         )
-    if isinstance(noise, Gaussian):
+    if law.normal_sigma is not None:
         radius = radius * dim ** max(0.0, 0.5 - 1 / norm.p)
-    return np.asarray(noise.cdf(radius))
+    return np.asarray(law.cdf(radius))

@@ -14,6 +14,7 @@ from typing import Any
 from unicr.classifier import Classifier, load_classifier
 from unicr.data import Dataset, load_dataset
 from unicr.errors import RunError
+from unicr.files import is_among
 from unicr.noise import Noise, from_data, parse
 from unicr.runs._manifest import LOADING, Manifest
 
@@ -21,8 +22,6 @@ CODE = ".py"
 READING = {"labels": str, "split": str, "label_column": str}
 # how the run says that data is labelled, never believed of your own data: give these
 OPTIONS = {"labels": "--labels", "label_column": "--label-column"}
-PLAIN = ("builtin:", "hf:")  # what holds a model and no program; so do files with these ends
-FILES = (".onnx", "selector.json")  # (a selector refuses members that are programs itself)
 
 
 @dataclass(frozen=True)
@@ -41,9 +40,7 @@ class Own:
 
     def trusts(self, path: str) -> bool:
         """Whether this file may run code."""
-        return Path(path).expanduser().resolve() in [
-            one.expanduser().resolve() for one in self.trust
-        ]
+        return is_among(path, self.trust)
 
     def _refuse_code(self, what: str, text: str, option: str) -> None:
         file = text[: text.find(CODE) + len(CODE)].lstrip("(")
@@ -62,16 +59,10 @@ class Own:
                     f"the run's model would be downloaded: if you want that, say so with "
                     f"--model {manifest.model}"
                 )
-            plain = manifest.model.startswith(PLAIN) or manifest.model.lower().endswith(FILES)
-            if not (plain or CODE in manifest.model or self.trusts(manifest.model)):
-                raise RunError(
-                    f"the run's model {manifest.model} may be a program, which may write files: "
-                    "give your own copy with --model, or name it with --trust FILE"
-                )
         spec = self.model or manifest.model
         given = {k: v for k, v in self.loading.items() if v is not None}
         kept = _given(manifest.loading, LOADING) if self.model is None else {}
-        return {**kept, **given, "spec": spec, "trust": self.trusts(spec)}
+        return {**kept, **given, "spec": spec, "trust": self.trust}
 
     def open_model(self, manifest: Manifest) -> Classifier:
         """The run's model; another one is refused by its hash."""

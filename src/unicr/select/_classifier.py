@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from unicr.classifier import Classifier, Selective, load_classifier
+from unicr.classifier.internal import Trust
 from unicr.errors import CertifyError
 from unicr.noise import Lattice, Noise
 from unicr.norms import Norm
@@ -73,7 +74,7 @@ class SelectiveClassifier:
         return to_html([{"model": one.name, "noise": repr(law)} for law, one in rows])
 
     @classmethod
-    def load(cls, path: str | Path, *, trust: bool = False, **settings: Any) -> SelectiveClassifier:
+    def load(cls, path: str | Path, *, trust: Trust = None, **settings: Any) -> SelectiveClassifier:
         """The predictor of a folder that `unicr select` made."""
         file = file_of(Path(path))
         model = load_classifier(str(file), trust=trust)

@@ -15,6 +15,7 @@ import torch
 from numpy.typing import NDArray
 
 from unicr.classifier import Classifier
+from unicr.registry import Catalogue
 from unicr.smoothing._certificate import ABSTAIN, Certificate
 from unicr.smoothing._named import Registered
 from unicr.smoothing._rule import Votes
@@ -32,7 +33,6 @@ class Measure(Registered, ABC):
     """Subclasses are frozen dataclasses. `certificate` may add fields: they are stored as well."""
 
     kind = "measure"
-    home = "unicr.smoothing.measures"
     certificate: ClassVar[type[Certificate]] = Certificate
 
     @abstractmethod
@@ -126,3 +126,9 @@ def add(a: Counts, b: Counts) -> Counts:
     total[: len(a)] += a
     total[: len(b)] += b
     return total
+
+
+MEASURES: Catalogue[type[Measure]] = Catalogue(
+    "unicr.measures", "unicr.smoothing.measures", Measure, classes=True
+)
+Measure.catalogue = MEASURES

@@ -1,6 +1,7 @@
 """Values that are known by a name: in a package of one file each, in a manifest, and as text.
 
-A subclass is a frozen dataclass with a `name`; a new one is a new file in its package.
+A subclass is a frozen dataclass with a `name`; a new one is a new file in its package, or an entry
+point of another distribution.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from dataclasses import fields
 from typing import Any, ClassVar, Self
 
 from unicr.errors import CertifyError, did_you_mean
-from unicr.extras import modules_of
+from unicr.registry import Catalogue
 from unicr.values import number
 
 
@@ -20,19 +21,12 @@ class Registered:
 
     name: ClassVar[str]
     kind: ClassVar[str]
-    home: ClassVar[str]
+    catalogue: ClassVar[Catalogue[Any]]
 
     @classmethod
-    def known(cls) -> dict[str, type[Self]]:
-        """Every one that a file of the home package (or a user's class) defines, by name."""
-        modules_of(cls.home)
-        found, waiting = {}, list(cls.__subclasses__())
-        while waiting:
-            one = waiting.pop()
-            waiting += one.__subclasses__()
-            if "name" in vars(one):
-                found[one.name] = one
-        return dict(sorted(found.items()))
+    def known(cls) -> Catalogue[type[Self]]:
+        """Every one by its name: `Rule.known().add(Mine)` makes one of this process known too."""
+        return cls.catalogue
 
     @property
     def text(self) -> str:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from unicr.errors import CertifyError
+from unicr.registry import Catalogue
 from unicr.smoothing._anytime import anytime_lower_bound
 from unicr.smoothing._named import Registered
 
@@ -36,7 +37,6 @@ class Rule(Registered, ABC):
     """Subclasses are frozen dataclasses; `proof` says why `conclude` errs with at most α."""
 
     kind = "rule"
-    home = "unicr.smoothing.rules"
     proof: ClassVar[str]
     exact: ClassVar[bool] = False
     """Whether nothing is left to chance: α is 0 then."""
@@ -104,3 +104,7 @@ class EarlyRule(Rule):
     def best(self, plan: Plan) -> float:
         """Unanimous votes under the bound for every sample size."""
         return anytime_lower_bound(plan.n, plan.n, plan.alpha)
+
+
+RULES: Catalogue[type[Rule]] = Catalogue("unicr.rules", "unicr.smoothing.rules", Rule, classes=True)
+Rule.catalogue = RULES

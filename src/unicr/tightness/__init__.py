@@ -1,21 +1,19 @@
 """Tightness validation: published radii held against the bracket. Tight, loose or wrong?
 
 Each entry of `FORMULAS` restates one result of the literature for one or two pairs of noise and
-norm; a file of `formulas/` is found by being there.
+norm: those of the files in `formulas/`, and of entry points of other distributions.
 """
 
 from __future__ import annotations
 
 from unicr.errors import RadiusError, did_you_mean
-from unicr.extras import modules_of
+from unicr.registry import Catalogue
 from unicr.tightness._formula import Formula, own
 from unicr.tightness._validate import Judgement, judge, validate
 
 __all__ = ["FORMULAS", "Formula", "Judgement", "formula", "judge", "load_formula", "validate"]
 
-FORMULAS: dict[str, Formula] = {
-    one.name: one for module in modules_of(f"{__name__}.formulas") for one in module.FORMULAS
-}
+FORMULAS: Catalogue[Formula] = Catalogue("unicr.formulas", f"{__name__}.formulas", Formula)
 
 
 def formula(name: str) -> Formula:

@@ -70,7 +70,9 @@ class Levels:
         # edges so close that the parts of a cell could coincide are left out, from below
         apart = np.diff(edges) > 16 * PARTS * EPS * edges[1:]
         self.edges = edges = edges[np.append(apart, True)]
-        self.mass, self.mixed = self._by_chords(ended) or self._by_table(ended)
+        chords = self._by_chords(ended)
+        self.outward = noise._proved and chords is not None
+        self.mass, self.mixed = chords or self._by_table(ended)
         high = min(law.support[1], 1.5 * float(edges[-1]))
         near = np.geomspace(edges[0] * 1e-4, edges[0], 600)
         rho = np.unique(np.concatenate([near, np.linspace(edges[0], high, TABLE), edges]))
@@ -188,7 +190,7 @@ class Levels:
                 gap = np.clip(gap + missed * chord, low, high)
                 if np.max(np.abs(missed)) <= 1e-11 * abs(t):
                     break
-            if not self._noise._proved:  # roundings of φ: a little lower, so that the test is passed
+            if not self._noise._proved:  # a little lower, so that roundings of φ pass the test
                 gap = gap + 64 * EPS * (1 + np.abs(self._at_edges)) * chord
             gap = np.where(right == self._g.size, table[-1] - start, gap)
             gap = np.where(np.isfinite(gap), gap, low)
@@ -331,6 +333,11 @@ def _finite(shift: float) -> None:
 def falls(noise: RadialNoise) -> bool:
     """Whether φ never rises with the length: by its formula, or as far as a fine table shows."""
     return levels(noise.unit).falls
+
+
+def rounds_outward(noise: RadialNoise) -> bool:
+    """Whether the shape of φ is known by formula and every mass is rounded outwards."""
+    return levels(noise.unit).outward
 
 
 def ball_chance(dim: int, s: float, *, above: bool = False) -> Chance:

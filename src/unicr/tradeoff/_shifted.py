@@ -5,6 +5,7 @@ One coordinate of a log-concave density has a closed form, T_u(α) = F(F⁻¹(1 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -12,8 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from unicr.errors import RadiusError
-from unicr.noise import IID
-from unicr.noise.internal import CubeNoise
+from unicr.noise import IID, Noise
 from unicr.tradeoff._base import Bound, TradeOff
 from unicr.tradeoff._compose import compose
 from unicr.tradeoff._falling import cube_tradeoff
@@ -47,7 +47,7 @@ class ClosedForm(TradeOff):
 
 
 def shifted(
-    noise: IID | CubeNoise,
+    noise: Noise,
     shifts: Iterable[tuple[float, int]],
     *,
     spread: float = 2e-5,
@@ -58,9 +58,11 @@ def shifted(
     One coordinate of a log-concave noise is the closed form, exact; anything else is composed and
     is a lower bound, within about `spread` of the truth in the radius. `closed=False` composes all.
     """
-    if isinstance(noise, CubeNoise):
-        return cube_tradeoff(noise, shifts)
-    unit, scale = noise.unit, noise.scale
+    if noise.radial is not None and math.isinf(noise.radial.order):
+        return cube_tradeoff(noise.radial, shifts)
+    if noise.iid is None:
+        raise RadiusError(f"{noise.text} has no trade-off by coordinates: they are not independent")
+    unit, scale = noise.iid.unit, noise.scale
     moved = [(shift / scale, count) for shift, count in shifts if shift != 0 and count > 0]
     if closed and unit.facts.log_concave and sum(count for _, count in moved) == 1:
         return ClosedForm(unit, moved[0][0])

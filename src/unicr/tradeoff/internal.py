@@ -7,6 +7,7 @@ from unicr.tradeoff._falling import cross_tradeoff as cross_tradeoff
 from unicr.tradeoff._falling import cube_levels_tradeoff as cube_levels_tradeoff
 from unicr.tradeoff._falling import cube_tradeoff as cube_tradeoff
 from unicr.tradeoff._falling import falls as falls
+from unicr.tradeoff._falling import rounds_outward as rounds_outward
 from unicr.tradeoff._margin import highest as highest
 from unicr.tradeoff._margin import margin as margin
 from unicr.tradeoff._margin import start_guess as start_guess

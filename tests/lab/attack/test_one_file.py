@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from unicr.extras import classes_of
 from unicr.lab import attack
 from unicr.lab.attack import AttackError, make
 
@@ -37,12 +36,14 @@ def test_an_attack_is_found_by_its_file_alone(
     (tmp_path / "_hidden.py").write_text("raise AssertionError")
     before = set(attack.ATTACKS)
     monkeypatch.setattr(attack, "__path__", [*attack.__path__, str(tmp_path)])
-    found = {kind.name: kind for kind in classes_of("unicr.lab.attack", attack.Attack)}
-    monkeypatch.setattr(attack, "ATTACKS", found)
+    attack.ATTACKS.reload()
     assert set(attack.ATTACKS) - before == {"upwards"}
     assert make("upwards", 2.0).settings() == {"steps": 6}
     with pytest.raises(AttackError, match=r"no attack 'sideways'.*upwards"):
         make("sideways")
+    monkeypatch.undo()
+    attack.ATTACKS.reload()
+    assert set(attack.ATTACKS) == before
 
 
 def test_every_attack_names_its_own_file() -> None:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
+from importlib import resources
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -90,7 +93,7 @@ def test_the_file_of_a_typed_density_is_the_same_noise(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = answer("radius", {**BUMP, "pa": "0.9"})
-    assert "facts checked" in found["theorem"]
+    assert found["grade"] == "facts checked on a grid"
     (tmp_path / found["file"]["name"]).write_text(found["file"]["text"])
     monkeypatch.chdir(tmp_path)
     noise = parse(found["noise"])
@@ -301,3 +304,20 @@ def test_what_is_no_density_is_refused_kindly(expression: str, kind: str, reason
 def test_infinite_variance_asks_for_a_scale() -> None:
     with pytest.raises(NoiseError, match="scale="):
         answer("density", {"family": "typed", "expression": "1/(1+x**2)", "sigma": "1"})
+
+
+@pytest.mark.parametrize("family", answer("families", {})["families"], ids=lambda one: one["name"])
+def test_every_family_can_be_drawn_as_the_page_asks_for_it(family: dict[str, Any]) -> None:
+    """The page sends the dimension with the noise where the server says that the law is joint."""
+    words = {one["name"]: str(one["start"]) for one in family["parameters"]}
+    words |= {"family": family["name"], family["sizes"][0]: "1"}
+    words |= {"dim": "784"} if family["joint"] else {}
+    found = answer("density", words)
+    assert len(found["x"]) == len(found["y"]) > 100
+    assert max(y for y in found["y"] if y is not None) > 0
+
+
+def test_the_page_names_no_family_but_the_one_it_opens_with() -> None:
+    script = resources.files("unicr.lab.explore").joinpath("explore.js").read_text("utf-8")
+    named = {name for name in FAMILIES if re.search(rf"[\"\'`]{name}[\"\'`]", script)}
+    assert len(named) == 1

@@ -231,3 +231,12 @@ def test_every_control_has_a_name_and_results_are_announced(page: tuple[Any, Exp
     assert nameless == []
     assert driver.find_element("id", "result").get_attribute("aria-live") == "polite"
     assert driver.find_element("id", "error").get_attribute("role") == "alert"
+
+
+@pytest.mark.parametrize("family", ["l1_exp", "linf_exp", "linf_pareto"])
+def test_joint_families_of_every_norm_are_drawn(page: tuple[Any, Explorer], family: str) -> None:
+    """The page asks the server which laws are joint, and sends the dimension with them."""
+    driver = visit(page)
+    give(driver, "family", family, "change")
+    shows(driver, "noise-text", f"{family}(")
+    assert console_errors(driver) == []

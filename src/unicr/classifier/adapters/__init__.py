@@ -1,1 +1,1 @@
-"""One file for every kind of model; each declares its `ADAPTERS`, found by being here."""
+"""One file for every kind of model; found by being here."""

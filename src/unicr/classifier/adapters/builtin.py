@@ -45,8 +45,8 @@ def load(asked: ModelAsked) -> Classifier:
         raise ModelError(f"{spec} is an architecture: it needs weights (--weights FILE)")
     else:
         file = weights
-        network = SIZED[spec](read_weights(weights))
-    load_weights(network, file)
+        network = SIZED[spec](read_weights(weights, asked.trust))
+    load_weights(network, file, asked.trust)
     own = network.linear[-1] if isinstance(network, mlp.MLP) else getattr(network, "linear", None)
     assert isinstance(own, nn.Linear)
     if asked.num_classes not in (None, own.out_features):
@@ -55,4 +55,4 @@ def load(asked: ModelAsked) -> Classifier:
     return classifier_of(asked, network, digest, own.out_features)
 
 
-ADAPTERS = (Adapter(KNOWN, with_prefix("builtin:"), load, takes_weights=True),)
+ADAPTER = Adapter(KNOWN, with_prefix("builtin:"), load, takes_weights=True)

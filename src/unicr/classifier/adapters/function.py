@@ -76,4 +76,4 @@ def load(asked: ModelAsked) -> Classifier:
     )
 
 
-ADAPTERS = (Adapter("", lambda asked: callable(asked.thing), load, rank=2),)
+ADAPTER = Adapter("", lambda asked: callable(asked.thing), load, rank=2)

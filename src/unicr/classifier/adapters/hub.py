@@ -37,4 +37,4 @@ def load(asked: ModelAsked) -> Classifier:
     return model
 
 
-ADAPTERS = (Adapter("hub:ORGANISATION/NAME", with_prefix("hub:"), load),)
+ADAPTER = Adapter("hub:ORGANISATION/NAME", with_prefix("hub:"), load)

@@ -138,4 +138,4 @@ def _json(file: Path) -> dict[str, Any]:
     return content if isinstance(content, dict) else {}
 
 
-ADAPTERS = (Adapter("hf:DIR", with_prefix("hf:"), load),)
+ADAPTER = Adapter("hf:DIR", with_prefix("hf:"), load)

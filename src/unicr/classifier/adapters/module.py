@@ -129,7 +129,7 @@ def load(asked: ModelAsked) -> Classifier:
     if asked.weights is not None:
         if not isinstance(module, nn.Module):
             raise ModelError(f"{asked.name} is no torch module: weights cannot go in")
-        load_weights(module, asked.weights)
+        load_weights(module, asked.weights, asked.trust)
     if asked.spec is not None:
         source = file_digest(Path(asked.spec.rpartition(":")[0]).expanduser())
         tensors = module_digest(module) if asked.weights is None else file_digest(asked.weights)

@@ -170,4 +170,4 @@ def load(asked: ModelAsked) -> Classifier:
     return OnnxClassifier(asked.path, name=asked.name, device=device, num_classes=asked.num_classes)
 
 
-ADAPTERS = (Adapter(".onnx", with_ending(".onnx"), load),)
+ADAPTER = Adapter(".onnx", with_ending(".onnx"), load)

@@ -18,10 +18,10 @@ from unicr.classifier._adapter import Adapter, ModelAsked
 from unicr.classifier._base import Classifier
 from unicr.classifier._digest import check_inside, combined_digest
 from unicr.errors import ModelError
+from unicr.files import is_among
 
 FILE = "selector.json"
 LOADING = frozenset({"spec", "weights", "mean", "std", "num_classes"})
-PLAIN = ("builtin:", "hf:")  # beside .onnx files, what holds a model and no program
 
 
 class Selective(Classifier):
@@ -83,17 +83,23 @@ def read(path: Path) -> dict[str, Any]:
 
 
 def load(asked: ModelAsked) -> Classifier:
-    """All members. Weights lie beside the file; models that are code need the user's trust."""
-    from unicr.classifier._load import load_classifier
+    """All members. Weights lie beside the file; Python files that it names need the user's trust.
+
+    Files of models that can carry code are refused by their own adapters.
+    """
+    from unicr.classifier._load import load_classifier, names_python
 
     path = asked.path
     members = []
     for one in read(path)["models"]:
-        plain = one["spec"].startswith(PLAIN) or one["spec"].lower().endswith(".onnx")
-        if not (plain or asked.trust):
+        spec = one["spec"]
+        if names_python(spec) and not is_among(code := spec.rpartition(":")[0], asked.trust):
             raise ModelError(
-                f"{path} names the model {one['spec']}, which may run code: allow it with --trust"
+                f"{path} names the model {spec}, which is code: if you trust it, name its file "
+                f"(--trust {code})"
             )
+        if spec.startswith("hub:"):
+            raise ModelError(f"{path} names {spec}, which is not downloaded: save it as hf:DIR")
         if "weights" in one:
             check_inside(path, path.parent, str(one["weights"]))
             one = {**one, "weights": path.parent / str(one["weights"])}

@@ -11,6 +11,7 @@ import torch
 
 from unicr.classifier._adapter import Adapter, ModelAsked, with_ending
 from unicr.classifier._base import Classifier
+from unicr.classifier._trust import check_trusted
 from unicr.errors import ModelError, foreign
 from unicr.extras import require
 from unicr.files import file_digest
@@ -60,11 +61,7 @@ def _digest(estimator: Any) -> str:
 def load_file(asked: ModelAsked) -> Classifier:
     """The estimator of a joblib or pickle file, which can run code of its author."""
     path = asked.path
-    if not asked.trust:
-        raise ModelError(
-            f"{path} is a pickle: reading it can run code of its author. If you trust that "
-            "person, say so with trust=True (--trust); an ONNX file needs no trust"
-        )
+    check_trusted(path, asked.trust, "a pickle", ".onnx")
     estimator = require("joblib", "sklearn").load(path)
     if not hasattr(estimator, "predict"):
         raise ModelError(f"{path} holds {type(estimator).__name__}, which has no predict")

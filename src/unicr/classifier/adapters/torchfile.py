@@ -1,12 +1,11 @@
-"""Files of `torch.save` and `torch.jit.save`: TorchScript programs, and pickled modules with trust.
+"""Files of `torch.save` and `torch.jit.save` that hold a whole model; the user must name them.
 
-TorchScript's own reader builds no Python objects. Weights alone are no model: the message says
-where they go.
+Both are programs: a TorchScript operator can write files, a pickle can do anything. Weights alone
+are no model: the message says where they go.
 """
 
 from __future__ import annotations
 
-import re
 import warnings
 import zipfile
 from pathlib import Path
@@ -16,16 +15,17 @@ from torch import nn
 
 from unicr.classifier._adapter import Adapter, ModelAsked, with_ending
 from unicr.classifier._base import Classifier
+from unicr.classifier._trust import check_trusted
 from unicr.classifier.adapters.module import classifier_of
 from unicr.errors import ModelError, foreign
 from unicr.files import file_digest
 
 SCRIPTS = (".ts", ".torchscript")
-FILES = re.compile(rb"\b(from_file|save)\b")  # the operators that can write a file
+WEIGHTS = ".safetensors"
 
 
 def _is_torchscript(path: Path) -> bool:
-    """Whether a file is a TorchScript archive (it carries code), not a state dict."""
+    """Whether a file is a TorchScript archive (it carries code), not a pickle."""
     try:
         with zipfile.ZipFile(path) as archive:
             inside = {name.partition("/")[2] for name in archive.namelist()}
@@ -34,44 +34,31 @@ def _is_torchscript(path: Path) -> bool:
     return "constants.pkl" in inside and any(name.startswith("code/") for name in inside)
 
 
-def _refuse_files(path: Path) -> None:
-    """A program that could write files is refused before any of it runs."""
-    with foreign(ModelError, f"{path} is not a TorchScript file"), zipfile.ZipFile(path) as archive:
-        for name in archive.namelist():
-            if name.endswith(".py") and (found := FILES.search(archive.read(name))):
-                raise ModelError(
-                    f"{path} uses {found[0].decode()}, which may write files: if you trust its "
-                    "author, say so with trust=True (--trust)"
-                )
-
-
 def load(asked: ModelAsked) -> Classifier:
-    """The module of a TorchScript file, or a pickled one with trust."""
-    path = asked.path
-    module: object
-    if path.suffix.lower() in SCRIPTS or _is_torchscript(path):
-        if not asked.trust:
-            _refuse_files(path)
-        with foreign(ModelError, f"{path} is not a TorchScript file"), warnings.catch_warnings():
+    """The module of a TorchScript file or of a pickle."""
+    path, ending = asked.path, asked.path.suffix.lower()
+    module: object = None
+    if ending != WEIGHTS:
+        what = "TorchScript" if ending in SCRIPTS else "a pickle or TorchScript"
+        check_trusted(path, asked.trust, what, ".onnx")
+        with foreign(ModelError, f"{path} is not a model file"), warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)
-            module = torch.jit.load(path, map_location=asked.device)  # type: ignore[no-untyped-call]
-    elif asked.trust and path.suffix.lower() != ".safetensors":
-        module = torch.load(path, map_location="cpu", weights_only=False)
-    else:
-        module = None
+            if ending in SCRIPTS or _is_torchscript(path):
+                module = torch.jit.load(path, map_location=asked.device)  # type: ignore[no-untyped-call]
+            else:
+                module = torch.load(path, map_location="cpu", weights_only=False)
     if not isinstance(module, nn.Module):
         raise ModelError(
-            f"{path} holds weights without their architecture, or a pickled model. Weights: give "
-            f"file.py:factory as the model and this file as weights (--weights {path.name}); a "
-            "pickled model needs trust=True (--trust)"
+            f"{path} holds weights without their architecture: give file.py:factory or a builtin "
+            f"network as the model and this file as weights (--weights {path.name})"
         )
     return classifier_of(asked, module, file_digest(path))
 
 
-ENDINGS = (*SCRIPTS, ".pt", ".pth", ".th", ".ckpt", ".bin", ".safetensors")
+ENDINGS = (*SCRIPTS, ".pt", ".pth", ".th", ".ckpt", ".bin", WEIGHTS)
 ADAPTERS = (
     Adapter(
-        ".pt/.ts (TorchScript), state dicts (.pt, .pth, .th, .safetensors) in `weights` beside "
+        ".pt/.ts (TorchScript or pickled, with trust), .safetensors in `weights` beside "
         "file.py:factory or a builtin network",
         with_ending(*ENDINGS),
         load,

@@ -1,1 +1,1 @@
-"""One file for every form of data on disk; each declares its `READERS`, found by being here."""
+"""One file for every form of data on disk; found by being here."""

@@ -37,4 +37,4 @@ def read(asked: DataAsked) -> Dataset:
     )
 
 
-READERS = (Reader("idx files (…images-idx3-ubyte[.gz])", lambda a: _images(a) is not None, read),)
+READER = Reader("idx files (…images-idx3-ubyte[.gz])", lambda a: _images(a) is not None, read)

@@ -81,4 +81,4 @@ def _pixels(path: Path, rgb: bool) -> Floats:
             return as_input(np.asarray(image.convert(keep)))
 
 
-READERS = (Reader("a folder of images", lambda asked: asked.path.is_dir(), read, rank=2),)
+READER = Reader("a folder of images", lambda asked: asked.path.is_dir(), read, rank=2)

@@ -1,12 +1,11 @@
 """Real attacks on the smoothed classifier: what a certificate promises, put to the test.
 
-`ATTACKS` holds one class per attack: to add one, add its file here. `attack_run` attacks the
-certified inputs of a run, and `defences` sums up how many kept their class.
+`ATTACKS` holds one class per attack: to add one, add its file here, or an entry point. `attack_run`
+attacks the certified inputs of a run, and `defences` sums up how many kept their class.
 """
 
 from __future__ import annotations
 
-from unicr.extras import classes_of
 from unicr.lab.attack._base import Attack, AttackError, Targets, within
 from unicr.lab.attack._defence import (
     FACTORS,
@@ -21,9 +20,10 @@ from unicr.lab.attack._defence import (
 from unicr.lab.attack._store import AttackStore, Outcome, check_outcomes
 from unicr.lab.attack._study import Aim, Settings, Study, Task
 from unicr.lab.attack._verdict import agrees, interval, verdict
+from unicr.registry import Catalogue
 from unicr.smoothing import SmoothedModel
 
-ATTACKS: dict[str, type[Attack]] = {kind.name: kind for kind in classes_of(__name__, Attack)}
+ATTACKS: Catalogue[type[Attack]] = Catalogue("unicr.attacks", __name__, Attack, classes=True)
 
 
 def make(name: str, effort: float = 1.0) -> Attack:

@@ -23,8 +23,8 @@ from unicr.lab.report.noise import density_line
 from unicr.noise import FAMILIES, IID, Tabulated, from_density
 from unicr.noise.internal import HINT, RadialNoise, plainest
 from unicr.norms import Norm, parse_norm
-from unicr.radius import Radius, RadiusCurve, certified_radius, round_down
-from unicr.radius.internal import exact, from_below
+from unicr.radius import Question, Radius, RadiusCurve, certified_radius, round_down
+from unicr.radius.internal import exact_bound, from_below
 from unicr.values import Array, number
 
 Query = Mapping[str, str]
@@ -57,6 +57,7 @@ def families(query: Query) -> Answer:
                 for one in family.parameters
             ],
             "sizes": list(family.sizes),
+            "joint": family.joint,
         }
         for name, family in FAMILIES.items()
     ]
@@ -95,6 +96,7 @@ def radius(query: Query) -> Answer:
         **_bracket(found, noise.scale),
         "guarantee": found.guarantee,
         "theorem": found.proof,
+        "grade": found.grade,
         "engine": found.engine,
         "direction": None if direction is None else direction.text,
         "norm": str(norm),
@@ -133,10 +135,8 @@ def curve(query: Query) -> Answer:
     drawn = np.unique(np.concatenate([special.ndtr(np.linspace(0, LAST_Z, 129)), p]))
     drawn = drawn[drawn <= LAST_P]
     searched = _line(p, np.array([found[i].searched for i in steps]), drawn) * noise.scale
-    law = plainest(noise)
-    theorem, whole = exact(law, norm, dim), len(found) > STEPS
-    unit = law.unit if isinstance(law, IID | RadialNoise) else None
-    if unit and theorem and (whole or theorem.closed(unit, norm, dim)):
+    bound, whole = exact_bound(Question(plainest(noise), norm, dim)), len(found) > STEPS
+    if bound is not None and (whole or bound.closed_form is not None):
         proved = RadiusCurve(noise, norm, dim)(drawn)
     else:
         level = np.maximum.accumulate([found[i].proved for i in steps])
@@ -219,8 +219,7 @@ def _noise(query: Query) -> tuple[Known, Answer]:
     _only(query, ("family", size, *taken, *ASKED))
     numbers = {name: _number(query, name) for name in (*taken, size)}
     maker: Callable[..., Known] = cast("Callable[..., Known]", kind)
-    joint = issubclass(kind, RadialNoise)
-    noise = maker(**numbers, dim=_dim(query)) if joint else maker(**numbers)
+    noise = maker(**numbers, dim=_dim(query)) if kind.joint else maker(**numbers)
     return noise, {"noise": noise.text}
 
 

@@ -39,8 +39,8 @@ function noiseWords(s) {
   return { ...words, ...s.parameters };
 }
 
-const spherical = (s) => ["spherical_gg", "spherical_exp", "ball"].includes(s.family);
-const noiseKey = (s) => JSON.stringify([noiseWords(s), spherical(s) ? s.dim : 0]);
+const joint = (s) => catalogue.families.find((f) => f.name === s.family)?.joint ?? false;
+const noiseKey = (s) => JSON.stringify([noiseWords(s), joint(s) ? s.dim : 0]);
 const curveKey = (s) => JSON.stringify([noiseWords(s), s.norm, s.dim]);
 const fragment = (s) => new URLSearchParams(
   { ...noiseWords(s), norm: s.norm, dim: s.dim, pa: s.pa }).toString();
@@ -132,7 +132,7 @@ async function loadPin(pin, signal) {
 async function loadDensity(item, signal) {
   if (item.density) return;
   const s = item.state;
-  const words = spherical(s) ? { ...noiseWords(s), dim: s.dim } : noiseWords(s);
+  const words = joint(s) ? { ...noiseWords(s), dim: s.dim } : noiseWords(s);
   item.density = await ask("density", words, signal);
   draw();
 }
@@ -166,7 +166,7 @@ function showPoint() {
   const abstains = point.guarantee === "abstain";
   $("theorem").textContent = abstains
     ? "With p_A at or below 1/2 a classifier must abstain."
-    : `Proved by theorem: ${point.theorem}. Searched by ${point.engine}` +
+    : `Proved by theorem: ${point.theorem}${point.grade ? `, ${point.grade}` : ""}. Searched by ${point.engine}` +
       (point.direction ? `, worst direction: ${point.direction}.` : ".");
   $("noise-text").textContent = point.noise;
   $("command").textContent = point.command;

@@ -92,6 +92,16 @@ class Comparison:
         )
 
 
+def families_with_gallery() -> dict[str, tuple[str, tuple[float, ...]]]:
+    """The families that name values of a shape to compare: that shape, and the values."""
+    return {
+        name: (one.name, one.gallery)
+        for name, kind in FAMILIES.items()
+        for one in kind.parameters
+        if one.gallery
+    }
+
+
 def gallery(
     family: str, sigma: float, betas: Sequence[float] | None = None
 ) -> tuple[tuple[Noise, ...], tuple[str, ...]]:
@@ -100,12 +110,7 @@ def gallery(
     A β that the family cannot have (3 for a mixture weight, 2 for a Pareto noise, which then has no
     variance) is refused with its reason; an error where nothing else is left.
     """
-    axes = {
-        name: (one.name, one.gallery)
-        for name, kind in FAMILIES.items()
-        for one in kind.parameters
-        if one.gallery
-    }
+    axes = families_with_gallery()
     if family not in axes:
         known = ", ".join(axes)
         raise NoiseError(

@@ -1,6 +1,7 @@
 """What a method of training is: a loss over some noisy copies of each input of a batch.
 
-A new method is one new file in `methods/` that declares a `METHOD`; nothing else changes. Methods
+A new method is one new file in `methods/` that holds a `Method`, or an entry point of another
+distribution; nothing else changes. Methods
 know the noise by its samples and by its p_A–R curve only, so each works for every noise and norm.
 """
 
@@ -8,17 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 
 import numpy as np
 import torch
 from scipy import special
 from torch.nn import functional
 
-from unicr.extras import modules_of
 from unicr.noise import Noise
 from unicr.norms import Norm
 from unicr.radius import RadiusCurve
+from unicr.registry import Catalogue
 
 
 @dataclass(frozen=True)
@@ -120,8 +121,5 @@ class Method:
     noiseless: bool = False
 
 
-@cache
-def all_methods() -> dict[str, Method]:
-    """Every method in `methods/` by name."""
-    found = [module.METHOD for module in modules_of("unicr.lab.train.methods")]
-    return {method.name: method for method in found}
+METHODS: Catalogue[Method] = Catalogue("unicr.methods", "unicr.lab.train.methods", Method)
+"""Every method by name."""

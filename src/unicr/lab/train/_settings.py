@@ -15,7 +15,7 @@ from unicr.classifier.mlp import MLP
 from unicr.classifier.resnet import ResNet
 from unicr.files import load_object
 from unicr.lab.train._examples import TrainError
-from unicr.lab.train._method import all_methods
+from unicr.lab.train._method import METHODS
 from unicr.lab.train._schedule import SCHEDULES
 from unicr.noise import parse
 from unicr.noise.internal import check_parses
@@ -76,7 +76,7 @@ class Training:
         if (self.mean is None) != (self.std is None):
             raise TrainError("mean and std belong together: give both or neither")
         for name, value, known in (
-            ("method", self.method, all_methods()),
+            ("method", self.method, METHODS),
             ("schedule", self.schedule, SCHEDULES),
         ):
             if value not in known:

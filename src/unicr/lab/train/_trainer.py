@@ -21,7 +21,7 @@ from torch import nn
 from unicr.classifier import Normalised, load_classifier
 from unicr.classifier.internal import load_weights, usable
 from unicr.lab.train._examples import Examples, TrainError
-from unicr.lab.train._method import Reach, Step, Tuned, all_methods
+from unicr.lab.train._method import METHODS, Reach, Step, Tuned
 from unicr.lab.train._schedule import SCHEDULES
 from unicr.lab.train._settings import Training, build
 from unicr.noise import Gaussian, Noise, parse
@@ -75,7 +75,7 @@ class Trainer:
         self.device = usable(settings.device)
         self.noise: Noise | None = None if settings.noise is None else parse(settings.noise)
         self._drawn: LatticeNoise | None = None
-        self.method = all_methods()[settings.method]
+        self.method = METHODS[settings.method]
         if self.noise is None and not self.method.noiseless:
             raise TrainError(f"the method {settings.method} needs a noise: augment trains without")
         with seeded(stream("weights", settings.seed)):

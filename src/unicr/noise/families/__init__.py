@@ -1,26 +1,35 @@
 """One file for each family of noises; being here is all that a family needs to be known.
 
+A family of another distribution is known by its entry point in the group `unicr.families`.
+
 The text form, `unicr noise list`, the explorer, I-OPT, C-OPT and the optimality gallery read
 `FAMILIES`, and each family tells its own numbers, ranges, example, equal laws and axes.
 """
 
 from __future__ import annotations
 
-from unicr.extras import classes_of
+from unicr.errors import NoiseError
 from unicr.noise._base import Noise
 from unicr.noise._family import Named
+from unicr.registry import Catalogue
 
 
-def _found() -> dict[str, type[Named]]:
-    """Every family of this folder by its name: fewest numbers first, spherical ones last."""
-
-    def order(kind: type[Named]) -> tuple[bool, int, str]:
-        return "dim=" in kind.example, len(kind.parameters), kind.name
-
-    return {kind.name: kind for kind in sorted(classes_of(__name__, Named), key=order)}
+def _order(family: type[Named]) -> tuple[bool, int, str]:
+    """Fewest numbers first, joint laws last."""
+    return family.joint, len(family.parameters), family.name
 
 
-FAMILIES = _found()
+def _check(family: type[Named]) -> None:
+    """A family must tell what lists and pages print of it."""
+    for word in (family.name, family.formula, family.example):
+        if not isinstance(word, str):
+            raise NoiseError(f"{word!r} is not a text")
+
+
+FAMILIES: Catalogue[type[Named]] = Catalogue(
+    "unicr.families", __name__, Named, classes=True, sort=_order, check=_check
+)
+"""Every family by its name."""
 
 
 def plainest(noise: Noise) -> Noise:

@@ -20,6 +20,10 @@ class Gaussian(Family):
     _std = math.sqrt(0.5)
     _log_norm = 0.5 * math.log(math.pi)
 
+    @property
+    def normal_sigma(self) -> float:
+        return self.sigma
+
     def _kernel(self, z: Any, xp: Any) -> Any:
         return -z * z
 

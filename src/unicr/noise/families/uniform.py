@@ -27,6 +27,10 @@ class Uniform(Family):
         return Facts(symmetric=True, log_concave=True, bounded=True, finite_variance=True)
 
     @property
+    def half_width(self) -> float:
+        return self.scale
+
+    @property
     def support(self) -> tuple[float, float]:
         return (-self.scale, self.scale)
 

@@ -13,6 +13,7 @@ from unicr.noise import IID
 from unicr.norms import Norm
 from unicr.progress import tell
 from unicr.radius._boundary import certified
+from unicr.radius._question import Evidence
 from unicr.radius._spectrum import Spectrum, equal
 from unicr.radius.bellman._kernel import laws_of
 from unicr.radius.bellman._sheet import DUST, LOW, Sheet
@@ -129,7 +130,7 @@ def _upper(unit: IID, norm: Norm, dim: int, p_a: float, p_b: float) -> tuple[flo
             continue
         guess = best if math.isfinite(best) else max(float(special.ndtri(p_a)), 1e-3)
         monotone = unit.facts.unimodal
-        root = certified(moved, p_a, p_b, guess, monotone=monotone, tolerance=1e-3)
+        root = certified(moved, Evidence(p_a, p_b), guess, monotone=monotone, tolerance=1e-3)
         best, worst = (root, k) if root < best else (best, worst)
     return best, worst
 

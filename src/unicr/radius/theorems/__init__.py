@@ -6,44 +6,63 @@ exact, which direction is worst and which radius is proved are asked of this lis
 
 from __future__ import annotations
 
-from functools import cache
+from functools import lru_cache
 
-from unicr.extras import modules_of
-from unicr.noise import IID, Noise
-from unicr.norms import Norm
-from unicr.radius._spectrum import Spectrum
-from unicr.radius.theorems._base import NOTHING, Proof, Theorem, trust
+from unicr.radius._question import Evidence, Question
+from unicr.radius._rounding import lower_radius
+from unicr.radius.theorems._base import Bound, Proof, Theorem
+from unicr.registry import Catalogue
 
-__all__ = ["Proof", "Theorem", "exact", "prove", "theorems", "worst"]
+__all__ = ["THEOREMS", "Bound", "Proof", "Theorem", "bounds_of", "exact_bound", "prove", "theorems"]
+
+NOTHING_PROVED = Proof(0.0, None)
+
+# closed forms first, then by letter
+THEOREMS: Catalogue[Theorem] = Catalogue(
+    "unicr.theorems",
+    __name__,
+    Theorem,
+    sort=lambda theorem: (not theorem.closed, theorem.letter, theorem.words),
+)
 
 
-@cache
 def theorems() -> tuple[Theorem, ...]:
-    """All of them, by letter."""
-    found = [module.THEOREM for module in modules_of(__name__)]
-    return tuple(sorted(found, key=lambda one: (one.letter, one.words)))
+    """All of them: closed forms first, then by letter."""
+    return tuple(THEOREMS.values())
 
 
-def exact(noise: Noise, norm: Norm, dim: int) -> Theorem | None:
-    """The theorem that gives the true radius here; None where there are only bounds."""
-    found = [one for one in theorems() if one.tight(noise, norm, dim)]
-    return min(found, key=lambda one: one.engine != "closed form", default=None)
+def exact_bound(question: Question) -> Bound | None:
+    """The bound that gives the true radius, at unit scale; None where there are only bounds.
+
+    The first theorem in the list that is exact is taken, so that a closed form goes first.
+    """
+    return _exact(question.unit)
 
 
-def worst(noise: Noise, norm: Norm, dim: int) -> tuple[Spectrum, ...] | None:
-    """The worst directions (the two signs of one, at most), where a theorem names them."""
-    known = exact(noise, norm, dim)
-    return None if known is None else known.directions(noise, norm, dim)
+@lru_cache(maxsize=256)
+def _exact(unit: Question) -> Bound | None:
+    bounds = (one.match(unit) for one in theorems() if one.laws == 1)
+    return next((bound for bound in bounds if bound is not None and bound.exact), None)
 
 
-def prove(noise: Noise, norm: Norm, dim: int, p_a: float, p_b: float) -> Proof:
-    """The largest radius that a theorem gives; the true one where it is exact."""
-    known = exact(noise, norm, dim)
-    asked = theorems() if known is None else (known,)
-    found = [
-        one.proof(noise, norm, dim, p_a, p_b) for one in asked if one.applies(noise, norm, dim)
-    ]
-    best = max(found, key=lambda proof: proof.radius, default=NOTHING)
-    if isinstance(noise, IID) and best.radius > 0:
-        return Proof(best.radius, best.theorem + trust(noise), best.engine)
-    return best
+def bounds_of(question: Question, *, laws: int = 1) -> tuple[Bound, ...]:
+    """Every bound from votes under so many laws, at unit scale; an exact one is given alone."""
+    return _bounds(question.unit, laws)
+
+
+@lru_cache(maxsize=256)
+def _bounds(unit: Question, laws: int) -> tuple[Bound, ...]:
+    exact = _exact(unit) if laws == 1 else None
+    if exact is not None:
+        return (exact,)
+    bounds = (one.match(unit) for one in theorems() if one.laws == laws)
+    return tuple(bound for bound in bounds if bound is not None)
+
+
+def prove(question: Question, evidence: Evidence, *, laws: int = 1) -> Proof:
+    """The largest radius that a theorem of so many laws gives, in real units and rounded down."""
+    proofs = [bound.proof(evidence) for bound in bounds_of(question, laws=laws)]
+    best = max(proofs, key=lambda proof: proof.radius, default=NOTHING_PROVED)
+    if not best.radius > 0:
+        return NOTHING_PROVED
+    return best._replace(radius=lower_radius(best.radius, question.noise.scale))

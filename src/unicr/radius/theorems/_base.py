@@ -1,93 +1,178 @@
-"""What a theorem is: its letter on the theory page, what it needs, and the radius it gives."""
+"""What a theorem is: a letter on the theory page, what it needs, and a match that gives a bound.
+
+`Theorem.match(question)` looks at noise, norm and dimension once and returns a `Bound`, which
+holds all that was learnt, or None. A bound then gives radii for any evidence.
+"""
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import NamedTuple
 
-from unicr.noise import IID, Anisotropic, Gaussian, Noise
+import numpy as np
+
 from unicr.norms import Norm
-from unicr.radius._spectrum import Spectrum
+from unicr.radius._boundary import TOLERANCE, certified
+from unicr.radius._grade import Grade
+from unicr.radius._question import Evidence, Question
+from unicr.radius._readings import FINE, LAST
+from unicr.radius._rounding import raise_tail
+from unicr.radius._spectrum import Spectrum, equal
+from unicr.radius._steps import proved_steps
 from unicr.tradeoff import TradeOff
 from unicr.values import Array
 
-CHECKED = ", ranges of the log-ratio checked numerically"
+FIRST = 0.501  # p_A from which curves are fine: below, radii are too small to matter
+
+Steps = tuple[Array, Array]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Bound(ABC):
+    """A radius at unit scale that holds for every direction, for one question.
+
+    `theorem` is the name that results print, `grade` how good the proof is. `exact` says whether
+    the radius is the true one; then `directions` holds the worst ones, one of which attains it (the
+    two signs of one, at most), or None where they are no spectrum. `engine` says what computes.
+    """
+
+    theorem: str
+    grade: Grade
+    engine: str = "theorem"
+    exact: bool = False
+    directions: tuple[Spectrum, ...] | None = None
+
+    @abstractmethod
+    def radius(self, evidence: Evidence) -> float:
+        """The radius that holds for every direction; 0 where nothing is gained.
+
+        `radius.theorems.prove` rounds it down: nobody else hands it out.
+        """
+
+    @property
+    def closed_form(self) -> Callable[[Array], Array] | None:
+        """The binary radius as a function of 1 − p_A, where that is a formula."""
+        return None
+
+    def tradeoff(self, r: float) -> TradeOff | None:
+        """A function below T_δ for every ‖δ‖_p ≤ r, where the theorem has one."""
+        return None
+
+    def curve(self) -> Steps | None:
+        """(1 − p_j, r_j), r_j proved at p_j and rising: a whole binary curve; None where there is
+        no better way than one radius at a time.
+        """
+        closed = self.closed_form
+        if closed is None:
+            return None
+        with np.errstate(divide="ignore"):
+            return FINE, np.maximum(closed(FINE), 0.0)
+
+    def proof(self, evidence: Evidence) -> Proof:
+        """The radius with the bound that gives it."""
+        return Proof(self.radius(evidence), self)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TradeOffBound(Bound):
+    """A bound by a function below all T_δ with ‖δ‖_p ≤ r, for every r: the first r that fails.
+
+    `tolerance` is how close to that r the search ends, on its certified side, as a share of it.
+    """
+
+    tolerance: float = TOLERANCE
+
+    @abstractmethod
+    def tradeoff(self, r: float) -> TradeOff: ...
+
+    @abstractmethod
+    def guess(self, evidence: Evidence) -> float:
+        """About how large the radius is: where the search begins, which proves nothing."""
+
+    def radius(self, evidence: Evidence) -> float:
+        return certified(self.tradeoff, evidence, self.guess(evidence), tolerance=self.tolerance)
+
+    def curve(self) -> Steps | None:
+        if not self.exact:
+            return None
+        first, last = self.radius(Evidence(FIRST)), self.radius(Evidence(1.0 - LAST, LAST))
+        return proved_steps(self.tradeoff, first, last)
+
+
+class Proof(NamedTuple):
+    """A proved radius and the bound that gives it, which is None where nothing is proved."""
+
+    radius: float
+    bound: Bound | None
+
+    @property
+    def theorem(self) -> str:
+        """The name of the theorem, "none" where nothing is proved."""
+        return "none" if self.bound is None else self.bound.theorem
+
+    @property
+    def grade(self) -> Grade | None:
+        """The grade of the proof, None where nothing is proved."""
+        return None if self.bound is None else self.bound.grade
 
 
 @dataclass(frozen=True)
-class Proof:
-    """A radius, the theorem that gives it, and what computed it."""
+class Theorem:
+    """One theorem of docs/theory.md: `match` gives its bound for a question at unit scale, or None.
 
-    radius: float
-    theorem: str
-    engine: str = "theorem"
-
-
-NOTHING = Proof(0.0, "none", "none")
-
-
-class Theorem(ABC):
-    """A radius that holds for every direction, for the noises, norms and dimensions it applies to.
-
-    `needs` says in words what `applies` asks. Only `applies` and `radius` must be given.
+    `needs` says in words what `match` asks for. `closed` theorems are asked first, those of two
+    `laws` only where the evidence has votes under a second law.
     """
 
-    letter: ClassVar[str]
-    words: ClassVar[str]
-    needs: ClassVar[str]
-    engine: ClassVar[str] = "theorem"
+    letter: str
+    words: str
+    needs: str
+    match: Callable[[Question], Bound | None]
+    closed: bool = False
+    laws: int = 1
 
     @property
     def name(self) -> str:
         """As results print it."""
         return f"({self.letter}) {self.words}"
 
-    @abstractmethod
-    def applies(self, noise: Noise, norm: Norm, dim: int) -> bool:
-        """Whether the theorem says anything here."""
 
-    @abstractmethod
-    def radius(self, noise: Noise, norm: Norm, dim: int, p_a: float, p_b: float) -> float:
-        """The radius that holds for every direction; 0 where nothing is gained."""
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Scaled(Bound):
+    """What another bound gives, times a factor."""
 
-    def proof(self, noise: Noise, norm: Norm, dim: int, p_a: float, p_b: float) -> Proof:
-        """The radius with the words that go with it."""
-        return Proof(self.radius(noise, norm, dim, p_a, p_b), self.name, self.engine)
+    inner: Bound
+    factor: float
 
-    def tight(self, noise: Noise, norm: Norm, dim: int) -> bool:
-        """Whether the radius is the true one."""
-        return False
-
-    def directions(self, noise: Noise, norm: Norm, dim: int) -> tuple[Spectrum, ...] | None:
-        """The worst directions, one of which attains a tight radius; None where not a spectrum."""
-        return None
-
-    def closed(self, noise: Noise, norm: Norm, dim: int) -> Callable[[Array], Array] | None:
-        """The binary radius as a function of 1 − p_A, where it has a closed form."""
-        return None
-
-    def tradeoff(self, noise: Noise, norm: Norm, dim: int, r: float) -> TradeOff | None:
-        """A function below T_δ for every ‖δ‖_p ≤ r, where the theorem has one: curves use it."""
-        return None
-
-    def curve(self, unit: Noise, norm: Norm, dim: int) -> tuple[Array, Array] | None:
-        """(1 − p_j, r_j), r_j proved at p_j and rising: a whole binary curve at once; or None."""
-        return None
+    def radius(self, evidence: Evidence) -> float:
+        return self.factor * self.inner.radius(evidence)
 
 
-def trust(noise: IID) -> str:
-    """What a theorem's name must add: nothing where every fact it needs is known by formula."""
-    if noise.facts.source != "analytic":
-        return f", facts {noise.facts.source}"
-    return "" if noise.facts.log_concave else CHECKED
+@dataclass(frozen=True, eq=False, kw_only=True)
+class BestOf(Bound):
+    """The best of several bounds: which one that is depends on the evidence."""
+
+    bounds: tuple[Bound, ...]
+
+    def radius(self, evidence: Evidence) -> float:
+        return self.proof(evidence).radius
+
+    def proof(self, evidence: Evidence) -> Proof:
+        return max((one.proof(evidence) for one in self.bounds), key=lambda proof: proof.radius)
 
 
-def half_gap(quantile: Callable[[float], float], p_a: float, p_b: float) -> float:
-    """(Q(p_A) − Q(p_B))/2 for the quantile function Q of a symmetric law, exact in the tail."""
-    upper = -quantile(1.0 - p_a)
-    return upper if p_b >= 1.0 - p_a else 0.5 * (upper - quantile(p_b))
+def half_gap(quantile: Callable[[float], float], evidence: Evidence) -> float:
+    """(Q(p_A) − Q(p_B))/2 from below, Q the quantile function of a symmetric law.
+
+    Q(p_A) = −Q(1 − p_A) keeps the digits of the tail; 1 − p_A is exact for p_A ≥ 1/2.
+    """
+    upper = -quantile(raise_tail(1.0 - evidence.p_a))
+    if evidence.binary:
+        return upper
+    return 0.5 * (upper - quantile(raise_tail(evidence.p_b)))
 
 
 def from_l2(norm: Norm, dim: int) -> float:
@@ -95,23 +180,16 @@ def from_l2(norm: Norm, dim: int) -> float:
     return 1.0 if norm.p <= 2 else float(dim) ** (1 / norm.p - 0.5)
 
 
-def base_of(noise: Noise) -> Noise:
-    """The i.i.d. noise under a scale per coordinate, or the noise itself."""
-    return noise.base if isinstance(noise, Anisotropic) else noise
+def inclusion(norm: Norm, home: Norm, dim: int) -> float:
+    """The factor from a radius in `home` to one in `norm` (docs/theory.md#theorem-h)."""
+    return 1.0 if norm.p <= home.p else float(dim) ** (1 / norm.p - 1 / home.p)
 
 
-def symmetric_log_concave(noise: Noise) -> bool:
-    """Whether each coordinate is, up to its scale."""
-    base = base_of(noise)
-    return isinstance(base, IID) and base.facts.symmetric and base.facts.log_concave
+def one_hot_or_all(norm: Norm, dim: int, most: float) -> tuple[Spectrum, ...]:
+    """One coordinate for p ≤ `most`, all equal ones beyond."""
+    return (equal(1 if norm.p <= most else dim),)
 
 
-def symmetric_unimodal(noise: Noise) -> bool:
-    """Whether each coordinate is, up to its scale."""
-    base = base_of(noise)
-    return isinstance(base, IID) and base.facts.symmetric and base.facts.unimodal
-
-
-def is_gaussian(noise: Noise) -> bool:
-    """Whether each coordinate is, up to its scale."""
-    return isinstance(base_of(noise), Gaussian)
+def is_linf(question: Question) -> bool:
+    """Whether the norm is ℓ∞, or cannot be told from it: in one dimension all norms agree."""
+    return math.isinf(question.norm.p) or question.dim == 1

@@ -3,74 +3,80 @@
 from __future__ import annotations
 
 import math
-from functools import partial
+from dataclasses import dataclass
 
 import numpy as np
 
-from unicr.noise import IID, Anisotropic, Noise
-from unicr.norms import Norm
-from unicr.radius._boundary import certified
-from unicr.radius._spectrum import Spectrum, equal
-from unicr.radius.theorems._base import Theorem, base_of, symmetric_unimodal
+from unicr.noise import IID
+from unicr.radius._grade import Grade, grade_of
+from unicr.radius._question import Evidence, Question
+from unicr.radius._spectrum import equal
+from unicr.radius.theorems._base import Theorem, TradeOffBound, is_linf
 from unicr.tradeoff import TradeOff, shifted
 from unicr.tradeoff.internal import start_guess
+from unicr.values import Array
 
-GROUPS = 48  # scales that are composed one by one
+GROUPS = 48  # scales that are composed one by one: a composition costs as many transforms
+
+Groups = tuple[tuple[float, int], ...]
 
 
-class AllEqual(Theorem):
+@dataclass(frozen=True, eq=False, kw_only=True)
+class AllEqualBound(TradeOffBound):
     """R by d-fold composition of equal shifts, by groups of equal scales where these differ.
 
     H_γ between p and its shift by u grows with u: for γ ≥ 1 its derivative is γ·Σ(p(a) − p(b)) ≥ 0
     over the intervals (a, b), all beyond the mode, where p(z − u) > γ·p(z). So every T_u falls with
-    |u|, products keep the order, and (a, …, a) is worst. Log-concavity is not needed.
+    |u|, products keep the order, and (a, …, a) is worst. Log-concavity is not needed
+    (docs/theory.md#theorem-c). `groups` are (scale, coordinates).
     """
 
-    letter, words = "c", "all-equal, unimodal"
-    needs = "ℓ∞, or one dimension; symmetric unimodal coordinates"
-    engine = "composition"
+    law: IID
+    groups: Groups
 
-    def applies(self, noise: Noise, norm: Norm, dim: int) -> bool:
-        return symmetric_unimodal(noise) and (math.isinf(norm.p) or dim == 1)
+    def tradeoff(self, r: float) -> TradeOff:
+        return shifted(self.law, [(r / s, n) for s, n in self.groups])
 
-    def tight(self, noise: Noise, norm: Norm, dim: int) -> bool:
-        few = not isinstance(noise, Anisotropic) or len(np.unique(noise.scales)) <= GROUPS
-        return few and self.applies(noise, norm, dim)
-
-    def radius(self, noise: Noise, norm: Norm, dim: int, p_a: float, p_b: float) -> float:
-        base, groups = _groups(noise, dim)
-        total = math.sqrt(sum(n / s**2 for s, n in groups))
-        guess = base.scale * start_guess(p_a, p_b) / total
-        return certified(partial(_moved, base, groups), p_a, p_b, guess)
-
-    def tradeoff(self, noise: Noise, norm: Norm, dim: int, r: float) -> TradeOff:
-        return _moved(*_groups(noise, dim), r)
-
-    def directions(self, noise: Noise, norm: Norm, dim: int) -> tuple[Spectrum, ...]:
-        return (equal(dim),)
+    def guess(self, evidence: Evidence) -> float:
+        total = math.sqrt(sum(n / s**2 for s, n in self.groups))
+        return self.law.scale * start_guess(evidence.p_a, evidence.p_b) / total
 
 
-def _moved(base: IID, groups: list[tuple[float, int]], r: float) -> TradeOff:
-    return shifted(base, [(r / s, n) for s, n in groups])
+def match(question: Question) -> AllEqualBound | None:
+    """Exact, unless there are so many scales that some are rounded down."""
+    noise, law = question.noise, question.noise.coordinate
+    if law is None or not (law.facts.symmetric and law.facts.unimodal and is_linf(question)):
+        return None
+    exact = True
+    groups: Groups = ((1.0, question.dim),)
+    if noise.scales is not None:
+        exact, groups = len(np.unique(noise.scales)) <= GROUPS, group_scales(noise.scales)
+    return AllEqualBound(
+        theorem=THEOREM.name,
+        grade=grade_of(Grade.FLOATING_POINT, noise, ranges=True),
+        engine="composition",
+        exact=exact,
+        directions=(equal(question.dim),),
+        law=law,
+        groups=groups,
+    )
 
 
-def _groups(noise: Noise, dim: int) -> tuple[IID, list[tuple[float, int]]]:
+def group_scales(scales: Array) -> Groups:
     """(scale, how many coordinates), at most GROUPS of them: others are rounded down to a grid.
 
     A smaller scale makes a shift easier to see, so rounding down is safe.
     """
-    base = base_of(noise)
-    assert isinstance(base, IID)
-    if not isinstance(noise, Anisotropic):
-        return base, [(1.0, dim)]
-    values, counts = np.unique(noise.scales, return_counts=True)
+    values, counts = np.unique(scales, return_counts=True)
     if len(values) > GROUPS:
         grid = np.geomspace(values[0], values[-1], GROUPS)
         grid[0], grid[-1] = values[0], values[-1]
         at = np.maximum(np.searchsorted(grid, values, side="right") - 1, 0)
         counts = np.bincount(at, weights=counts, minlength=GROUPS).astype(np.int64)
         values = grid
-    return base, [(float(s), int(n)) for s, n in zip(values, counts, strict=True) if n]
+    return tuple((float(s), int(n)) for s, n in zip(values, counts, strict=True) if n)
 
 
-THEOREM = AllEqual()
+THEOREM = Theorem(
+    "c", "all-equal, unimodal", "ℓ∞, or one dimension; symmetric unimodal coordinates", match
+)

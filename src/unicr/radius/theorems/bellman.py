@@ -3,33 +3,54 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
-from unicr.noise import IID, Noise
+from unicr.noise import IID
 from unicr.norms import Norm
+from unicr.radius._grade import Grade, grade_of
+from unicr.radius._question import Evidence, Question
 from unicr.radius.bellman import bellman_curve, bellman_radius
-from unicr.radius.theorems._base import Theorem
-from unicr.radius.theorems.few import THEOREM as few
-from unicr.values import Array
+from unicr.radius.theorems import few
+from unicr.radius.theorems._base import Bound, Steps, Theorem
 
 
-class Bellman(Theorem):
-    """H_γ(T_δ) ≤ Φ for every δ, where Φ grows fast enough for any next coordinate."""
+@dataclass(frozen=True, eq=False, kw_only=True)
+class BellmanBound(Bound):
+    """H_γ(T_δ) ≤ Φ for every δ, where Φ grows fast enough for any next coordinate.
 
-    letter, words = "j", "Bellman bound"
-    needs = "finite p, dimension of at least 2; any i.i.d. noise"
+    The argument: docs/theory.md#theorem-j. `closer` says that (n) covers the question:
+    its single radii are closer and ten times as fast, so this one gives none beside its curve.
+    """
 
-    def applies(self, noise: Noise, norm: Norm, dim: int) -> bool:
-        return isinstance(noise, IID) and math.isfinite(norm.p) and dim >= 2
+    law: IID
+    norm: Norm
+    dim: int
+    closer: bool
 
-    def radius(self, noise: Noise, norm: Norm, dim: int, p_a: float, p_b: float) -> float:
-        assert isinstance(noise, IID)
-        if few.applies(noise, norm, dim):
-            return 0.0  # it is closer, and ten times as fast
-        return bellman_radius(noise.unit, norm, dim, p_a, p_b) * noise.scale
+    def radius(self, evidence: Evidence) -> float:
+        if self.closer:
+            return 0.0
+        return bellman_radius(self.law, self.norm, self.dim, evidence.p_a, evidence.p_b)
 
-    def curve(self, unit: Noise, norm: Norm, dim: int) -> tuple[Array, Array]:
-        assert isinstance(unit, IID)
-        return bellman_curve(unit, norm, dim)
+    def curve(self) -> Steps:
+        return bellman_curve(self.law, self.norm, self.dim)
 
 
-THEOREM = Bellman()
+def match(question: Question) -> BellmanBound | None:
+    """Any i.i.d. noise in two dimensions or more."""
+    law = question.noise.iid
+    if law is None or not math.isfinite(question.norm.p) or question.dim < 2:
+        return None
+    return BellmanBound(
+        theorem=THEOREM.name,
+        grade=grade_of(Grade.FLOATING_POINT, law, ranges=True),
+        law=law,
+        norm=question.norm,
+        dim=question.dim,
+        closer=few.match(question) is not None,
+    )
+
+
+THEOREM = Theorem(
+    "j", "Bellman bound", "finite p, dimension of at least 2; any i.i.d. noise", match
+)

@@ -4,46 +4,56 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import partial
+from dataclasses import dataclass
 
 import numpy as np
 
-from unicr.noise import Noise
-from unicr.noise.internal import CubeNoise
-from unicr.norms import Norm
-from unicr.radius._boundary import certified
-from unicr.radius.theorems._base import Theorem
+from unicr.noise.internal import RadialNoise
+from unicr.radius._grade import Grade, grade_of
+from unicr.radius._question import Evidence, Question
+from unicr.radius.theorems._base import Theorem, TradeOffBound
 from unicr.tradeoff import TradeOff
 from unicr.tradeoff.internal import cube_levels_tradeoff, falls, highest, start_guess
 from unicr.values import Array
 
 SIZES = 600  # of one coordinate, between which the overlap is rounded down
 BLOCK = 64  # cells of the cube's size that are taken together
+TOLERANCE = 1e-4  # of the radius: a trade-off costs a second here, and this loses little
 
 
-class Cubes(Theorem):
+@dataclass(frozen=True, eq=False, kw_only=True)
+class CubesBound(TradeOffBound):
     """The overlap of two cubes, Π(1 − (|δ_i| − D)₊/2b)₊, from below over all ‖δ‖_p ≤ r.
 
     With w(v) the log of a factor at v = |δ_i|^p, Σ w(v_i) ≥ d·min_v (w(v) + κv) − κr^p for every
-    κ ≥ 0. One κ serves all cubes at one level; the minimum is rounded down between sizes.
+    κ ≥ 0. One κ serves all cubes at one level; the minimum is rounded down between sizes
+    (docs/theory.md#theorem-l).
     """
 
-    letter, words = "m", "cube by cube"
-    needs = "ℓp, 1 < p < ∞; noise φ(‖z‖_∞), φ falls"
-    engine = "quadrature"
+    noise: RadialNoise
+    p: float
 
-    def applies(self, noise: Noise, norm: Norm, dim: int) -> bool:
-        return isinstance(noise, CubeNoise) and 1 < norm.p < math.inf and falls(noise)
+    def tradeoff(self, r: float) -> TradeOff:
+        return cube_levels_tradeoff(self.noise, _least(self.p, self.noise.dim, r))
 
-    def radius(self, noise: Noise, norm: Norm, dim: int, p_a: float, p_b: float) -> float:
-        assert isinstance(noise, CubeNoise)
-        guess = float(noise.radius_ppf(0.5)) / dim * start_guess(p_a, p_b)
-        moved = partial(self.tradeoff, noise, norm, dim)
-        return certified(moved, p_a, p_b, guess, tolerance=1e-4)
+    def guess(self, evidence: Evidence) -> float:
+        size = float(self.noise.radius_ppf(0.5)) / self.noise.dim
+        return size * start_guess(evidence.p_a, evidence.p_b)
 
-    def tradeoff(self, noise: Noise, norm: Norm, dim: int, r: float) -> TradeOff:
-        assert isinstance(noise, CubeNoise)
-        return cube_levels_tradeoff(noise, _least(norm.p, dim, r / noise.scale))
+
+def match(question: Question) -> CubesBound | None:
+    """A falling density of the ℓ∞ length, in a norm between ℓ1 and ℓ∞."""
+    noise, p = question.noise.radial, question.norm.p
+    if noise is None or not math.isinf(noise.order) or not 1 < p < math.inf or not falls(noise):
+        return None
+    return CubesBound(
+        theorem=THEOREM.name,
+        grade=grade_of(Grade.OUTWARD_ROUNDING, noise),
+        engine="quadrature",
+        tolerance=TOLERANCE,
+        noise=noise,
+        p=p,
+    )
 
 
 def _least(p: float, dim: int, r: float) -> Callable[[Array, Array], Array]:
@@ -71,4 +81,4 @@ def _least(p: float, dim: int, r: float) -> Callable[[Array, Array], Array]:
     return least
 
 
-THEOREM = Cubes()
+THEOREM = Theorem("m", "cube by cube", "ℓp, 1 < p < ∞; noise φ(‖z‖_∞), φ falls", match)

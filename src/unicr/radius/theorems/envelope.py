@@ -3,39 +3,48 @@
 from __future__ import annotations
 
 import math
-from functools import partial
+from dataclasses import dataclass
 
-from unicr.noise import IID, Noise
-from unicr.norms import Norm
-from unicr.radius._boundary import certified
-from unicr.radius.theorems._base import Theorem
+from unicr.noise import IID
+from unicr.radius._grade import Grade, grade_of
+from unicr.radius._question import Evidence, Question
+from unicr.radius.theorems._base import Theorem, TradeOffBound
 from unicr.tradeoff import TradeOff, compose, ratio_law
 from unicr.tradeoff.internal import envelope, start_guess
 
 
-class Envelope(Theorem):
+@dataclass(frozen=True, eq=False, kw_only=True)
+class EnvelopeBound(TradeOffBound):
     """T_u falls with u on either side of zero, so the larger of the two hockey-stick divergences
-    at every γ bounds each |v| ≤ u; that envelope is convex, hence a trade-off function to compose.
+    at every γ bounds each |v| ≤ u; that envelope is convex, hence a trade-off function to compose
+    (docs/theory.md#theorem-f).
     """
 
-    letter, words = "f", "envelope"
-    needs = "ℓ∞; unimodal coordinates without symmetry"
-    engine = "composition"
+    law: IID
+    dim: int
 
-    def applies(self, noise: Noise, norm: Norm, dim: int) -> bool:
-        if not isinstance(noise, IID) or not math.isinf(norm.p):
-            return False
-        return noise.facts.unimodal and not noise.facts.symmetric
+    def tradeoff(self, r: float) -> TradeOff:
+        laws = [ratio_law(self.law, sign * r) for sign in (1.0, -1.0)]
+        return compose([(envelope(laws), self.dim)])
 
-    def radius(self, noise: Noise, norm: Norm, dim: int, p_a: float, p_b: float) -> float:
-        assert isinstance(noise, IID)
-        guess = noise.scale * start_guess(p_a, p_b) / math.sqrt(dim)
-        return certified(partial(self.tradeoff, noise, norm, dim), p_a, p_b, guess)
-
-    def tradeoff(self, noise: Noise, norm: Norm, dim: int, r: float) -> TradeOff:
-        assert isinstance(noise, IID)
-        laws = [ratio_law(noise.unit, sign * r / noise.scale) for sign in (1.0, -1.0)]
-        return compose([(envelope(laws), dim)])
+    def guess(self, evidence: Evidence) -> float:
+        return start_guess(evidence.p_a, evidence.p_b) / math.sqrt(self.dim)
 
 
-THEOREM = Envelope()
+def match(question: Question) -> EnvelopeBound | None:
+    """Where (c) does not serve for want of symmetry."""
+    law = question.noise.iid
+    if law is None or not math.isinf(question.norm.p):
+        return None
+    if law.facts.symmetric or not law.facts.unimodal:
+        return None
+    return EnvelopeBound(
+        theorem=THEOREM.name,
+        grade=grade_of(Grade.FLOATING_POINT, law, ranges=True),
+        engine="composition",
+        law=law,
+        dim=question.dim,
+    )
+
+
+THEOREM = Theorem("f", "envelope", "ℓ∞; unimodal coordinates without symmetry", match)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from functools import partial
 
-from unicr.noise import IID, Noise
-from unicr.norms import Norm
+from unicr.noise import IID
 from unicr.radius._boundary import first_root
-from unicr.radius.theorems._base import Theorem
+from unicr.radius._grade import Grade, grade_of
+from unicr.radius._question import Evidence, Question
+from unicr.radius.theorems._base import Bound, Theorem
 from unicr.tradeoff import shifted
 from unicr.tradeoff.internal import margin, start_guess, start_margin
 
@@ -19,27 +21,25 @@ PLACES = {2: 16, 3: 8}  # per coordinate, at which the boundary is sought
 Box = tuple[tuple[float, float], ...]
 
 
-class Few(Theorem):
+@dataclass(frozen=True, eq=False, kw_only=True)
+class FewBound(Bound):
     """With v_i = |δ_i|^p/r^p sorted downwards, v_2, v_3 lie in some box of a cover.
 
     In a box no coordinate is larger than its corner: v_i ≤ its upper end there, v_1 ≤ 1 − Σ lower
     ends. T falls with every |δ_i| ((c)), so T at the corner bounds all of the box. Boxes whose
-    corner fails are cut in two until the corner's norm is close to r.
+    corner fails are cut in two until the corner's norm is close to r
+    (docs/theory.md#theorem-n).
     """
 
-    letter, words = "n", "two or three coordinates, box by box"
-    needs = "finite p, dimension 2 or 3; symmetric unimodal"
-    engine = "composition"
+    law: IID
+    p: float
+    dim: int
 
-    def applies(self, noise: Noise, norm: Norm, dim: int) -> bool:
-        known = isinstance(noise, IID) and noise.facts.symmetric and noise.facts.unimodal
-        return known and dim in PLACES and math.isfinite(norm.p)
-
-    def radius(self, noise: Noise, norm: Norm, dim: int, p_a: float, p_b: float) -> float:
-        assert isinstance(noise, IID)
-        if p_a <= p_b:
+    def radius(self, evidence: Evidence) -> float:
+        if evidence.abstains:
             return 0.0
-        law, p, spent = noise, norm.p, 0
+        law, p, dim, spent = self.law, self.p, self.dim, 0
+        p_a, p_b = evidence.p_a, evidence.p_b
 
         def value(shares: tuple[float, ...], r: float) -> float:
             nonlocal spent
@@ -51,7 +51,7 @@ class Few(Theorem):
         for direction in _directions(dim):
             along = partial(value, direction)
             if math.isinf(top) or along(top) < 0:
-                guess = min(top, noise.scale * start_guess(p_a, p_b))
+                guess = min(top, start_guess(p_a, p_b))
                 start = start_margin(p_a, p_b)
                 top = first_root(along, start, guess, monotone=True, tolerance=1e-4)
         proved, spent = 0.0, 0
@@ -75,6 +75,23 @@ class Few(Theorem):
                 r *= 1 - loss
             proved = max(proved, r if r > 0.1 * top else 0.0)
         return proved
+
+
+def match(question: Question) -> FewBound | None:
+    """Two or three symmetric unimodal coordinates and a finite p."""
+    law = question.noise.iid
+    if law is None or question.dim not in PLACES or not math.isfinite(question.norm.p):
+        return None
+    if not (law.facts.symmetric and law.facts.unimodal):
+        return None
+    return FewBound(
+        theorem=THEOREM.name,
+        grade=grade_of(Grade.FLOATING_POINT, law, ranges=True),
+        engine="composition",
+        law=law,
+        p=question.norm.p,
+        dim=question.dim,
+    )
 
 
 def _directions(dim: int) -> list[tuple[float, ...]]:
@@ -102,4 +119,9 @@ def _halves(box: Box) -> list[Box]:
     return [(*box[:i], half, *box[i + 1 :]) for half in ((low, middle), (middle, high))]
 
 
-THEOREM = Few()
+THEOREM = Theorem(
+    "n",
+    "two or three coordinates, box by box",
+    "finite p, dimension 2 or 3; symmetric unimodal",
+    match,
+)

@@ -4,57 +4,62 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 from scipy import special
 
-from unicr.noise import Anisotropic, Gaussian, Noise
-from unicr.norms import Norm
-from unicr.radius._spectrum import Spectrum, equal
-from unicr.radius.theorems._base import Theorem, base_of, from_l2, half_gap, is_gaussian
+from unicr.radius._grade import Grade
+from unicr.radius._question import Evidence, Question
+from unicr.radius._rounding import raise_tail
+from unicr.radius.theorems._base import Bound, Theorem, from_l2, half_gap, one_hot_or_all
 from unicr.values import Array
 
 
-class GaussianNoise(Theorem):
+@dataclass(frozen=True, eq=False, kw_only=True)
+class GaussianBound(Bound):
     """R_2 = σ(Φ⁻¹(p_A) − Φ⁻¹(p_B))/2; R_p = R_2 for p ≤ 2, d^(1/p − 1/2)·R_2 beyond.
 
     With scales s_i: max ‖δ/s‖_2 over the ℓp ball is 1/min s for p ≤ 2, else by Hölder
-    (Σ s_i^(−2q))^(1/2q) with q = p/(p − 2), with equality at some δ.
+    (Σ s_i^(−2q))^(1/2q) with q = p/(p − 2), with equality at some δ
+    (docs/theory.md#theorem-d). `factor` is R_p at a half gap of 1.
     """
 
-    letter, words = "d", "Gaussian"
-    needs = "every p > 0"
-    engine = "closed form"
+    factor: float
 
-    def applies(self, noise: Noise, norm: Norm, dim: int) -> bool:
-        return is_gaussian(noise)
+    def radius(self, evidence: Evidence) -> float:
+        return self.factor * half_gap(lambda u: float(special.ndtri(u)), evidence)
 
-    def tight(self, noise: Noise, norm: Norm, dim: int) -> bool:
-        return is_gaussian(noise)
-
-    def radius(self, noise: Noise, norm: Norm, dim: int, p_a: float, p_b: float) -> float:
-        gap = half_gap(lambda u: float(special.ndtri(u)), p_a, p_b)
-        return gap * self._per_gap(noise, norm, dim)
-
-    def closed(self, noise: Noise, norm: Norm, dim: int) -> Callable[[Array], Array]:
-        factor = self._per_gap(noise, norm, dim)
-        return lambda alpha: -special.ndtri(alpha) * factor
-
-    def directions(self, noise: Noise, norm: Norm, dim: int) -> tuple[Spectrum, ...] | None:
-        unequal = isinstance(noise, Anisotropic) and 2 < norm.p < math.inf
-        return None if unequal else (equal(1) if norm.p <= 2 else equal(dim),)
-
-    @staticmethod
-    def _per_gap(noise: Noise, norm: Norm, dim: int) -> float:
-        base = base_of(noise)
-        assert isinstance(base, Gaussian)
-        if not isinstance(noise, Anisotropic):
-            return base.sigma * from_l2(norm, dim)
-        least = float(noise.scales.min())
-        if norm.p <= 2:
-            return least * base.sigma
-        q = 1.0 if math.isinf(norm.p) else norm.p / (norm.p - 2)
-        return least * base.sigma / float(np.sum((least / noise.scales) ** (2 * q)) ** (0.5 / q))
+    @property
+    def closed_form(self) -> Callable[[Array], Array]:
+        return lambda alpha: -special.ndtri(raise_tail(alpha)) * self.factor
 
 
-THEOREM = GaussianNoise()
+def match(question: Question) -> GaussianBound | None:
+    """Every coordinate normal, whatever its scale."""
+    noise, norm, dim = question.noise, question.norm, question.dim
+    sigma = None if noise.coordinate is None else noise.coordinate.normal_sigma
+    if sigma is None:
+        return None
+    unequal = noise.scales is not None and 2 < norm.p < math.inf  # the worst δ is no spectrum
+    return GaussianBound(
+        theorem=THEOREM.name,
+        grade=Grade.CLOSED_FORM,
+        engine="closed form",
+        exact=True,
+        directions=None if unequal else one_hot_or_all(norm, dim, 2.0),
+        factor=sigma
+        * (from_l2(norm, dim) if noise.scales is None else _factor(noise.scales, norm.p)),
+    )
+
+
+def _factor(scales: Array, p: float) -> float:
+    """1/max ‖δ/s‖_2 over the ℓp ball."""
+    least = float(scales.min())
+    if p <= 2:
+        return least
+    q = 1.0 if math.isinf(p) else p / (p - 2)
+    return least / float(np.sum((least / scales) ** (2 * q)) ** (0.5 / q))
+
+
+THEOREM = Theorem("d", "Gaussian", "every p > 0", match, closed=True)

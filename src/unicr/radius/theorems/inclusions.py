@@ -4,43 +4,41 @@ from __future__ import annotations
 
 import math
 
-from unicr.noise import Noise
-from unicr.norms import Norm
-from unicr.radius.theorems._base import NOTHING, Proof, Theorem
+from unicr.radius._grade import weakest
+from unicr.radius._question import Question
+from unicr.radius.theorems._base import BestOf, Scaled, Theorem, inclusion
+
+HOMES = (1.0, 2.0, math.inf)  # norms in which some theorem is exact
 
 
-class Inclusions(Theorem):
-    """‖δ‖_q ≤ ‖δ‖_p for p ≤ q, so R_p ≥ R_q; and ‖δ‖_q ≤ d^(1/q − 1/p)·‖δ‖_p beyond."""
+def match(question: Question) -> BestOf | None:
+    """‖δ‖_q ≤ ‖δ‖_p for p ≤ q, so R_p ≥ R_q; and ‖δ‖_q ≤ d^(1/q − 1/p)·‖δ‖_p beyond.
 
-    letter, words = "h", "inclusion"
-    needs = "any norm for which another theorem has a radius in ℓ1, ℓ2 or ℓ∞"
+    Asked are the theorems that say nothing in the norm itself
+    (docs/theory.md#theorem-h).
+    """
+    from unicr.radius.theorems import theorems
 
-    def applies(self, noise: Noise, norm: Norm, dim: int) -> bool:
-        return bool(self._homes(noise, norm, dim))
-
-    def radius(self, noise: Noise, norm: Norm, dim: int, p_a: float, p_b: float) -> float:
-        return self.proof(noise, norm, dim, p_a, p_b).radius
-
-    def proof(self, noise: Noise, norm: Norm, dim: int, p_a: float, p_b: float) -> Proof:
-        found = []
-        for theorem, home in self._homes(noise, norm, dim):
-            factor = 1.0 if norm.p <= home.p else float(dim) ** (1 / norm.p - 1 / home.p)
-            radius = factor * theorem.radius(noise, home, dim, p_a, p_b)
-            found.append(Proof(radius, f"{theorem.name} + (h) inclusion", theorem.engine))
-        return max(found, key=lambda proof: proof.radius, default=NOTHING)
-
-    def _homes(self, noise: Noise, norm: Norm, dim: int) -> list[tuple[Theorem, Norm]]:
-        from unicr.radius.theorems import theorems
-
-        homes = [Norm(q) for q in (1.0, 2.0, math.inf) if q != norm.p]
-        return [
-            (one, home)
-            for one in theorems()
-            for home in homes
-            if one is not self
-            and one.applies(noise, home, dim)
-            and not one.applies(noise, norm, dim)
-        ]
+    homes = [question.in_norm(p) for p in HOMES if p != question.norm.p]
+    found = tuple(
+        Scaled(
+            theorem=f"{bound.theorem} + (h) inclusion",
+            grade=bound.grade,
+            engine=bound.engine,
+            inner=bound,
+            factor=inclusion(question.norm, home.norm, question.dim),
+        )
+        for one in theorems()
+        if one is not THEOREM and one.match(question) is None
+        for home in homes
+        if (bound := one.match(home)) is not None
+    )
+    if not found:
+        return None
+    grade = weakest(*(one.grade for one in found))
+    return BestOf(theorem=THEOREM.name, grade=grade, bounds=found)
 
 
-THEOREM = Inclusions()
+THEOREM = Theorem(
+    "h", "inclusion", "any norm for which another theorem has a radius in ℓ1, ℓ2 or ℓ∞", match
+)

@@ -2,51 +2,61 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import ArrayLike
 
-from unicr.noise import IID, Noise
-from unicr.norms import Norm
+from unicr.noise import IID
 from unicr.radius._boundary import certified
-from unicr.radius._spectrum import Spectrum, equal
-from unicr.radius.theorems._base import Theorem
+from unicr.radius._grade import Grade, grade_of
+from unicr.radius._question import Evidence, Question
+from unicr.radius._spectrum import equal
+from unicr.radius.theorems._base import Theorem, TradeOffBound
 from unicr.tradeoff import TradeOff, shifted
 from unicr.tradeoff.internal import start_guess
 from unicr.values import Array
 
 
-class OneDimension(Theorem):
+@dataclass(frozen=True, eq=False, kw_only=True)
+class OneDimensionBound(TradeOffBound):
     """T_u falls with |u| on either side of zero ((c)'s argument needs one mode, not symmetry).
 
-    Where p_A = 1 one sign may never fail (a half-line moved inwards), which is then its truth.
+    Where p_A = 1 one sign may never fail (a half-line moved inwards), which is then its truth
+    (docs/theory.md#theorem-a).
     """
 
-    letter, words = "a", "one dimension, both signs"
-    needs = "one dimension; unimodal"
-    engine = "composition"
+    law: IID
 
-    def applies(self, noise: Noise, norm: Norm, dim: int) -> bool:
-        return dim == 1 and isinstance(noise, IID) and noise.facts.unimodal
-
-    def tight(self, noise: Noise, norm: Norm, dim: int) -> bool:
-        return self.applies(noise, norm, dim) and not noise.facts.symmetric
-
-    def radius(self, noise: Noise, norm: Norm, dim: int, p_a: float, p_b: float) -> float:
-        assert isinstance(noise, IID)
-        law, guess = noise, noise.scale * start_guess(p_a, p_b)
-
+    def radius(self, evidence: Evidence) -> float:
         def root(sign: float) -> float:
-            along = lambda r: shifted(law, [(sign * r, 1)])  # noqa: E731
-            return certified(along, p_a, p_b, guess, endless=p_a == 1.0)
+            def along(r: float) -> TradeOff:
+                return shifted(self.law, [(sign * r, 1)])
+
+            return certified(along, evidence, self.guess(evidence), endless=evidence.p_a == 1.0)
 
         return min(root(1.0), root(-1.0))
 
-    def tradeoff(self, noise: Noise, norm: Norm, dim: int, r: float) -> TradeOff:
-        assert isinstance(noise, IID)
-        return _Lower(shifted(noise, [(r, 1)]), shifted(noise, [(-r, 1)]))
+    def tradeoff(self, r: float) -> TradeOff:
+        return _Lower(shifted(self.law, [(r, 1)]), shifted(self.law, [(-r, 1)]))
 
-    def directions(self, noise: Noise, norm: Norm, dim: int) -> tuple[Spectrum, ...]:
-        return (equal(1), equal(1, -1.0))
+    def guess(self, evidence: Evidence) -> float:
+        return start_guess(evidence.p_a, evidence.p_b)
+
+
+def match(question: Question) -> OneDimensionBound | None:
+    """Exact too for symmetric noise, where (c) or (b) says the same with half the work."""
+    law = question.noise.iid
+    if law is None or question.dim != 1 or not law.facts.unimodal:
+        return None
+    return OneDimensionBound(
+        theorem=THEOREM.name,
+        grade=grade_of(Grade.FLOATING_POINT, law, ranges=True),
+        engine="composition",
+        exact=not law.facts.symmetric,
+        directions=(equal(1), equal(1, -1.0)),
+        law=law,
+    )
 
 
 class _Lower(TradeOff):
@@ -64,4 +74,4 @@ class _Lower(TradeOff):
         return np.minimum(*(one.alpha(beta) for one in self._both))
 
 
-THEOREM = OneDimension()
+THEOREM = Theorem("a", "one dimension, both signs", "one dimension; unimodal", match)

@@ -3,47 +3,58 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
-from unicr.noise import IID, Anisotropic, Noise
-from unicr.norms import Norm
-from unicr.radius._spectrum import Spectrum, equal
-from unicr.radius.theorems._base import Theorem, base_of, half_gap, symmetric_log_concave
+from unicr.noise import IID
+from unicr.radius._grade import Grade, grade_of
+from unicr.radius._question import Evidence, Question
+from unicr.radius._rounding import raise_tail
+from unicr.radius._spectrum import equal
+from unicr.radius.theorems._base import Bound, Theorem, half_gap
 from unicr.values import Array
 
 
-class OneHot(Theorem):
+@dataclass(frozen=True, eq=False, kw_only=True)
+class OneHotBound(Bound):
     """R = (F⁻¹(p_A) − F⁻¹(p_B))/2, times the smallest scale where coordinates have their own.
 
     Walk from 0 to δ one coordinate at a time: T_δ ≥ T_u, u = Σ|δ_i|/s_i ≤ ‖δ‖_1/min s, with
-    equality for one-hot δ.
+    equality for one-hot δ (docs/theory.md#theorem-b).
     """
 
-    letter, words = "b", "one-hot, log-concave"
-    needs = "ℓp, p ≤ 1, or one dimension; symmetric log-concave coordinates"
-    engine = "closed form"
+    law: IID
+    least: float
 
-    def applies(self, noise: Noise, norm: Norm, dim: int) -> bool:
-        return symmetric_log_concave(noise) and (norm.p <= 1 or dim == 1)
+    def radius(self, evidence: Evidence) -> float:
+        return self.least * half_gap(lambda u: float(self.law.ppf(u)), evidence)
 
-    def tight(self, noise: Noise, norm: Norm, dim: int) -> bool:
-        return self.applies(noise, norm, dim)
-
-    def radius(self, noise: Noise, norm: Norm, dim: int, p_a: float, p_b: float) -> float:
-        base, least = _parts(noise)
-        return least * half_gap(lambda u: float(base.ppf(u)), p_a, p_b)
-
-    def closed(self, noise: Noise, norm: Norm, dim: int) -> Callable[[Array], Array]:
-        base, least = _parts(noise)
-        return lambda alpha: least * base.isf(alpha)
-
-    def directions(self, noise: Noise, norm: Norm, dim: int) -> tuple[Spectrum, ...]:
-        return (equal(1),)
+    @property
+    def closed_form(self) -> Callable[[Array], Array]:
+        return lambda alpha: self.least * self.law.isf(raise_tail(alpha))
 
 
-def _parts(noise: Noise) -> tuple[IID, float]:
-    base = base_of(noise)
-    assert isinstance(base, IID)
-    return base, float(noise.scales.min()) if isinstance(noise, Anisotropic) else 1.0
+def match(question: Question) -> OneHotBound | None:
+    """Each coordinate symmetric and log-concave, up to its scale."""
+    noise, law = question.noise, question.noise.coordinate
+    if law is None or not (question.norm.p <= 1 or question.dim == 1):
+        return None
+    if not (law.facts.symmetric and law.facts.log_concave):
+        return None
+    return OneHotBound(
+        theorem=THEOREM.name,
+        grade=grade_of(Grade.FLOATING_POINT if law.tabulated else Grade.CLOSED_FORM, noise),
+        engine="closed form",
+        exact=True,
+        directions=(equal(1),),
+        law=law,
+        least=1.0 if noise.scales is None else float(noise.scales.min()),
+    )
 
 
-THEOREM = OneHot()
+THEOREM = Theorem(
+    "b",
+    "one-hot, log-concave",
+    "ℓp, p ≤ 1, or one dimension; symmetric log-concave coordinates",
+    match,
+    closed=True,
+)

@@ -2,30 +2,34 @@
 
 from __future__ import annotations
 
-from unicr.noise import Anisotropic, Noise
-from unicr.norms import Norm
-from unicr.radius.theorems._base import Proof, Theorem
+from unicr.radius._grade import weakest
+from unicr.radius._question import Question, replace_noise
+from unicr.radius.theorems._base import BestOf, Scaled, Theorem
 
 
-class SmallestScale(Theorem):
+def match(question: Question) -> BestOf | None:
     """What is proved for the i.i.d. base, times the smallest scale."""
+    from unicr.radius.theorems import bounds_of
 
-    letter, words = "h", "smallest scale"
-    needs = "a scale per coordinate, and a theorem for the base noise"
+    base, scales = question.noise.coordinate, question.noise.scales
+    if base is None or scales is None:
+        return None
+    found = tuple(
+        Scaled(
+            theorem=f"{inner.theorem}, smallest scale",
+            grade=inner.grade,
+            engine=inner.engine,
+            inner=inner,
+            factor=float(scales.min()) * base.scale,
+        )
+        for inner in bounds_of(replace_noise(question, base.unit))
+    )
+    if not found:
+        return None
+    grade = weakest(*(one.grade for one in found))
+    return BestOf(theorem=THEOREM.name, grade=grade, bounds=found)
 
-    def applies(self, noise: Noise, norm: Norm, dim: int) -> bool:
-        return isinstance(noise, Anisotropic)
 
-    def radius(self, noise: Noise, norm: Norm, dim: int, p_a: float, p_b: float) -> float:
-        return self.proof(noise, norm, dim, p_a, p_b).radius
-
-    def proof(self, noise: Noise, norm: Norm, dim: int, p_a: float, p_b: float) -> Proof:
-        from unicr.radius.theorems import prove
-
-        assert isinstance(noise, Anisotropic)
-        base = prove(noise.base, norm, dim, p_a, p_b)
-        radius = float(noise.scales.min()) * base.radius
-        return Proof(radius, f"{base.theorem}, smallest scale", base.engine)
-
-
-THEOREM = SmallestScale()
+THEOREM = Theorem(
+    "h", "smallest scale", "a scale per coordinate, and a theorem for the base noise", match
+)

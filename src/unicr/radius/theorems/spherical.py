@@ -3,63 +3,69 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass
 
-from unicr.noise import Noise, SphericalNoise
-from unicr.norms import Norm
-from unicr.radius._boundary import certified
-from unicr.radius._readings import FIRST, LAST
-from unicr.radius._spectrum import Spectrum, equal
-from unicr.radius.theorems._base import Proof, Theorem, from_l2
+from unicr.noise.internal import RadialNoise
+from unicr.radius._grade import Grade, grade_of
+from unicr.radius._question import Evidence, Question
+from unicr.radius._readings import LAST
+from unicr.radius.theorems._base import (
+    FIRST,
+    Steps,
+    Theorem,
+    TradeOffBound,
+    from_l2,
+    one_hot_or_all,
+)
 from unicr.tradeoff import TradeOff
-from unicr.tradeoff.internal import ball_steps, ball_tradeoff, falls, start_guess
-from unicr.values import Array
-
-CHECKED = ", falling density checked"
+from unicr.tradeoff.internal import ball_steps, ball_tradeoff, falls, rounds_outward, start_guess
 
 
-class SphericalDensity(Theorem):
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SphericalBound(TradeOffBound):
     """The ℓ2 radius by an integral over the length, rounded outwards, carried to ℓp by the worst δ.
 
-    T falls with ‖δ‖_2 because the density falls with the length (docs/theory.md#i-spherical-noise);
-    that of a built-in family does by its formula, of a user's it is tested, and the name says so.
+    T falls with ‖δ‖_2 because the density falls with the length (docs/theory.md#theorem-i). That of
+    a built-in family does by its formula; of a user's it is checked, and the grade says so.
+    `factor` leads from ℓ2 to the norm.
     """
 
-    letter, words = "i", "spherical, outward rounding"
-    needs = "spherical noise whose density falls with the length"
-    engine = "spherical"
+    noise: RadialNoise
+    factor: float
 
-    def applies(self, noise: Noise, norm: Norm, dim: int) -> bool:
-        return isinstance(noise, SphericalNoise) and falls(noise)
+    def tradeoff(self, r: float) -> TradeOff:
+        return ball_tradeoff(self.noise, r / self.factor)
 
-    def tight(self, noise: Noise, norm: Norm, dim: int) -> bool:
-        return self.applies(noise, norm, dim)
+    def guess(self, evidence: Evidence) -> float:
+        size = self.noise.sigma if math.isfinite(self.noise.sigma) else 1.0
+        return size * start_guess(evidence.p_a, evidence.p_b) * self.factor
 
-    def radius(self, noise: Noise, norm: Norm, dim: int, p_a: float, p_b: float) -> float:
-        assert isinstance(noise, SphericalNoise)
-        size = noise.sigma if math.isfinite(noise.sigma) else noise.scale
-        guess = size * start_guess(p_a, p_b) * from_l2(norm, dim)
-        return certified(partial(self.tradeoff, noise, norm, dim), p_a, p_b, guess)
-
-    def tradeoff(self, noise: Noise, norm: Norm, dim: int, r: float) -> TradeOff:
-        assert isinstance(noise, SphericalNoise)
-        return ball_tradeoff(noise, r / from_l2(norm, dim))
-
-    def proof(self, noise: Noise, norm: Norm, dim: int, p_a: float, p_b: float) -> Proof:
-        proof = super().proof(noise, norm, dim, p_a, p_b)
-        assert isinstance(noise, SphericalNoise)
-        return proof if noise._proved else replace(proof, theorem=self.name + CHECKED)
-
-    def curve(self, unit: Noise, norm: Norm, dim: int) -> tuple[Array, Array]:
-        assert isinstance(unit, SphericalNoise)
-        l2 = Norm(2.0)
-        first, last = (self.radius(unit, l2, dim, 1 - a, a) for a in (1 - FIRST, LAST))
-        alpha, radius = ball_steps(unit, first, last)
-        return alpha, radius * from_l2(norm, dim)
-
-    def directions(self, noise: Noise, norm: Norm, dim: int) -> tuple[Spectrum, ...]:
-        return (equal(1) if norm.p <= 2 else equal(dim),)
+    def curve(self) -> Steps:
+        first, last = self.radius(Evidence(FIRST)), self.radius(Evidence(1.0 - LAST, LAST))
+        alpha, radius = ball_steps(self.noise, first / self.factor, last / self.factor)
+        return alpha, radius * self.factor
 
 
-THEOREM = SphericalDensity()
+def match(question: Question) -> SphericalBound | None:
+    """A density that falls with the ℓ2 length."""
+    noise = question.noise.radial
+    if noise is None or noise.order != 2 or not falls(noise):
+        return None
+    own = Grade.OUTWARD_ROUNDING if rounds_outward(noise) else Grade.FLOATING_POINT
+    return SphericalBound(
+        theorem=THEOREM.name,
+        grade=grade_of(own, noise),
+        engine="spherical",
+        exact=True,
+        directions=one_hot_or_all(question.norm, question.dim, 2.0),
+        noise=noise,
+        factor=from_l2(question.norm, question.dim),
+    )
+
+
+THEOREM = Theorem(
+    "i",
+    "spherical, falling density",
+    "spherical noise whose density falls with the length",
+    match,
+)

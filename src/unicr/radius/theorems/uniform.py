@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
-from unicr.noise import Noise, Uniform
-from unicr.norms import Norm
+from unicr.radius._grade import Grade
+from unicr.radius._question import Evidence, Question
 from unicr.radius._spectrum import Spectrum, equal
-from unicr.radius.theorems._base import Theorem
+from unicr.radius.theorems._base import Bound, Theorem
 from unicr.values import Array
 
 GRID = 129
@@ -18,37 +19,46 @@ ZOOMS = 5
 SHORT = 1e-9  # what the numeric minimum may miss
 
 
-class UniformNoise(Theorem):
+@dataclass(frozen=True, eq=False, kw_only=True)
+class UniformBound(Bound):
     """T_δ(α) = max(v − α, 0), v = Π(1 − |δ_i|/2λ)₊; K ≥ 0 iff v ≥ v* = 1 − (p_A − p_B)/2.
 
     p ≤ 1: one-hot. Beyond: all-equal where p ≥ 1/v* or d^(1/p)(1 − v*^(1/d)) ≤ 1 − 1/p, else one
-    big coordinate b and the rest equal, a minimum over b that is taken numerically.
+    big coordinate b and the rest equal, a minimum over b that is taken numerically
+    (docs/theory.md#theorem-k).
     """
 
-    letter, words = "k", "uniform, overlap of boxes"
-    needs = "every p > 0; uniform noise"
-    engine = "closed form"
+    half_width: float
+    p: float
+    dim: int
 
-    def applies(self, noise: Noise, norm: Norm, dim: int) -> bool:
-        return isinstance(noise, Uniform)
+    def radius(self, evidence: Evidence) -> float:
+        miss = np.array([0.5 * (evidence.p_a - evidence.p_b)])
+        return 2 * self.half_width * float(_radius(miss, self.p, self.dim)[0])
 
-    def tight(self, noise: Noise, norm: Norm, dim: int) -> bool:
-        return self.applies(noise, norm, dim)
+    @property
+    def closed_form(self) -> Callable[[Array], Array]:
+        return lambda alpha: 2 * self.half_width * _radius(0.5 - alpha, self.p, self.dim)
 
-    def radius(self, noise: Noise, norm: Norm, dim: int, p_a: float, p_b: float) -> float:
-        assert isinstance(noise, Uniform)
-        miss = np.array([0.5 * (p_a - p_b)])
-        return 2 * noise.scale * float(_radius(miss, norm.p, dim)[0])
 
-    def closed(self, noise: Noise, norm: Norm, dim: int) -> Callable[[Array], Array]:
-        assert isinstance(noise, Uniform)
-        scale = noise.scale
-        return lambda alpha: 2 * scale * _radius(0.5 - np.asarray(alpha), norm.p, dim)
-
-    def directions(self, noise: Noise, norm: Norm, dim: int) -> tuple[Spectrum, ...] | None:
-        if norm.p <= 1 or dim == 1:
-            return (equal(1),)
-        return (equal(dim),) if norm.p >= 2 else None
+def match(question: Question) -> UniformBound | None:
+    """Uniform coordinates, every norm."""
+    law, p = question.noise.iid, question.norm.p
+    if law is None or law.half_width is None:
+        return None
+    one = p <= 1 or question.dim == 1
+    directions: tuple[Spectrum, ...] | None = (equal(1 if one else question.dim),)
+    return UniformBound(
+        theorem=THEOREM.name,
+        # below p = 2 one big coordinate may be worst, and that minimum is found by zooming in
+        grade=Grade.CLOSED_FORM if one or p >= 2 else Grade.FLOATING_POINT,
+        engine="closed form",
+        exact=True,
+        directions=directions if one or p >= 2 else None,
+        half_width=law.half_width,
+        p=p,
+        dim=question.dim,
+    )
 
 
 def _radius(miss: Array, p: float, dim: int) -> Array:
@@ -83,4 +93,6 @@ def _one_big(miss: Array, p: float, dim: int) -> Array:
     return best
 
 
-THEOREM = UniformNoise()
+THEOREM = Theorem(
+    "k", "uniform, overlap of boxes", "every p > 0; uniform noise", match, closed=True
+)

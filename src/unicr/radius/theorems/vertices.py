@@ -3,59 +3,67 @@
 from __future__ import annotations
 
 import math
-from functools import partial
+from dataclasses import dataclass
 
 import numpy as np
 
-from unicr.noise import Noise
-from unicr.noise.internal import CubeNoise, RadialNoise
-from unicr.norms import Norm
-from unicr.radius._boundary import certified
-from unicr.radius._spectrum import Spectrum, equal
-from unicr.radius.theorems._base import Theorem
+from unicr.noise.internal import RadialNoise
+from unicr.radius._grade import Grade, grade_of
+from unicr.radius._question import Evidence, Question
+from unicr.radius.theorems._base import Theorem, TradeOffBound, one_hot_or_all
 from unicr.tradeoff import TradeOff
 from unicr.tradeoff.internal import cross_tradeoff, cube_tradeoff, falls, start_guess
 
 
-class Vertices(Theorem):
+@dataclass(frozen=True, eq=False, kw_only=True)
+class VerticesBound(TradeOffBound):
     """One coordinate in ℓp, p ≤ 1; all coordinates in ℓ∞.
 
     1 − H = ∫ vol(K_a ∩ (K_b + δ)) du over the levels u, K the balls on which a falling density
     exceeds u. Each volume is log-concave in δ (Brunn–Minkowski), so over a polytope of δ it is
     least at a vertex; the vertices of the ℓ1 and of the ℓ∞ ball are all alike for a noise that
-    knows neither signs nor the order of coordinates, so one is worst for all levels at once.
+    knows neither signs nor the order of coordinates, so one is worst for all levels at once
+    (docs/theory.md#theorem-l). `moving` coordinates move.
     """
 
-    letter, words = "l", "vertices, falling density of a norm"
-    needs = "ℓp, p ≤ 1, noise φ(‖z‖_∞) or φ(‖z‖_1); ℓ∞, noise φ(‖z‖_∞); φ falls"
-    engine = "quadrature"
+    noise: RadialNoise
+    moving: int
 
-    def applies(self, noise: Noise, norm: Norm, dim: int) -> bool:
-        if not isinstance(noise, RadialNoise) or noise.order == 2:
-            return False
-        every = isinstance(noise, CubeNoise) and math.isinf(norm.p)
-        return (norm.p <= 1 or every) and falls(noise)
+    def tradeoff(self, r: float) -> TradeOff:
+        if self.noise.order == 1:
+            return cross_tradeoff(self.noise, r)
+        return cube_tradeoff(self.noise, [(r, self.moving)])
 
-    def tight(self, noise: Noise, norm: Norm, dim: int) -> bool:
-        return self.applies(noise, norm, dim)
-
-    def radius(self, noise: Noise, norm: Norm, dim: int, p_a: float, p_b: float) -> float:
-        assert isinstance(noise, RadialNoise)
-        r = noise.radius_ppf(np.array([0.25, 0.75]))
-        slope = float(-np.diff(noise.radial_logpdf(r))[0] / np.diff(r)[0])
-        guess = start_guess(p_a, p_b) / max(slope, 1e-12 / r[0])
-        if norm.p <= 1 and isinstance(noise, CubeNoise):
-            guess = float(r[0]) * (p_a - p_b)
-        return certified(partial(self.tradeoff, noise, norm, dim), p_a, p_b, guess)
-
-    def tradeoff(self, noise: Noise, norm: Norm, dim: int, r: float) -> TradeOff:
-        assert isinstance(noise, RadialNoise)
-        if noise.order == 1:
-            return cross_tradeoff(noise, r)
-        return cube_tradeoff(noise, [(r, 1 if norm.p <= 1 else dim)])
-
-    def directions(self, noise: Noise, norm: Norm, dim: int) -> tuple[Spectrum, ...]:
-        return (equal(1) if norm.p <= 1 else equal(dim),)
+    def guess(self, evidence: Evidence) -> float:
+        r = self.noise.radius_ppf(np.array([0.25, 0.75]))
+        if self.noise.order != 1 and self.moving == 1:
+            return float(r[0]) * (evidence.p_a - evidence.p_b)
+        slope = float(-np.diff(self.noise.radial_logpdf(r))[0] / np.diff(r)[0])
+        return start_guess(evidence.p_a, evidence.p_b) / max(slope, 1e-12 / r[0])
 
 
-THEOREM = Vertices()
+def match(question: Question) -> VerticesBound | None:
+    """A falling density of the ℓ1 or ℓ∞ length."""
+    noise, norm = question.noise.radial, question.norm
+    if noise is None or noise.order == 2:
+        return None
+    every = math.isinf(noise.order) and math.isinf(norm.p)
+    if not ((norm.p <= 1 or every) and falls(noise)):
+        return None
+    return VerticesBound(
+        theorem=THEOREM.name,
+        grade=grade_of(Grade.OUTWARD_ROUNDING, noise),
+        engine="quadrature",
+        exact=True,
+        directions=one_hot_or_all(norm, question.dim, 1.0),
+        noise=noise,
+        moving=1 if norm.p <= 1 else question.dim,
+    )
+
+
+THEOREM = Theorem(
+    "l",
+    "vertices, falling density of a norm",
+    "ℓp, p ≤ 1, noise φ(‖z‖_∞) or φ(‖z‖_1); ℓ∞, noise φ(‖z‖_∞); φ falls",
+    match,
+)

@@ -2,7 +2,7 @@
 
 Samples 0 … n0 − 1 of each law choose the class and whether the second law pays; nothing is bounded
 with them. If it pays, half of n goes to each law, each bound at α/2, and the radius is that of both
-bounds together (`unicr.radius.two`); if not, all n go to the first law at α, as ever.
+bounds together (theorem (o)); if not, all n go to the first law at α, as ever.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ from unicr.binomial import lower_bound
 from unicr.errors import CertifyError
 from unicr.noise import Noise
 from unicr.noise.internal import within
-from unicr.radius.two import TwoLaws
+from unicr.norms import Norm
+from unicr.radius import Evidence, Question, RadiusCurve, SecondLaw
+from unicr.radius.internal import check_two_laws, prove
 from unicr.smoothing._certificate import Certificate
 from unicr.smoothing._measure import Counts, as_tuple, at
 from unicr.smoothing.measures.classes import ClassVotes
@@ -31,9 +33,26 @@ if TYPE_CHECKING:
 WORTH = 1.01  # the second law is asked where it promises this many times the radius
 
 
+def _first_law(noise: Noise, p_a: float) -> float:
+    """The proved radius of p_A alone, in the norm of the density."""
+    return float(_curve(noise)(p_a))
+
+
 @lru_cache(maxsize=8)
-def _laws(noise: Noise, share: float) -> TwoLaws:
-    return TwoLaws(noise, (share,))
+def _curve(noise: Noise) -> RadiusCurve:
+    return RadiusCurve(noise, _home(noise))
+
+
+def _home(noise: Noise) -> float:
+    """The p of the norm that the density looks at."""
+    assert noise.radial is not None, "check_two_laws lets only radial noise pass"
+    return noise.radial.order
+
+
+def _both_laws(noise: Noise, norm: Norm | float, p_a: float, q_a: float, share: float) -> float:
+    """What both bounds together prove; 0 where that is nothing."""
+    evidence = Evidence(p_a, second=SecondLaw(q_a, share))
+    return prove(Question(noise, norm), evidence, laws=2).radius
 
 
 @dataclass(frozen=True)
@@ -71,17 +90,19 @@ class TwoLawVotes(ClassVotes):
                 f"two laws share {self.share!r} and the rule {plan.rule.text}: a share between 0 "
                 "and 1 is needed, and no early stopping"
             )
-        _laws(radii.noise, self.share).radius(0.6, 0.6, self.share)
+        check_two_laws(radii.noise)
+        _both_laws(radii.noise, _home(radii.noise), 0.6, 0.6, self.share)
 
     def pays(self, selection: Counts, hint: Counts, plan: Plan, radii: Radii) -> bool:
         """Whether both laws promise more, if the votes go on as the n0 of each began."""
         chosen, half, n0 = self.chosen(selection), plan.n // 2, plan.n0
         p, q = ((at(votes, chosen) + 0.5) / (n0 + 1) for votes in (selection, hint))
-        first, laws = plan.n - half, _laws(radii.noise, self.share)
-        one = laws.single(lower_bound(round(p * plan.n), plan.n, plan.alpha))
+        first, law = plan.n - half, radii.noise
+        one = _first_law(law, lower_bound(round(p * plan.n), plan.n, plan.alpha))
         p_a = lower_bound(round(p * first), first, plan.alpha / 2)
         q_a = lower_bound(round(q * half), half, plan.alpha / 2) if half else 0.0
-        return laws.radius(p_a, q_a, self.share) > WORTH * one
+        both = _both_laws(law, _home(law), p_a, q_a, self.share)
+        return max(both, _first_law(law, p_a)) > WORTH * one
 
     def walk(
         self, plan: Plan, radii: Radii, noise: Noise | None
@@ -108,19 +129,18 @@ class TwoLawVotes(ClassVotes):
     ) -> Certificate:
         """Both bounds hold with probability ≥ 1 − α (union), and with them the radius."""
         selection, counts, hint, second = votes
-        asked, q_a, both = int(second.sum()), None, 0.0
-        laws = _laws(radii.noise, self.share)
+        asked, q_a = int(second.sum()), None
         share = replace(plan, alpha=plan.alpha / 2) if asked else plan
         found = self.conclude(share, radii, selection, counts, noise)
         if asked:
             top = at(second, self.chosen(selection))
             q_a = lower_bound(top, asked, plan.alpha / 2)
-            both = laws.radius(found.p_a, q_a, self.share)
         assert isinstance(found, TwoLawCertificate)
         return replace(
             found, alpha=plan.alpha, n=found.n + asked, q_a=q_a,
             hint=as_tuple(hint), second=as_tuple(second),
-            radii=radii.at(found.p_a, found.p_b, lambda norm: both * laws.carried(norm)),
+            radii=radii.at(found.p_a, found.p_b, lambda norm: 0.0 if q_a is None else _both_laws(
+                radii.noise, norm, found.p_a, q_a, self.share)),
         )  # fmt: skip
 
     def again(

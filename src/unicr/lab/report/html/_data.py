@@ -116,7 +116,7 @@ def _run(
         "proved": not manifest.searched,
         "kept": any(score.lattice is not None for score in scores.values()),
         "said": [*changes_meant(list(scores.values())), *_doubts(rows)],
-        "both": manifest.plan.rule.name == "three",
+        "both": any(c.p_b < 1 - c.p_a for row in rows if (c := row.certificate) is not None),
         "alpha": manifest.plan.alpha,
         "total": len(rows),
         "correct": correct,

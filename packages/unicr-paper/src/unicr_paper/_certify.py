@@ -1,0 +1,246 @@
+"""Runs for the items: one fixed noise, or a fixed Gaussian noise against I-OPT on the same inputs.
+
+Both sides of a comparison have the same model, inputs, samples and α. Every input's I-OPT begins at
+the fixed noise and is certified with fresh samples: its certificate speaks of that input's noise.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import resources
+from typing import Any
+
+import numpy as np
+
+from unicr.classifier import load_classifier
+from unicr.data import load_dataset
+from unicr.i_opt import Axis, Grid, IOpt, i_opt_run
+from unicr.lab.report.runs import RunBar, run_shown
+from unicr.metrics import Scores, accuracy_curve, robustness_score
+from unicr.noise import Gaussian, Noise
+from unicr.norms import l1, l2, linf
+from unicr.runs import Job, Row, Run, scores_of
+from unicr.smoothing import Plan, norms_of
+from unicr.values import round_down
+from unicr_paper._item import Axes, Context, Figure, Output, Table, panels
+
+NORMS = (l1.text, l2.text, linf.text)
+ALPHA = 0.001
+SIDES = ("fixed", "I-OPT")
+SHARES = (20, 40, 60, 80, 100)
+COLUMNS = ("fixed", "i_opt", "paper_fixed", "paper_i_opt")
+# What the paper prints, by table; numbers under a name that ends in _255 are in 1/255.
+TABLES = json.loads(resources.files("unicr_paper").joinpath("printed.json").read_text())
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What is certified: a model (or the arguments of `load_classifier`), data, and a σ.
+
+    `keep` fixes the class to the model's own answer without noise. Inputs are spread evenly over
+    the data, or (`spread` False) the first ones.
+    """
+
+    model: str | dict[str, Any]
+    data: str
+    sigma: float = 0.5
+    keep: bool = False
+    batch: int = 500
+    spread: bool = True
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """Those of `load_classifier`."""
+        return {"spec": self.model} if isinstance(self.model, str) else self.model
+
+
+def searching(
+    inputs: int,
+    n0: int,
+    n: int,
+    sigma: tuple[float, float, float],
+    beta: tuple[float, float, float],
+    norms: tuple[str, ...] = NORMS,
+) -> dict[str, Any]:
+    """The sizes of a comparison: σ is low, high and step as factors, β low, high and step."""
+    sizes: dict[str, Any] = {"inputs": inputs, "n0": n0, "n": n}
+    return {**sizes, "norms": norms, "sigma": sigma, "beta": beta}
+
+
+@dataclass(frozen=True)
+class Printed:
+    """A norm's rows of a table in the paper: percent at radii, and robustness scores if printed."""
+
+    fixed: Sequence[float]
+    chosen: Sequence[float]
+    radii: Sequence[float] = ()
+    scores: Sequence[float] = ()
+
+
+def printed(table: str) -> dict[str, Printed]:
+    """A table of the paper by norm."""
+
+    def numbers(name: str, values: list[float]) -> list[float]:
+        return [value / 255 for value in values] if name.endswith("_255") else values
+
+    return {
+        norm: Printed(**{k.removesuffix("_255"): numbers(k, v) for k, v in rows.items()})
+        for norm, rows in TABLES[table].items()
+    }
+
+
+@dataclass(frozen=True)
+class Pair:
+    """One norm: the rows of the fixed noise and those of I-OPT, for the same inputs."""
+
+    norm: str
+    fixed: list[Row] = field(repr=False)
+    chosen: list[Row] = field(repr=False)
+
+    def scores(self) -> tuple[Scores, Scores]:
+        """Both sides, wrong and abstained inputs counted as such."""
+        fixed = scores_of(self.fixed, self.norm, SIDES[0], ALPHA)
+        return fixed, scores_of(self.chosen, self.norm, SIDES[1], ALPHA)
+
+
+def top_means(*sides: Scores) -> list[list[float]]:
+    """For each side the average of the largest 20, 40, …, 100 % of the radii (at least of one)."""
+    means = []
+    for side in sides:
+        radii = np.sort(np.where(side.correct > 0, side.radius, 0.0))[::-1]
+        means.append([float(radii[: max(1, len(radii) * s // 100)].mean()) for s in SHARES])
+    return means
+
+
+def plan_of(sizes: Mapping[str, Any]) -> Plan:
+    """The samples of one input."""
+    return Plan(n0=sizes.get("n0", 100), n=sizes["n"], alpha=ALPHA)
+
+
+def certified(
+    context: Context, setup: Setup, noise: Noise, norms: Sequence[str], name: str
+) -> list[Row]:
+    """The inputs certified with one noise, in all norms from the same votes, in `work / name`."""
+    context.log(f"certifying with {noise.text}")
+    return run_shown(_job(context, setup, noise, norms), context.work / name)
+
+
+def compare(context: Context, setup: Setup) -> dict[str, Pair]:
+    """Both sides by norm, below the item's work folder; what an interruption left is used."""
+    sizes, gaussian = context.sizes, Gaussian(sigma=setup.sigma)
+    low, high, factor = sizes["sigma"]
+    axes = (
+        Axis("sigma", setup.sigma * low, setup.sigma * high, factor),
+        Axis("beta", *sizes["beta"]),
+    )
+    grid = Grid.around(gaussian, "gennorm", axes)
+    settings = IOpt(grid, keep=setup.keep)
+    fixed = certified(context, setup, gaussian, sizes["norms"], "fixed")
+    context.log(f"searching among {grid.size} noises for each input")
+    with RunBar(_job(context, setup, gaussian, sizes["norms"])) as shown:
+        out = context.work / "i-opt"
+        folders = i_opt_run(shown.job, settings, out, resume=True, on_result=shown.add)
+    pairs = {}
+    for norm, folder in folders.items():
+        with Run(folder) as run:
+            pairs[norm.text] = Pair(norm.text, fixed, list(run.rows()))
+    return pairs
+
+
+def _job(context: Context, setup: Setup, noise: Noise, norms: Sequence[str]) -> Job:
+    data = load_dataset(setup.data)
+    inputs = min(context.sizes["inputs"], len(data))
+    return Job(
+        classifier=load_classifier(**setup.arguments),
+        data=data,
+        noise=noise,
+        norms=norms_of(norms),
+        plan=plan_of(context.sizes),
+        seed=context.seed,
+        searched=True,
+        skip=len(data) // inputs if setup.spread else 1,
+        limit=inputs,
+        batch=setup.batch,
+        workers=context.workers,
+        data_spec=setup.data,
+        model_arguments=setup.arguments,
+    )
+
+
+Sides = Mapping[str, tuple[Scores, Scores]]
+
+
+def compared(sides: Sides, printed: Mapping[str, Printed], source: str) -> Output:
+    """The tables, the figure and the lines that every such comparison has."""
+    tables = {"accuracy": accuracy_table(sides, printed)}
+    if all(printed[norm].scores for norm in sides):
+        # with one σ the robustness score is the average radius, wrong inputs counted as 0
+        rows = [
+            (norm, *(robustness_score([side]) for side in both), *printed[norm].scores)
+            for norm, both in sides.items()
+        ]
+        tables["scores"] = Table(("norm", *COLUMNS), rows)
+    lines = [_line(norm, both, printed[norm], source) for norm, both in sides.items()]
+    return Output(tables, {"accuracy": _figure(sides, printed)}, lines)
+
+
+def accuracy_table(sides: Sides, printed: Mapping[str, Printed]) -> Table:
+    """Certified accuracy in percent at the paper's radii, the paper's own beside it."""
+    rows = []
+    for norm, both in sides.items():
+        paper = printed[norm]
+        for radius, *theirs in zip(paper.radii, paper.fixed, paper.chosen, strict=True):
+            rows.append(
+                (norm, radius, *(100 * s.certified_accuracy(radius) for s in both), *theirs)
+            )
+    return Table(("norm", "radius", *COLUMNS), rows)
+
+
+def _line(norm: str, both: tuple[Scores, Scores], paper: Printed, source: str) -> str:
+    ours = [percents(side, paper.radii) for side in both]
+    means = [round_down(side.average_radius, 4) for side in both]
+    return (
+        f"l{norm} at {', '.join(f'{r:.3g}' for r in paper.radii)}: fixed {ours[0]}, I-OPT "
+        f"{ours[1]} %; the paper {slashed(paper.fixed)} and {slashed(paper.chosen)} % ({source}); "
+        f"average radius {means[0]} and {means[1]}"
+    )
+
+
+def percents(side: Scores, radii: Sequence[float]) -> str:
+    """Certified accuracies as a/b/c in percent."""
+    return slashed([100 * side.certified_accuracy(radius) for radius in radii])
+
+
+def slashed(values: Sequence[float]) -> str:
+    """a/b/c with one decimal."""
+    return "/".join(f"{value:.1f}" for value in values)
+
+
+def _figure(sides: Sides, printed: Mapping[str, Printed]) -> Figure:
+    """Certified accuracy against the radius: both sides, and the paper's as marks."""
+
+    def draw(axes: Axes, norm: str) -> None:
+        paper = printed[norm]
+        tops = [side.steps()[-1] for side in sides[norm] if side.steps().size]
+        radii = np.linspace(0, max([*tops, paper.radii[-1]]) * 1.02, 400)
+        both = zip(sides[norm], (paper.fixed, paper.chosen), strict=True)
+        for i, (side, theirs) in enumerate(both):
+            curve = 100 * accuracy_curve(side, radii)
+            axes.step(radii, curve, where="pre", color=f"C{i}", label=side.name)
+            axes.plot(paper.radii, theirs, "x", color=f"C{i}", label=f"{side.name}, the paper")
+
+    y = "certified accuracy in %"
+    return panels(list(sides), draw, x="l{} radius", y=y, xlim=(0, None), ylim=(0, 100))
+
+
+def sizes_text(sizes: Mapping[str, Any], what: str) -> str:
+    """The sizes in words, for the remarks."""
+    low, high, factor = sizes["sigma"]
+    return (
+        f"{sizes['inputs']} {what}; n0 = {sizes['n0']}, n = {sizes['n']}, alpha = {ALPHA:g}; "
+        f"sigma from {low:.3g} to {high:.3g} times the fixed one in steps of {factor:.3g}, beta "
+        f"from {sizes['beta'][0]:g} to {sizes['beta'][1]:g}; searched radii; an I-OPT certificate "
+        "speaks of the classifier smoothed with that input's own noise"
+    )

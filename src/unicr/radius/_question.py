@@ -1,0 +1,125 @@
+"""What is asked (`Question`) and what is known (`Evidence`): read and checked once, then passed on.
+
+Everything in this package takes these two values. A theorem is matched against a question alone,
+so that what it learns about the noise serves every evidence.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from unicr.errors import RadiusError
+from unicr.noise import Noise
+from unicr.norms import Norm, parse_norm
+
+LARGEST_DIM = 1 << 53  # beyond, a float no longer counts coordinates one by one
+
+
+@dataclass(frozen=True, init=False)
+class Question:
+    """How far may an input move in this norm and dimension, if it is smoothed with this noise?"""
+
+    noise: Noise
+    norm: Norm
+    dim: int
+
+    def __init__(self, noise: Noise, norm: Norm | float | str, dim: int | None = None) -> None:
+        """Read the norm and check the dimension; `dim` may be left out where the noise has one."""
+        object.__setattr__(self, "noise", noise)
+        object.__setattr__(self, "norm", parse_norm(norm))
+        object.__setattr__(self, "dim", _dimension(noise, dim))
+
+    @property
+    def unit(self) -> Question:
+        """The same question at unit scale: R(s·μ) = s·R(μ) (docs/theory.md#certifies)."""
+        unit = self.noise.unit
+        return self if unit is self.noise else replace_noise(self, unit)
+
+    def in_norm(self, p: float) -> Question:
+        """The same question in another norm."""
+        return Question(self.noise, Norm(p), self.dim)
+
+
+def replace_noise(question: Question, noise: Noise) -> Question:
+    """The same question about another noise of that dimension."""
+    return Question(noise, question.norm, question.dim)
+
+
+def _dimension(noise: Noise, dim: int | None) -> int:
+    """The dimension as a whole number ≥ 1 that the noise can have."""
+    if dim is None:
+        dim = noise.dim
+    if dim is None:
+        raise RadiusError(f"{noise.text} works in any dimension: say which, with --dim or dim=")
+    if isinstance(dim, bool) or not 1 <= dim <= LARGEST_DIM or int(dim) != dim:
+        raise RadiusError(f"dim={str(dim)[:30]} must be a whole number of at least 1, up to 2^53")
+    if noise.dim is not None and dim != noise.dim:
+        raise RadiusError(f"{noise.text} lives in dimension {noise.dim}, not {dim}")
+    return int(dim)
+
+
+class SecondLaw(NamedTuple):
+    """What votes within a ball prove: `q_a` bounds the top class's probability from below there.
+
+    The ball, in the norm of the noise's density, holds `share` of the noise.
+    """
+
+    q_a: float
+    share: float
+
+
+@dataclass(frozen=True, init=False)
+class Evidence:
+    """Bounds of probabilities: `p_a` of the top class from below, `p_b` of every other from above.
+
+    P(f = c) ≤ 1 − p_A for every other class c, so `p_b` is at most 1 − `p_a`, and that where it is
+    not given (the binary case). `second` holds what votes under a second law prove, in the binary
+    case only.
+    """
+
+    p_a: float
+    p_b: float
+    second: SecondLaw | None
+
+    def __init__(
+        self, p_a: float, p_b: float | None = None, second: SecondLaw | None = None
+    ) -> None:
+        """Raise RadiusError, naming the value, where one is not a probability."""
+        for name, value in (("p_a", p_a), ("p_b", p_b), ("q_a", second and second.q_a)):
+            if value is not None:
+                _check_probability(name, value)
+        if second is not None:
+            if not 0 < second.share < 1:
+                raise RadiusError(f"share={second.share!r} must lie strictly between 0 and 1")
+            if p_b is not None and p_b < 1.0 - p_a:
+                raise RadiusError(f"p_b={p_b!r}: votes under two laws are for p_b = 1 − p_a only")
+        rest = 1.0 - p_a
+        object.__setattr__(self, "p_a", float(p_a))
+        object.__setattr__(self, "p_b", rest if p_b is None else min(float(p_b), rest))
+        object.__setattr__(self, "second", second)
+
+    @property
+    def abstains(self) -> bool:
+        """Whether nothing is certified: the top class may not be the top one."""
+        return self.p_a <= self.p_b
+
+    @property
+    def binary(self) -> bool:
+        """Whether p_B = 1 − p_A."""
+        return self.p_b >= 1.0 - self.p_a
+
+    @property
+    def first(self) -> Evidence:
+        """What is known from the noise itself, without the second law."""
+        return self if self.second is None else replace_second(self, None)
+
+
+def replace_second(evidence: Evidence, second: SecondLaw | None) -> Evidence:
+    """The same probabilities under the noise, with another second law."""
+    return Evidence(evidence.p_a, None if second else evidence.p_b, second)
+
+
+def _check_probability(name: str, value: float) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+        raise RadiusError(f"{name}={value!r} must be a probability between 0 and 1")

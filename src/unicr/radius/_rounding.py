@@ -1,0 +1,69 @@
+"""The one place where a proved radius is rounded down, and the charges of all theorems in a table.
+
+Each charge is a bound of what floating point can do to the number named, and is taken off on the
+safe side. docs/theory.md#rounding-charges tells the reasons at length; `CHARGES` is that table.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, overload
+
+from unicr.values import Array
+
+# Relative, off every proved radius after it was multiplied by the scale. Quantile functions of the
+# families are right to 3e-15 of their value (tests/radius/test_rounding.py compares them with
+# 40 digits); powers such as d^(1/p − 1/2), the scale and the product add a few units of 2e-16.
+RADIUS = 1e-13
+
+# Relative, onto a tail probability before its quantile is taken. Near p_A = 1/2 a quantile is a
+# small difference: an error of one unit in the last place of the probability is then a large
+# relative error of the radius, which `RADIUS` alone would not cover.
+PROBABILITY = 2e-15
+
+
+class Charge(NamedTuple):
+    """A number that floating point may spoil, by how much, and why not by more."""
+
+    theorems: str
+    of: str
+    size: str
+    reason: str
+
+
+CHARGES = (
+    Charge("all", "the radius, after the scale", "1e-13, relative", "quantiles, powers, products"),
+    Charge("b, d", "1 − p_A and p_B", "2e-15, relative", "quantiles near 1/2 are differences"),
+    Charge("k", "the minimum over one big coordinate", "1e-9, relative", "129 points, 5 zooms"),
+    Charge("a, c, f, n", "H(t) of a composition", "2e-13 + 4e-16 per coordinate",
+           "Fourier sums; masses of one law"),
+    Charge("a, c, f, n", "mass outside the window", "2e-15", "Chernoff, on both sides"),
+    Charge("a, c, f, j, n", "L in a cell", "4 units of its terms", "two log-densities"),
+    Charge("i, l, m, o", "mass of a cell", "1e-10, relative", "tables of length and angle"),
+    Charge("o", "both parts of the dual", "1e-9·(1 + e^t)", "sums over 4,000 cells"),
+    Charge("j", "a convolution by FFT", "4e-15 of its terms", "FFT of masses of sum 1"),
+    Charge("j", "integrals in a kernel", "1e-15", "sums of positive terms"),
+    Charge("j", "cumulated sums of masses", "2n units of long double and 4 of double",
+           "n additions, one after the other"),
+    Charge("curves", "a reading between steps", "4e-15, relative", "one product and one sum"),
+)  # fmt: skip
+
+
+@overload
+def lower_radius(radius: float, scale: float) -> float: ...
+@overload
+def lower_radius(radius: Array, scale: float) -> Array: ...
+def lower_radius(radius: float | Array, scale: float) -> float | Array:
+    """A proved radius at unit scale in real units, rounded down: at most what the theorem gives.
+
+    Every proved radius goes through here, once, after its theorem and before anybody sees it.
+    """
+    return radius * scale * (1.0 - RADIUS)
+
+
+@overload
+def raise_tail(tail: float) -> float: ...
+@overload
+def raise_tail(tail: Array) -> Array: ...
+def raise_tail(tail: float | Array) -> float | Array:
+    """A probability of not being in the top class, rounded up."""
+    return tail * (1.0 + PROBABILITY)

@@ -1,0 +1,1 @@
+"""What a distribution of somebody else may bring to unicr."""
