@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import mpmath as mp
 import numpy as np
@@ -93,40 +94,33 @@ def test_masses_of_the_length_lie_below_the_gamma_law(noise: SphericalNoise) -> 
 def mp_stick(noise: SphericalNoise, s: float, t: float) -> float:
     """H(t) by 30 digits: P(L > t) is an integral over r of an incomplete beta function.
 
-    φ is written again here, and ρ is found by a root, so that nothing of the engine is used.
+    φ and its inverse are written again here, so that nothing of the engine is used.
     """
-    dim = noise.dim
-    if noise.name == "spherical_gg":
-        k = mp.mpf(noise.k)  # type: ignore[attr-defined]
-        log_phi = lambda r: -2 * k * mp.log(r) - r * r / 2  # noqa: E731
-    else:
-        k = mp.mpf(noise.k)  # type: ignore[attr-defined]
-        log_phi = lambda r: -(r**k)  # noqa: E731
-    a = mp.mpf(dim - 1) / 2
-    middle = float(noise.radius_ppf(0.5))
-    ends = [mp.mpf(float(noise.radius_ppf(u))) for u in (1e-13, 1e-6, 0.02, 0.2, 0.5)]
-    ends += [mp.mpf(float(noise.radius_isf(u))) for u in (0.2, 0.02, 1e-6, 1e-13)]
-    top = (dim - 1) * mp.log(middle) + log_phi(mp.mpf(middle))
-    weight = lambda r: mp.exp((dim - 1) * mp.log(r) + log_phi(r) - top)  # noqa: E731
+    dim, k = noise.dim, mp.mpf(noise._numbers["k"])
+    singular = noise.name == "spherical_gg"
 
-    def chance(r: mp.mpf, level: float) -> mp.mpf:
-        want = log_phi(r) + level
-        if noise.name != "spherical_gg":
-            if want >= 0:
-                return mp.mpf(0)
-            rho = (-want) ** (1 / k)
-        elif k == 0:
-            rho = mp.sqrt(max(-2 * want, 0))
-        else:  # v/2 + k·log v = −want has the root v = 2k·W(e^(−want/k)/2k)
-            rho = mp.sqrt(2 * k * mp.lambertw(mp.exp(-want / k) / (2 * k)).real)
-        x = (s * s - rho * rho + r * r) / (2 * s * r)
-        if x >= 1:
-            return mp.mpf(0)
-        if x <= -1:
-            return mp.mpf(1)
+    def log_phi(r: Any) -> Any:
+        return -2 * k * mp.log(r) - r * r / 2 if singular else -(r**k)
+
+    def inverse(value: Any) -> Any:
+        if not singular:
+            return (-value) ** (1 / k) if value < 0 else mp.mpf(0)
+        # v/2 + k·log v = −value has the root v = 2k·W(e^(−value/k)/2k)
+        return mp.sqrt(2 * k * mp.lambertw(mp.exp(-value / k) / (2 * k)).real)
+
+    lower = [float(noise.radius_ppf(u)) for u in (1e-13, 1e-6, 0.02, 0.2, 0.5)]
+    ends = [mp.mpf(r) for r in (*lower, *(float(noise.radius_isf(u)) for u in (0.2, 1e-6, 1e-13)))]
+    top = (dim - 1) * mp.log(ends[4]) + log_phi(ends[4])
+
+    def weight(r: Any) -> Any:
+        return mp.exp((dim - 1) * mp.log(r) + log_phi(r) - top)
+
+    def chance(r: Any, level: float) -> Any:
+        x = (s * s - inverse(log_phi(r) + level) ** 2 + r * r) / (2 * s * r)
+        a, x = mp.mpf(dim - 1) / 2, min(max(x, -1), 1)
         return mp.betainc(a, a, 0, (1 - x) / 2, regularized=True)
 
-    def probability(level: float) -> mp.mpf:
+    def probability(level: float) -> Any:
         return mp.quad(lambda r: weight(r) * chance(r, level), ends) / mp.quad(weight, ends)
 
     with mp.workdps(30):

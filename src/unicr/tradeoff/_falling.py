@@ -20,6 +20,7 @@ from unicr.errors import RadiusError
 from unicr.noise.internal import RadialNoise
 from unicr.tradeoff._angle import angle_law, density_at_zero
 from unicr.tradeoff._base import Lines, TradeOff
+from unicr.tradeoff._margin import highest
 from unicr.values import Array
 
 EPS = float(np.finfo(np.float64).eps)
@@ -291,10 +292,13 @@ class Falling(TradeOff):
     def _highest(self, score: Callable[[float], float]) -> tuple[float, float]:
         """About the best t and its score; any t is a valid line.
 
-        H is convex in e^t, so a score rises up to its best t and falls beyond it.
+        H is convex in e^t, so a score rises up to its best t and falls beyond it. The wide grid is
+        looked at as a whole: it serves densities whose L has atoms, where the best t is a corner.
         """
         from scipy.optimize import minimize_scalar
 
+        if self._first is WIDE:
+            return highest(score, [t for one in WIDE.tolist() for t in (-one, one)], 6)
         grid = np.concatenate([-self._first[::-1], self._first])
         tried: dict[float, float] = {}
 
