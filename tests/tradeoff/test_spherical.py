@@ -170,6 +170,18 @@ def test_the_ball_has_its_closed_form(dim: int, p_a: float) -> None:
     assert float(tradeoff.beta(0.0)) == pytest.approx(1.5 - p_a, abs=1e-4)
 
 
+@pytest.mark.parametrize("dim", [2, 5, 10, 11])
+def test_an_atom_of_the_ratio_is_counted_once(dim: int) -> None:
+    """L is 0 on the overlap of two balls, so that t = 0 is the worst line to be careless about."""
+    law, shift = ball(scale=1, dim=dim), 0.1
+    a = (dim + 1) / 2
+    overlap = 2 * float(special.betainc(a, a, 0.5 - shift / 4))
+    tradeoff = ball_tradeoff(law, shift)
+    for t in (0.0, 1e-300, 1e-15, 1e-9):
+        assert tradeoff._h(t) >= 1 - overlap  # type: ignore[attr-defined]
+    assert tradeoff.needed() >= 1.5 - overlap
+
+
 def test_disjoint_balls_are_told_apart() -> None:
     assert np.all(ball_tradeoff(ball(scale=1, dim=5), 2.5).beta([0.0, 0.3]) == 0)
 

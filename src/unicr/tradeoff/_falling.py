@@ -178,6 +178,9 @@ class Levels:
         tested: log φ at ρ is high enough, roundings counted, and φ falls.
         """
         start, width, table = self._powers
+        # below −t also at t = 0: where φ is constant, L = 0 is an atom that P(L ≥ −t) and P(L > t)
+        # must not both count
+        limit = -t - 64 * EPS * abs(t) - 1e-300
         level = self._at_edges + t
         right = np.searchsorted(-self._g, -level, side="right")
         i = np.clip(right, 1, self._g.size - 1)
@@ -197,12 +200,12 @@ class Levels:
             gap = np.where(np.isfinite(gap), gap, low)
             gap = self._lowered(gap)
             for steps in (1, 2):
-                passed = self._drop(gap) <= -t - 64 * EPS * abs(t)
+                passed = self._drop(gap) <= limit
                 if passed.all():
                     break
                 below = self._lowered(table[np.maximum(i - steps, 0)] - start)
                 gap = np.where(passed, gap, below)
-            passed = self._drop(gap) <= -t - 64 * EPS * abs(t)
+            passed = self._drop(gap) <= limit
         gap = np.where(passed & (right > 0), gap, -np.inf)
         return np.minimum(gap[:-1], gap[1:]) if self._bent else gap[:-1] - width
 
