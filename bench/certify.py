@@ -21,8 +21,8 @@ from unicr.data import load_dataset
 from unicr.noise import Noise
 from unicr.norms import l1, l2, linf
 from unicr.runs import read_log
-from unicr.smoothing import Plan, Radii, SmoothedClassifier, Votes, lower_bound
-from unicr.smoothing.rules import Target, Tolerance
+from unicr.smoothing import Curves, Plan, Radii, SmoothedClassifier, Votes, lower_bound
+from unicr.smoothing.rules import Target
 
 LOG = Path(__file__).parents[2] / "shared/data/logs/cifar10_resnet110_sigma_0.50.tsv"
 
@@ -47,8 +47,8 @@ def overhead(
 ) -> None:
     """certify ÷ bare forward passes on ready-made batches, rounds alternating."""
     smoothed = SmoothedClassifier(model, law, num_classes=10, batch=batch, seed=0)
-    radii = Radii(law, (linf,), math.prod(shape))
-    radii.at(0.9, 0.1)
+    curves = Curves((linf,), math.prod(shape))
+    curves.of(law).at(0.9, 0.1)
     x = torch.randint(256, shape) / 255
     plan = Plan(n0=100, n=n - 100)
     ready = [torch.rand(batch, *shape) for _ in range(2)]
@@ -60,7 +60,7 @@ def overhead(
                 model(ready[i % 2])
 
     def certify() -> None:
-        smoothed.certify_with(x, plan, radii, 0)
+        smoothed.certify_with(x, plan, curves, 0)
 
     parts = [torch.split(one, batch // 4) for one in ready]
     twins = [model, *(copy.deepcopy(model) for _ in range(torch.get_num_threads() - 1))]
@@ -121,11 +121,11 @@ def against_art(n: int = 10_000) -> None:
     xs = torch.stack([data[i][0] for i in range(5)])
     law = noise.gaussian(sigma=0.5)
     smoothed = SmoothedClassifier(classifier, law, seed=0)
-    radii = Radii(law, (l2,), 784)
+    curves = Curves((l2,), 784)
     plan = Plan(n0=100, n=n)
 
     def ours() -> list[float]:
-        return [smoothed.certify_with(x, plan, radii, i).radius() for i, x in enumerate(xs)]
+        return [smoothed.certify_with(x, plan, curves, i).radius() for i, x in enumerate(xs)]
 
     def theirs() -> np.ndarray:
         return np.asarray(art.certify(xs.numpy(), n=n)[1])
@@ -168,10 +168,7 @@ def early_stopping(target: float = 0.5, n: int = 100_000) -> None:
     rows = [row for row in read_log(LOG) if row.predict >= 0]
     rng = np.random.default_rng(0)
     probabilities = torch.special.ndtr(torch.tensor([r.radius for r in rows]) / 0.5).tolist()
-    for plan in (
-        Plan(n=n, rule=Target(target)),
-        *(Plan(n=n, rule=Tolerance(t)) for t in (0.02, 0.05, 0.1)),
-    ):
+    for plan in (Plan(n=n, rule=Target(target)),):
         used, same, ours, fixed_radius = 0, 0, 0.0, 0.0
         for p in probabilities:
             votes, needed = Votes(0, None, 0), radii.needed(target)

@@ -15,8 +15,8 @@ from unicr.errors import MissingExtraError
 from unicr.extras import require
 from unicr.runs import Executor, Input
 from unicr.runs._execute import executor
-from unicr.runs._votes import Chunk, Conversations
-from unicr.smoothing import Ask, Counts, Procedure
+from unicr.runs._schedule import Chunk, Scheduler
+from unicr.smoothing import Counts, Request, Steps
 
 MILLISECOND = 0.001
 BAR = 2000  # chunks/s
@@ -31,7 +31,7 @@ class Sleep:
 
     def count(self, chunk: Chunk) -> tuple[Counts, float]:
         time.sleep(MILLISECOND)
-        return np.array([chunk.n, 0], dtype=np.int64), MILLISECOND
+        return np.array([chunk.question.n, 0], dtype=np.int64), MILLISECOND
 
 
 def measure(where: Executor, count: int, per_input: int = 10) -> tuple[float, float]:
@@ -41,18 +41,18 @@ def measure(where: Executor, count: int, per_input: int = 10) -> tuple[float, fl
     """
     samples = 1000
 
-    def asks(_: Input) -> Procedure[int]:
-        votes = yield Ask(per_input * samples, 0)
+    def asks(_: Input) -> Steps[int]:
+        votes = yield Request(per_input * samples, 0)
         return int(votes.sum())
 
     def inputs() -> Iterator[Input]:
         for index in range(count // per_input):
             yield Input(index, torch.zeros(3, 4, 4), 0, "")
 
-    talks = Conversations(where, asks, chunk=samples)
+    scheduler = Scheduler(where, asks, chunk=samples)
     warm = count // per_input // 5
     begin, used = time.perf_counter(), time.process_time()
-    for number, (_, votes, _) in enumerate(talks.over(inputs()), start=1):
+    for number, (_, votes, _) in enumerate(scheduler.certify(inputs()), start=1):
         if votes != per_input * samples:
             raise RuntimeError(f"votes were lost: {votes}")
         if number == warm:

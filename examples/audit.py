@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import re
 import sqlite3
 import subprocess
@@ -34,15 +35,26 @@ def read_run(folder: Path) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """The certificates of a run folder, with its settings."""
     with sqlite3.connect(f"file:{folder / 'run.sqlite'}?mode=ro", uri=True) as db:
         db.row_factory = sqlite3.Row
-        manifest = {k: json.loads(v) for k, v in db.execute("SELECT key, value FROM manifest")}
+        spec = {k: json.loads(v) for k, v in db.execute("SELECT key, value FROM spec")}
         rows = [dict(row) for row in db.execute("SELECT * FROM results ORDER BY idx")]
     db.close()
-    for row in rows:
-        row["noise"] = row.get("noise") or manifest["noise"]
-        row["dim"] = manifest["dim"]
-        for key in ("selection", "counts", "radii"):
-            row[key] = json.loads(row[key] or "[]")
-    return rows, manifest["plan"]
+    return [read_row(row, spec) for row in rows], spec["plan"]
+
+
+def read_row(row: dict[str, Any], spec: dict[str, Any]) -> dict[str, Any]:
+    """What a row claims, with the votes that its transcript holds for the claim's noise."""
+    if row["claims"] is None:
+        return {**row, "status": "failed", "noise": spec["noise"]}
+    claims = json.loads(row["claims"])
+    found = {**row, **claims, "status": "certified" if claims["predict"] >= 0 else "abstained"}
+    for name, purpose in (("selection", "choose"), ("counts", "bound")):
+        answers = [
+            np.array(one["counts"])
+            for one in json.loads(row["transcript"])
+            if (one["purpose"], one.get("noise")) == (purpose, claims["noise"])
+        ]
+        found[name] = np.sum(answers, axis=0).tolist() if answers else []
+    return {**found, "noise": claims["noise"] or spec["noise"], "dim": math.prod(spec["shape"])}
 
 
 def read_jsonl(path: Path) -> tuple[list[dict[str, Any]], dict[str, Any]]:
@@ -71,11 +83,8 @@ def at_most(k: int, n: int, alpha: float) -> float:
 
 
 def rule_of(plan: dict[str, Any]) -> dict[str, Any]:
-    """The sampling rule of a run; older runs name it by a mode and a bound."""
-    if "rule" in plan:
-        return dict(plan["rule"])
-    name = "three" if plan["bound"] == "both" else "union"
-    return {"name": name if plan["mode"] == "fixed" else "early", "candidates": plan["candidates"]}
+    """The sampling rule of a run."""
+    return dict(plan["rule"])
 
 
 def bounds(row: dict[str, Any], plan: dict[str, Any]) -> tuple[float, float]:

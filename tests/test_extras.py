@@ -12,7 +12,7 @@ import pytest
 
 import unicr
 from unicr.errors import MissingExtraError
-from unicr.extras import require
+from unicr.extras import EXTRAS, require
 
 ROOT = Path(unicr.__file__).parent
 
@@ -30,7 +30,9 @@ def required() -> set[tuple[str, str]]:
     return found
 
 
-MODULES = sorted(required() | {("attack", name) for name in ("pyautoattack", "art", "foolbox")})
+PLAIN = {(extra, module) for module, extra in EXTRAS.items()}
+ATTACK = {("attack", name) for name in ("pyautoattack", "art", "foolbox")}
+MODULES = sorted(required() | PLAIN | ATTACK)
 
 
 @pytest.mark.parametrize(("extra", "module"), MODULES)

@@ -15,6 +15,7 @@ LAYERS = (
     {"errors"},
     {"binomial", "files", "extras", "progress", "registry", "values"},
     {"tables"},
+    {"sample"},
     {"noise"},
     {"norms"},
     {"metrics"},

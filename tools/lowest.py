@@ -28,10 +28,13 @@ def lowest(requirements: list[str]) -> dict[str, str]:
 def main() -> None:
     """Print the constraints."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    for name, version in lowest(project["dependencies"]).items():
+    extras = project["optional-dependencies"]
+    for name, version in lowest(
+        [*project["dependencies"], *extras["torch"], *extras["plots"]]
+    ).items():
         if name != "torch":
             print(f"{name}=={version}")
-    for text in project["optional-dependencies"]["dev"]:
+    for text in extras["dev"]:
         if text.startswith(("pytest==", "hypothesis==")):
             print(text)
     print((ROOT / "constraints.txt").read_text().splitlines()[-1])

@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _SUBMODULES = (
     "classifier",
@@ -25,16 +25,24 @@ _SUBMODULES = (
     "select",
     "sklearn",
     "smoothing",
+    "tightness",
     "tradeoff",
 )
-_NAMES = {
-    "Denoised": "classifier",
-    "Normalised": "classifier",
-    "SelectiveClassifier": "select",
-    "SmoothedClassifier": "smoothing",
-    "certified_radius": "radius",
-    "load_run": "runs",
+_HOMES = {
+    "classifier": ("Classifier", "Denoised", "Normalised", "load_classifier"),
+    "data": ("Dataset", "fetch", "load_dataset"),
+    "errors": ("UnicrError",),
+    "guard": ("Guard",),
+    "i_opt": ("IOpt", "i_opt_run"),
+    "metrics": ("Scores", "robustness_score"),
+    "noise": ("Noise", "from_density"),
+    "norms": ("Norm", "parse_norm"),
+    "radius": ("Radius", "RadiusCurve", "certified_radius"),
+    "runs": ("Job", "Run", "certify_run", "load_run", "recertify", "replay", "verify"),
+    "select": ("SelectiveClassifier", "Selector"),
+    "smoothing": ("Certificate", "Plan", "Rule", "SmoothedClassifier"),
 }
+_NAMES = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = ["__version__", *_NAMES, *_SUBMODULES]
 

@@ -17,8 +17,8 @@ from unicr.values import Array
 class Scores:
     """One run in one norm: for every input its radius, whether it is correct, whether it abstained.
 
-    Inputs that failed count as wrong, with radius 0. Where radii are for changes that keep to a
-    `lattice`, `off` is what any other change takes off each.
+    Inputs that failed count as wrong, with radius 0. `grid` is the grid between
+    whose points the radii hold, None where they hold for every change.
     """
 
     name: str
@@ -27,8 +27,7 @@ class Scores:
     correct: Array
     abstained: Array
     alpha: float | None = None
-    lattice: str | None = None
-    off: Array | float = 0.0
+    grid: str | None = None
 
     def __post_init__(self) -> None:
         if len(self.radius) == 0:
@@ -46,11 +45,6 @@ class Scores:
     def average_radius(self) -> float:
         """Mean certified radius, 0 for inputs that are wrong or abstained."""
         return float(np.mean(np.maximum(self._counted, 0.0)))
-
-    @property
-    def average_of_any_change(self) -> float:
-        """The same for changes that do not keep to the lattice."""
-        return float(np.mean(np.maximum(self._counted - self.off, 0.0)))
 
     @property
     def median_radius(self) -> float:

@@ -10,7 +10,6 @@ import hashlib
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.linear_model import LogisticRegression
@@ -18,6 +17,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from unicr.classifier import SklearnClassifier
+from unicr.extras import torch
 from unicr.noise import Noise, parse
 from unicr.norms import Norm
 from unicr.smoothing import Certificates

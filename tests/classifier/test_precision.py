@@ -11,7 +11,7 @@ import torch
 from tests.cli.command import run as unicr
 from unicr.classifier import load_classifier
 from unicr.errors import ModelError, RunError
-from unicr.runs import Own, Run
+from unicr.runs import Run, Trusted
 from unicr.smoothing import SmoothedModule
 
 BUILTIN = "builtin:mnist-mlp-0.5"
@@ -72,4 +72,4 @@ def test_a_run_replays_with_it_and_refuses_another(tmp_path: Path) -> None:
     assert unicr(*words).code == 0
     assert unicr("verify", str(run), "--replay", "2").code == 0
     with Run(run) as opened, pytest.raises(RunError, match="--precision"):
-        Own(model=BUILTIN).open_model(opened.manifest)
+        Trusted(model=BUILTIN).open_model(opened.spec)

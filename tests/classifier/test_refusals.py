@@ -180,6 +180,14 @@ def test_hugging_face_folders_need_safetensors_and_a_classifier(tmp_path: Path) 
     (tmp_path / "model.safetensors").touch()
     with pytest.raises(ModelError, match="BertForMaskedLM"):
         load_classifier(f"hf:{tmp_path}")
+    for more in (
+        {"attn_implementation": "somebody/kernel"},
+        {"text_config": {"_attn_implementation": "somebody/kernel:forward"}},
+        {"transformers_weights": "below/other.safetensors"},
+    ):
+        config.write_text(json.dumps({"architectures": ["ViTForImageClassification"], **more}))
+        with pytest.raises(ModelError, match="fetch as code"):
+            load_classifier(f"hf:{tmp_path}")
     config.write_text("{")
     with pytest.raises(ModelError, match="not JSON"):
         load_classifier(f"hf:{tmp_path}")

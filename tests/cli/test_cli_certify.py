@@ -133,7 +133,7 @@ def test_warns_about_inputs_in_bytes_or_normalised(
 def test_a_run_is_opened_again_as_it_was_read(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Split, normalisation and labels stand in the manifest: nobody has to say them again."""
+    """Split, normalisation and labels stand in the spec: nobody has to say them again."""
     rng = np.random.default_rng(1)
     arrays = {
         f"{kind}_{part}": values.astype(np.float32 if kind == "x" else np.int64)

@@ -130,17 +130,17 @@ def test_what_goes_on_by_itself_is_only_called_again(command: str) -> None:
 
 def test_a_table_that_is_too_wide_for_a_terminal_is_turned(monkeypatch: pytest.MonkeyPatch) -> None:
     head, row = ["run", *(f"accuracy at {i}" for i in range(6))], ["mine", *"012345"]
-    wide = tables.lay(head, [row])
+    wide = tables.format_table(head, [row])
     assert len(wide.splitlines()) == 2  # in a pipe
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     monkeypatch.setenv("COLUMNS", "60")
-    turned = tables.lay(head, [row]).splitlines()
+    turned = tables.format_table(head, [row]).splitlines()
     assert turned[:2] == ["run            mine", "accuracy at 0     0"]
     assert len(turned) == 7
     monkeypatch.setenv("COLUMNS", "200")
-    assert tables.lay(head, [row]) == wide
+    assert tables.format_table(head, [row]) == wide
     monkeypatch.setenv("COLUMNS", "12")
-    assert tables.lay(head, [row]) == wide  # no better the other way
+    assert tables.format_table(head, [row]) == wide  # no better the other way
 
 
 IMPATIENT = """

@@ -121,10 +121,10 @@ def test_a_noise_of_ones_own_is_data_for_everybody_else(real: Path, tmp_path: Pa
         unicr("report", folder, "-o", tmp_path / "page.html")
         assert "code in a file" not in (tmp_path / "page.html").read_text()
         with closing(sqlite3.connect(folder / "run.sqlite")) as db, db:
-            stored = db.execute("SELECT value FROM manifest WHERE key = 'noise_data'").fetchone()
+            stored = db.execute("SELECT value FROM spec WHERE key = 'noise_data'").fetchone()
             data = json.loads(stored[0])
             data["noise"]["times"] = 0.6  # a wider noise makes larger radii
-            db.execute("UPDATE manifest SET value = ? WHERE key = 'noise_data'", [json.dumps(data)])
+            db.execute("UPDATE spec SET value = ? WHERE key = 'noise_data'", [json.dumps(data)])
         with suppress(UnicrError):
             assert unicr("verify", folder) == 1
     finally:
@@ -170,11 +170,11 @@ def trapped(real: Path, place: Path, target: str, kind: str) -> tuple[Path, Path
         db.execute("DELETE FROM sealed")
         for field in fields:
             if field == "rows":
-                db.execute("UPDATE results SET noise = ?", (spec,))
+                db.execute("UPDATE results SET claims = json_set(claims, '$.noise', ?)", (spec,))
                 continue
-            db.execute("UPDATE manifest SET value = ? WHERE key = ?", (json.dumps(spec), field))
+            db.execute("UPDATE spec SET value = ? WHERE key = ?", (json.dumps(spec), field))
             if field == "noise":
-                db.execute("DELETE FROM manifest WHERE key = 'noise_data'")
+                db.execute("UPDATE spec SET value = 'null' WHERE key = 'noise_data'")
     for name, statement in (
         ("guard.sqlite", "UPDATE regions SET noise = ?"),
         ("attacks.sqlite", "UPDATE outcomes SET attack = ?"),
@@ -221,7 +221,7 @@ def test_trust_in_one_file_is_no_trust_in_another(
     Path("good.py").write_text(LAW.replace("logpdf", "law"))
     with closing(sqlite3.connect(folder / "run.sqlite")) as db, db:
         noise = json.dumps(text.format(trap="trap.py"))
-        db.execute("UPDATE manifest SET value = ? WHERE key = 'noise'", (noise,))
+        db.execute("UPDATE spec SET value = ? WHERE key = 'noise'", (noise,))
     with pytest.raises(UnicrError, match="--trust FILE"):
         unicr("verify", folder, "--trust", "good.py")
     assert not marker.exists()
@@ -236,8 +236,8 @@ def test_a_run_cannot_choose_how_it_is_opened(
     folder, marker = trapped(real, tmp_path, "model", "joblib")
     with closing(sqlite3.connect(folder / "run.sqlite")) as db, db:
         value = (json.dumps(arguments),)
-        db.execute("UPDATE manifest SET value = ? WHERE key = 'loading'", value)
-        db.execute("UPDATE manifest SET value = ? WHERE key = 'reading'", value)
+        db.execute("UPDATE spec SET value = ? WHERE key = 'loading'", value)
+        db.execute("UPDATE spec SET value = ? WHERE key = 'reading'", value)
     for words in (["verify", "--replay", "1"], ["guard"], ["attack", "--attack", "gaussian"]):
         with pytest.raises(UnicrError):
             unicr(words[0], folder, *words[1:])
@@ -315,7 +315,7 @@ def test_weights_that_a_run_names_are_not_unpickled(real: Path, tmp_path: Path) 
             ("model", "builtin:mlp"),
             ("loading", {"weights": str(folder / "trap.pt")}),
         ):
-            db.execute("UPDATE manifest SET value = ? WHERE key = ?", (json.dumps(value), key))
+            db.execute("UPDATE spec SET value = ? WHERE key = ?", (json.dumps(value), key))
     with pytest.raises(UnicrError, match=NAMED):
         unicr("verify", folder, "--replay", "1")
     assert not marker.exists()

@@ -16,7 +16,10 @@ def test_every_cited_place_of_the_theory_page_exists() -> None:
         for anchor in re.findall(r"docs/theory\.md#([\w-]+)", path.read_text(encoding="utf-8"))
     }
     assert len({anchor for anchor, _ in cited}) >= 12
-    missing = [(anchor, name) for anchor, name in cited if f"\n({anchor})=\n" not in THEORY]
+    targets = set(re.findall(r"^\(([\w-]+)\)=$", THEORY, re.M))
+    headings = re.findall(r"^#+ (.+)$", THEORY, re.M)
+    targets |= {re.sub(r"[^\w -]", "", one).lower().replace(" ", "-") for one in headings}
+    missing = [(anchor, name) for anchor, name in cited if anchor not in targets]
     assert missing == []
 
 

@@ -78,10 +78,10 @@ def test_the_audit_catches_a_radius_that_is_too_large(
     with sqlite3.connect(onnx_run[0] / "run.sqlite") as source:
         with sqlite3.connect(tmp_path / "run.sqlite") as target:
             source.backup(target)
-            (text,) = target.execute("SELECT radii FROM results WHERE idx = 2").fetchone()
-            radii = json.loads(text)
-            radii[0]["radius"] *= 1.0001
-            target.execute("UPDATE results SET radii = ? WHERE idx = 2", (json.dumps(radii),))
+            (text,) = target.execute("SELECT claims FROM results WHERE idx = 2").fetchone()
+            claims = json.loads(text)
+            claims["radii"][0]["radius"] *= 1.0001
+            target.execute("UPDATE results SET claims = ? WHERE idx = 2", (json.dumps(claims),))
         target.close()
     source.close()
     script = loaded("audit")

@@ -74,7 +74,7 @@ def test_a_researcher_with_a_noise_of_her_own(here: Path) -> None:
     assert "huber.py:law(sigma=0.5)" in scores
     assert picture(here / "comparison.png")
     with Run(here / "huber") as made:
-        assert made.manifest.noise_data is not None
+        assert made.spec.to_dict()["noise_data"] is not None
         assert {row.status for row in made.rows()} <= {"certified", "abstained"}
     assert ", 0 differ" in walk("verify huber --replay 2")  # without the file that made it
 
@@ -185,7 +185,7 @@ def test_an_engineer_with_four_kinds_of_models(certified: Path) -> None:
         with Run(certified / name) as made:
             assert {row.status for row in made.rows()} <= {"certified", "abstained"}, name
     with Run(certified / "wide") as made:
-        assert made.manifest.batch < 100
+        assert made.spec.batch < 100
     page = (certified / "report.html").read_text(encoding="utf-8")
     assert "setosa" in page
     assert all(name in page for name in RUNS)

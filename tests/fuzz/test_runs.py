@@ -45,9 +45,9 @@ def certified(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def leaves(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     """The places of all values inside a JSON value."""
-    inside = value.items() if isinstance(value, dict) else enumerate(value)
     if not isinstance(value, dict | list):
         return [path]
+    inside = value.items() if isinstance(value, dict) else enumerate(value)
     return [path, *(leaf for key, one in inside for leaf in leaves(one, (*path, key)))]
 
 

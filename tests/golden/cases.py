@@ -15,12 +15,12 @@ from scipy import stats
 
 from unicr import noise
 from unicr.noise import IID, Lattice, Noise
-from unicr.noise._integers import integer_law
 from unicr.norms import parse_norm
 from unicr.radius import Evidence, Question, RadiusCurve, SecondLaw, certified_radius
 from unicr.radius._cache import NUMERICS
 from unicr.radius.internal import prove
-from unicr.smoothing import Plan, Radii, certification, converse
+from unicr.sample import integer_law
+from unicr.smoothing import Curves, Plan, answer_all
 
 Case = dict[str, Any]
 
@@ -236,14 +236,14 @@ def certificate_cases() -> Iterator[Case]:
 def answer_certificate(case: Case) -> dict[str, Any]:
     """Class, bounds, charge and radii."""
     plan = Plan.from_dict(
-        {"rule": {"name": "fixed"}, "measure": {"name": "classes"}, **case["plan"]}
+        {"rule": {"name": "fixed"}, "procedure": {"name": "two_steps"}, **case["plan"]}
     )
     grid = None if case["lattice"] is None else Lattice.parse(case["lattice"])
     norms = [parse_norm(text) for text in case["norms"]]
-    radii = Radii(noise.parse(case["noise"]), norms, case["dim"], lattice=grid)
+    curves = Curves(norms, case["dim"], lattice=grid)
     answers = iter([case["selection"], case["counts"]])
-    procedure = certification(plan, radii.when(moved=case["moved"]))
-    found = converse(procedure, lambda _: np.asarray(next(answers), np.int64))
+    steps = plan.procedure.steps(plan, noise.parse(case["noise"]), curves)
+    found = answer_all(steps, lambda _: np.asarray(next(answers), np.int64))
     return {
         "predict": found.predict,
         "p_a": found.p_a,

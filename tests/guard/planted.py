@@ -28,7 +28,7 @@ def certificate(
     low = radius if proved is None else proved
     guarantee = "abstain" if label < 0 else "exact" if low == radius else "approximate"
     one = NormRadius(norm, radius, low, radius, guarantee)
-    return Certificate(label, 0.9, 0.1, 1, 1, alpha, (1,), (1,), (one,), noise)
+    return Certificate(label, 0.9, 0.1, 1, 1, alpha, (one,), noise)
 
 
 def claims(

@@ -18,7 +18,7 @@ from unicr.guard._memory import FIRST_STREAM
 from unicr.noise import gaussian
 from unicr.norms import l2
 from unicr.runs import Job, Row
-from unicr.smoothing import Certificate, Plan, Radii, SmoothedClassifier
+from unicr.smoothing import Certificate, Curves, Plan, SmoothedClassifier
 
 
 def band(batch: torch.Tensor) -> torch.Tensor:
@@ -160,9 +160,9 @@ def test_a_model_that_fails_stores_nothing_but_its_samples_count() -> None:
     plan = Plan(n0=10, n=100)
     with memory(1) as store:
         smoothed = SmoothedClassifier(broken, gaussian(sigma=1), seed=store.seed, lattice=None)
-        radii = Radii(gaussian(sigma=1), [l2], 1)
+        curves = Curves([l2], 1)
         with pytest.raises(ModelError, match="no such layer"):
-            Guard(lambda x, i: smoothed.certify_with(x, plan, radii, i), store)([0.0])
+            Guard(lambda x, i: smoothed.certify_with(x, plan, curves, i), store)([0.0])
         assert (len(store), store.spent) == (0, 0.001)
 
 
@@ -184,7 +184,7 @@ def test_a_run_with_one_noise_certifies_as_the_smoothed_classifier_does() -> Non
         model, data, noise, norms=(l2,), plan=plan, seed=0, searched=True, lattice=None, batch=9
     )
     x = torch.tensor([2.0])
-    found = policy(job.manifest(), model, 3)(x, 9)
+    found = policy(job.spec, model, 3)(x, 9)
     other = SmoothedClassifier(model, noise, seed=3, lattice=None)
     again = other.certify(x, 2, plan=plan, searched=True, input_index=9)
     assert replace(found, seed=3) == again

@@ -21,12 +21,23 @@ from scipy import stats
 from unicr.classifier import load_classifier
 from unicr.data import load_dataset
 from unicr.errors import CertifyError, RunError
-from unicr.i_opt import Axis, Curves, Grid, IOpt, i_opt_run, optimised
-from unicr.i_opt._search import promised
+from unicr.i_opt import Axis, Grid, IOpt, i_opt_run
 from unicr.noise import parse
 from unicr.norms import Norm, l1, l2, linf
-from unicr.runs import THIS_INPUT, Job, Row, Run, certify_run, load_scores, replay, verify
-from unicr.smoothing import Ask, Certificate, Counts, Plan, SmoothedClassifier, converse
+from unicr.runs import Job, Row, Run, certify_run, load_scores, replay, verify
+from unicr.smoothing import (
+    THIS_INPUT,
+    Certificate,
+    Counts,
+    Curves,
+    Plan,
+    Request,
+    SmoothedClassifier,
+    Transcript,
+    record,
+)
+from unicr.smoothing.procedures import share_answers
+from unicr.smoothing.procedures.i_opt import expect_p_a
 from unicr.smoothing.rules import Target, Union
 
 MARGIN = 0.8
@@ -57,20 +68,29 @@ def found(
     model: Model = half_space,
     norms: tuple[Norm, ...] = (l1,),
     index: int = 0,
-    asked: list[Ask] | None = None,
+    asked: list[Request] | None = None,
     curves: Curves | None = None,
 ) -> tuple[Certificate, ...]:
     smoothed = SmoothedClassifier(
         load_classifier(model, num_classes=2), parse("gaussian(sigma=1)"), seed=11, batch=4000
     )
 
-    def answer(ask: Ask) -> Counts:
+    def answer(ask: Request) -> Counts:
         if asked is not None:
             asked.append(ask)
         return smoothed.answer(ask, x, index)
 
-    curves = curves or Curves(norms, x.numel())
-    return converse(optimised(settings, plan, curves), answer)
+    each = [curves] if curves else [Curves((norm,), x.numel()) for norm in norms]
+    noise = settings.grid.noise(settings.grid.centre)
+    starts = [lambda one=one: record(settings.steps(plan, noise, one)) for one in each]
+    steps = share_answers(starts)
+    try:
+        question = next(steps)
+        while True:
+            question = steps.send(answer(question))
+    except StopIteration as stop:
+        result: tuple[Certificate, ...] = stop.value
+        return result
 
 
 TRIALS, ALPHA = 200, 0.1
@@ -91,7 +111,7 @@ def false_certificates(settings: IOpt, plan: Plan) -> int:
 def test_false_certificates_stay_within_alpha_with_the_climb_on(union: bool, method) -> None:  # type: ignore[no-untyped-def]
     assert stats.binom.sf(MOST, TRIALS, ALPHA) < 1e-6
     settings = IOpt(lattice("gaussian(sigma=1)", *COARSE), method=method, union=union)
-    assert false_certificates(settings, settings.plan(n0=100, n=200, alpha=ALPHA)) <= MOST
+    assert false_certificates(settings, settings.fit(Plan(n0=100, n=200, alpha=ALPHA))) <= MOST
 
 
 def test_certifying_on_the_samples_that_chose_is_caught() -> None:
@@ -113,7 +133,7 @@ def test_the_search_comes_near_the_best_noise_of_the_lattice() -> None:
         p = 1 - 2 * float(law.sf(1.0))  # type: ignore[attr-defined]
         expected = int(p * plan.n)
         bound = float(stats.beta.ppf(plan.alpha, expected, plan.n - expected + 1))
-        return curves.of(law, l1).first(bound)
+        return curves.of(law).first(bound)
 
     places = itertools.product(range(-4, 13), range(-4, 5))
     best = max(exact(place) for place in places if place in grid)
@@ -130,7 +150,7 @@ def test_the_search_comes_near_the_best_noise_of_the_lattice() -> None:
 def test_the_class_never_changes_silently() -> None:
     """σ = 0.5 votes for the interval; large σ for its outside, at a larger radius."""
     settings = IOpt(lattice("gaussian(sigma=0.5)", Axis("sigma", 0.25, 64, 2**0.5)))
-    plan = settings.plan(n0=500, n=1000, alpha=0.001)
+    plan = settings.fit(Plan(n0=500, n=1000, alpha=0.001))
     x = torch.zeros(1)
     outside = IOpt(lattice("gaussian(sigma=32)", Axis("sigma", 0.25, 64, 2**0.5)))
     (large,) = found(outside, plan, x, model=interval)
@@ -159,9 +179,9 @@ def test_a_prediction_that_no_noise_keeps_is_said() -> None:
 
 
 def test_votes_are_counted_once_per_noise_and_shared_between_norms() -> None:
-    asked: list[Ask] = []
+    asked: list[Request] = []
     settings = IOpt(lattice("gaussian(sigma=1)", SIGMA))
-    plan = settings.plan(n0=200, n=400, alpha=0.001)
+    plan = settings.fit(Plan(n0=200, n=400, alpha=0.001))
     three = found(settings, plan, torch.tensor([MARGIN]), norms=(l1, l2, linf), asked=asked)
     seen = [(ask.noise, ask.start, ask.n) for ask in asked]
     assert len(set(seen)) == len(seen)
@@ -175,8 +195,8 @@ def test_promise_is_what_the_final_samples_are_expected_to_give() -> None:
     plan = Plan(n0=1000, n=10_000, alpha=0.001)
     cautious = float(stats.beta.ppf(0.25, 900, 101))
     expected = float(stats.beta.ppf(0.001, int(cautious * 10_000), 10_001 - int(cautious * 10_000)))
-    assert promised(900, plan) == pytest.approx(expected, rel=1e-12)
-    assert promised(0, plan) == 0
+    assert expect_p_a(900, plan) == pytest.approx(expected, rel=1e-12)
+    assert expect_p_a(0, plan) == 0
 
 
 @pytest.mark.parametrize("bad", ["annealing", ""])
@@ -193,7 +213,7 @@ def mnist_job(settings: IOpt, norms: tuple[Norm, ...], limit: int, **more) -> Jo
         data=load_dataset("builtin:mnist"),
         noise=settings.grid.noise(settings.grid.centre),
         norms=norms,
-        plan=settings.plan(**values),
+        plan=Plan(**values),
         limit=limit,
         model_arguments=arguments,
         data_spec="builtin:mnist",
@@ -217,13 +237,12 @@ def test_a_run_is_an_ordinary_run(tmp_path: Path) -> None:
     assert list(places.values()) == [tmp_path / "a/l1", tmp_path / "a/linf"]
     for norm, folder in places.items():
         with Run(folder) as store:
-            manifest = store.manifest
-            assert manifest.scope == THIS_INPUT
-            assert manifest.i_opt is not None
-            assert IOpt.from_dict(manifest.i_opt) == settings
-            assert list(verify(store, search=settings)) == []
-            model, data = load_classifier(manifest.model), load_dataset(manifest.data)
-            again = replay(store, model, data, 2, search=settings)
+            spec = store.spec
+            assert spec.scope == THIS_INPUT
+            assert spec.plan.procedure == settings
+            assert list(verify(store)) == []
+            model, data = load_classifier(spec.model), load_dataset(spec.data)
+            again = replay(store, model, data, 2)
             assert [text for _, text in again] == [None, None]
             rows = list(store.rows())
             values = store.table()[0]
@@ -257,9 +276,9 @@ def test_resume_goes_on_and_refuses_another_search(tmp_path: Path) -> None:
     with pytest.raises(RunError, match="--resume"):
         i_opt_run(mnist_job(settings, norms, 4), settings, tmp_path / "cut")
     hill = IOpt(settings.grid, method="hill")
-    with pytest.raises(RunError, match="i_opt"):
+    with pytest.raises(RunError, match=r"plan: .*'compass'.* there, .*'hill'.* now"):
         i_opt_run(mnist_job(hill, norms, 4), hill, tmp_path / "cut", resume=True)
-    with pytest.raises(RunError, match="scope"):
+    with pytest.raises(RunError, match=r"plan: .*'i_opt'.* there, .*'two_steps'.* now"):
         certify_run(mnist_job(settings, (l1,), 4), tmp_path / "cut/l1", resume=True)
     i_opt_run(mnist_job(settings, norms, 4), settings, tmp_path / "cut", resume=True)
     for name in ("l1", "l2"):
@@ -274,8 +293,8 @@ def test_the_bound_follows_from_the_search_whatever_plan_the_job_brings(tmp_path
     i_opt_run(mnist_job(settings, (l1,), 2), settings, tmp_path / "own")
     assert rows_of(tmp_path / "plain") == rows_of(tmp_path / "own")
     with Run(tmp_path / "plain") as run:
-        assert run.manifest.plan.rule == Union(3)
-        assert parse(run.manifest.noise).sigma == 0.5
+        assert run.spec.plan.rule == Union(3)
+        assert parse(run.spec.noise.text).sigma == 0.5
     early = replace(plain, plan=replace(plain.plan, rule=Target(1.0)))
     with pytest.raises(CertifyError, match="fixed number of samples"):
         i_opt_run(early, settings, tmp_path / "early")
@@ -285,12 +304,15 @@ def test_an_altered_noise_does_not_verify(tmp_path: Path) -> None:
     settings = IOpt(lattice("gaussian(sigma=0.5)", Axis("sigma", 0.25, 1, 2**0.5)))
     i_opt_run(mnist_job(settings, (l2,), 2), settings, tmp_path)
     with sqlite3.connect(tmp_path / "run.sqlite") as db:
-        db.execute("UPDATE results SET noise = 'gaussian(sigma=3)' WHERE idx = 1")
+        db.execute(
+            "UPDATE results SET claims = json_set(claims, '$.noise', 'gaussian(sigma=3)') "
+            "WHERE idx = 1"
+        )
     with Run(tmp_path) as store:
-        problems = [str(problem) for problem in verify(store, search=settings)]
+        problems = [str(problem) for problem in verify(store)]
     assert len(problems) == 2
     assert "sealed" in problems[0]
-    assert "input 1: its noise gaussian(sigma=3) is none" in problems[1]
+    assert "input 1: noise 'gaussian(sigma=3)' stored, 'gennorm" in problems[1]
 
 
 def test_an_input_for_which_the_search_fails_verifies(tmp_path: Path) -> None:
@@ -299,23 +321,23 @@ def test_an_input_for_which_the_search_fails_verifies(tmp_path: Path) -> None:
     i_opt_run(mnist_job(settings, (l2,), 4), settings, tmp_path)
     with Run(tmp_path) as store:
         assert any(row.certificate is None for row in store.rows())
-        assert list(verify(store, search=settings)) == []
-
-
-def test_a_run_of_an_older_version_still_opens(tmp_path: Path) -> None:
-    """Its table had no column for the noise, which was real-valued."""
-    settings = IOpt(lattice("gaussian(sigma=0.5)"))
-    job = mnist_job(settings, (l2,), 3, plan={"n": 500})
-    certify_run(replace(job, lattice=None), tmp_path).close()
-    with sqlite3.connect(tmp_path / "run.sqlite") as db:
-        db.execute("DROP TABLE sealed")
-        db.execute("ALTER TABLE results DROP COLUMN noise")
-        db.execute("ALTER TABLE results DROP COLUMN more")
-        db.execute("DELETE FROM results WHERE idx = 2")
-    assert len(rows_of(tmp_path)) == 2
-    certify_run(job, tmp_path, resume=True).close()
-    with Run(tmp_path) as store:
         assert list(verify(store)) == []
+
+
+def test_a_search_that_did_not_go_where_its_votes_lead_is_refused(tmp_path: Path) -> None:
+    """The certificate of another noise of the grid, with its honest votes: not what was chosen."""
+    settings = IOpt(lattice("gaussian(sigma=0.5)", Axis("sigma", 0.25, 1, 2)))
+    i_opt_run(mnist_job(settings, (l2,), 1), settings, tmp_path)
+    with Run(tmp_path, create=True) as store:
+        (row,) = store.rows()
+        one = row.certificate
+        assert one is not None
+        parts = one.transcript.exchanges
+        other = next(e.noise for e in parts if e.noise != one.noise)
+        turned = (*parts[:-1], replace(parts[-1], noise=other))
+        store.add(replace(row, certificate=replace(one, transcript=Transcript(turned))))
+    with Run(tmp_path) as store:
+        assert ["the votes before ask" in str(problem) for problem in verify(store)] == [True]
 
 
 @pytest.mark.slow

@@ -69,7 +69,8 @@ def test_both_estimators_give_the_trade_off_function() -> None:
             truth = special.ndtr(-special.ndtri(alpha) - 1.0)
             assert corners.beta(alpha) == pytest.approx(truth, abs=0.02)
         assert corners.alpha(0.5) == pytest.approx(special.ndtr(-1.0), abs=0.02)
-        assert corners.beta(0.0) == pytest.approx(1.0, abs=1e-3)
+        # what lies beyond the largest of 40,000 ratios: more than 0.0084 once in 10⁶ times
+        assert corners.beta(0.0) == pytest.approx(1.0, abs=1e-2)
         found = margin(corners, special.ndtr(1.5), 0.05)
         expected = special.ndtr(1.5 - 1) + special.ndtr(-special.ndtri(0.05) - 1) - 1
         assert found == pytest.approx(expected, abs=0.03)
@@ -321,7 +322,7 @@ def test_an_asymmetric_density_has_its_worst_sign() -> None:
         dim=3,
         log_concave=True,
     )
-    found = certified_radius(one, 1, p_a=0.9, montecarlo=quick())
+    found = certified_radius(one, 1, p_a=0.9, montecarlo=quick(samples=100_000))
     assert found.searched == pytest.approx(math.log(1.8), rel=0.03)
     assert found.vector is not None
     assert found.vector.sum() < -0.9

@@ -107,7 +107,7 @@ def test_weak_directions_of_a_correlated_gaussian(p: float) -> None:
         ),
         dim=DIM,
     )
-    rows = unit_rows(torch.stack(weak_directions(one, Norm(p))), Norm(p))
+    rows = unit_rows(torch.stack(weak_directions(one, one.dim, Norm(p))), Norm(p))
     reached = max(float(row @ inverse @ row) for row in rows)
     fan = torch.randn(20_000, DIM, generator=generator, dtype=torch.float64)
     corners = torch.tensor(np.array(np.meshgrid(*[[-1.0, 1.0]] * DIM)).reshape(DIM, -1).T)

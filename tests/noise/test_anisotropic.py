@@ -151,7 +151,7 @@ def test_many_scales_are_rounded_down() -> None:
     assert low < proved < high
     sampled = certified_radius(noise.Anisotropic(base, scales), "inf", p_a=0.9, montecarlo=QUICK)
     assert sampled.engine == "montecarlo"
-    assert 0.9 * sampled.searched < proved <= sampled.searched
+    assert 0.9 * sampled.searched < proved <= sampled.searched * (1 + 1e-12)  # rounded down
 
 
 def test_l2_is_a_bracket() -> None:

@@ -141,7 +141,10 @@ def test_radii_are_identical(name: str, densities: dict[str, IID]) -> None:
     assert (radii[0].proved, radii[0].searched) == (radii[1].proved, radii[1].searched)
 
 
-@pytest.mark.parametrize("name", ["normal", "tent", "gumbel"])
+@pytest.mark.parametrize(
+    "name",
+    ["normal", "tent", pytest.param("gumbel", marks=[pytest.mark.slow, pytest.mark.important])],
+)
 def test_radii_are_identical_in_ten_dimensions(name: str, densities: dict[str, IID]) -> None:
     one, other = densities[name], through_json(densities[name])
     radii = [certified_radius(n, norm="inf", dim=10, p_a=0.8) for n in (one, other)]
@@ -466,6 +469,8 @@ def test_a_density_that_ends_is_not_endless() -> None:
         noise.from_data(handmade(BLOCK, (-math.inf, math.inf), facts))
 
 
+@pytest.mark.slow
+@pytest.mark.important
 def test_slow_bending_is_seen() -> None:
     """exp(-|x| + x²/100): log-convex on each side by so little that neighbours cannot tell."""
     edges = np.linspace(-8, 8, 4001)

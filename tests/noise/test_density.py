@@ -217,12 +217,12 @@ def test_declared_facts() -> None:
 
 
 def test_the_sampler_is_checked_at_construction(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Quantiles that are 1e-5 off their own cdf never become a noise."""
-    quantile = TabulatedDensity._quantile
+    """A cdf that is 1e-5 off its own density never becomes a noise."""
+    probability = TabulatedDensity._probability
     monkeypatch.setattr(
-        TabulatedDensity, "_quantile", lambda self, u, upper: quantile(self, u, upper) + 1e-5
+        TabulatedDensity, "_probability", lambda self, x, upper: probability(self, x + 1e-5, upper)
     )
-    with pytest.raises(NoiseError, match="cannot be sampled"):
+    with pytest.raises(NoiseError, match="disagree"):
         noise.from_density(lambda x: -(np.abs(x) ** 1.7))
 
 

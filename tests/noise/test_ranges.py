@@ -162,7 +162,8 @@ def test_samples_follow_the_oracle_and_have_no_atoms(name: str, numbers: dict[st
     n = 200_000
     draws = one.sample(n, 1, seed=17, dtype=torch.float64).numpy().ravel()
     assert np.isfinite(draws).all()
-    assert len(np.unique(draws)) > 0.999 * n
+    # no value has more than 2^-16 of the mass: a Poisson count of mean 3 above 25 has 1e-15
+    assert np.unique(draws, return_counts=True)[1].max() <= 25
     _, tail = ORACLES[name](**numbers)
     for v in (1e-3, 0.05, 0.3, 0.45, 0.5):
         z = float(one.isf(v))
@@ -172,8 +173,11 @@ def test_samples_follow_the_oracle_and_have_no_atoms(name: str, numbers: dict[st
 
 
 @pytest.mark.parametrize(("name", "numbers"), CASES, ids=IDS)
-def test_the_table_says_how_wrong_it_is(name: str, numbers: dict[str, float]) -> None:
-    assert made(name, numbers, scale=1).evaluate_error().cdf <= 1e-9
+def test_the_sampler_says_how_wrong_it_is(name: str, numbers: dict[str, float]) -> None:
+    """Power laws so heavy that 2^61 steps do not hold them pay for what lies beyond."""
+    error = made(name, numbers, scale=1).evaluate_error()
+    heavy = name in ("cauchy", "pareto") or (name == "gennorm" and numbers["beta"] < 0.2)
+    assert error.variation <= (1e-6 if heavy else 1e-13)
 
 
 EXACT_ENDS = [(name, numbers) for name in IID_FAMILIES for numbers in at_ends(name)[:2] if numbers]

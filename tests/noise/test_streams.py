@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import functools
 import math
+import multiprocessing
+import threading
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -145,6 +148,8 @@ def test_out_is_filled(name: str) -> None:
         ({"n": -1, "shape": 3}, "n=-1"),
         ({"n": 2, "shape": 3, "start": -1}, "start=-1"),
         ({"n": 2, "shape": 3, "input_index": -5}, "input_index=-5"),
+        ({"n": 2, "shape": 3, "seed": 0.5}, "must be integers, got 0.5"),
+        ({"n": 2, "shape": 3, "start": 1 << 62}, "too many draws"),
         ({"n": 2}, r"gaussian\(sigma=0.5\) works in any dimension.*shape="),
         ({"n": 2, "shape": 3, "dtype": torch.float16}, r"float32 or float64, not torch\.float16"),
         ({"n": 2, "shape": 3, "dtype": torch.int64}, "not torch.int64"),
@@ -182,7 +187,8 @@ def check_law(one: IID, n: int) -> None:
     """Kolmogorov–Smirnov, Anderson–Darling and the count in each far tail, at 1e-6 each."""
     draws = one.sample(n // 1000, 1000, seed=31, dtype=torch.float64).numpy().ravel()
     draws.sort()
-    lower, upper = one.cdf(draws), one.sf(draws)
+    # a draw that was rounded to the end of a support, or half a step beyond it, has no tail left
+    lower, upper = np.maximum(one.cdf(draws), 1e-12), np.maximum(one.sf(draws), 1e-12)
     steps = np.arange(n + 1) / n
     distance = max(np.max(steps[1:] - lower), np.max(lower - steps[:-1]))
     assert distance < math.sqrt(math.log(2e6) / (2 * n))
@@ -216,3 +222,50 @@ def test_the_check_sees_a_small_error_in_the_tail() -> None:
 
     with pytest.raises(AssertionError):
         check_law(Wrong(sigma=1), 1_000_000)
+
+
+def test_samples_are_whole_steps_and_the_sum_is_rounded_once() -> None:
+    one = noise.laplace(scale=0.3)
+    step = one.evaluate_error().step
+    assert step == 0.3 * 2.0**-23
+    draws = one.sample(100, 784, seed=5, dtype=torch.float64)
+    e = torch.round(draws / step)
+    assert torch.equal(e * step, draws)
+    base = torch.rand(784)
+    noisy = one.sample(100, seed=5, base=base)
+    assert torch.equal(noisy, (base.double() + e * step).float())
+
+
+def test_two_python_threads_get_the_serial_result() -> None:
+    one = kind("own")
+    serial = [one.sample(2000, 300, input_index=i) for i in range(2)]
+    results = [torch.empty(0)] * 2
+
+    def work(i: int) -> None:
+        for _ in range(5):
+            results[i] = one.sample(2000, 300, input_index=i)
+
+    workers = [threading.Thread(target=work, args=(i,)) for i in range(2)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    for i in range(2):
+        assert torch.equal(results[i], serial[i])
+
+
+def test_a_forked_process_draws_the_same() -> None:
+    """Threads do not survive a fork: a child starts its own."""
+    one = kind("gaussian")
+    expected = one.sample(200, 784, seed=3)
+    context = multiprocessing.get_context("fork")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of forking a process with threads
+        with context.Pool(1) as pool:
+            drawn = pool.apply(_draw_in_a_child)
+    assert np.array_equal(drawn, expected.numpy())
+
+
+def _draw_in_a_child() -> NDArray[np.float32]:
+    result: NDArray[np.float32] = kind("gaussian").sample(200, 784, seed=3).numpy()
+    return result

@@ -90,9 +90,11 @@ def test_samples_are_not_clipped(name: str) -> None:
     cut = base.truncated(low, high)
     n = 200_000
     draws = cut.sample(n, 1, seed=2, dtype=torch.float64).numpy().ravel()
-    assert low <= draws.min()
-    assert draws.max() <= high
-    assert len(np.unique(draws)) > 0.999 * n
+    half_step = cut.evaluate_error().step / 2
+    assert low - half_step <= draws.min()
+    assert draws.max() <= high + half_step
+    # no value has more than 2^-16 of the mass: a Poisson count of mean 3 above 25 has 1e-15
+    assert np.unique(draws, return_counts=True)[1].max() <= 25
     width = (high - low) * 1e-3
     for at_end, inside in (
         (draws < low + width, low + width),

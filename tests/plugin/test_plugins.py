@@ -15,6 +15,7 @@ import json
 import os
 import re
 import shutil
+import sqlite3
 import subprocess
 import sys
 import tomllib
@@ -159,16 +160,18 @@ def test_a_run_of_plugins_is_verified_and_sampled_again(zoo: Path, here: Path) -
 
 def test_a_forged_run_of_plugins_is_refused(zoo: Path, here: Path, tmp_path: Path) -> None:
     """The rule of the plugin decides again: one radius more than it gives is seen."""
-    import sqlite3
-
     shutil.copytree(here / "run", tmp_path / "run")
     (database,) = tmp_path.glob("run/*.sqlite*")
     with sqlite3.connect(database) as db:
-        names = [row[1] for row in db.execute("PRAGMA table_info(results)")]
-        assert "p_a" in names
-        db.execute("UPDATE results SET p_a = 0.9999 WHERE idx = 0")
+        ((text,),) = db.execute("SELECT claims FROM results WHERE idx = 0")
+        claims = json.loads(text)
+        # all of 200 votes agree: p^200 = α/2 is Clopper–Pearson's bound, less the sampler's charge
+        assert claims["p_a"] == pytest.approx(0.0005 ** (1 / 200), abs=1e-9)
+        forged = json.dumps({**claims, "p_a": 0.9999})
+        db.execute("UPDATE results SET claims = ? WHERE idx = 0", (forged,))
     ended = unicr("verify", tmp_path / "run", folders=(zoo,), cwd=here)
-    assert ended.code != 0
+    assert ended.code == 1, ended.err
+    assert "input 0: p_A 0.9999 stored, " in ended.out
 
 
 def test_without_the_plugin_a_run_is_refused_in_one_line(here: Path) -> None:

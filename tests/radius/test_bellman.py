@@ -18,7 +18,7 @@ from unicr.radius.bellman._chord import chord, gaps
 from unicr.radius.bellman._construct import Generators, construct, nodes_of
 from unicr.radius.bellman._kernel import Kernels, laws_of
 from unicr.radius.bellman._mesh import Mesh
-from unicr.radius.bellman._verify import Flow, missing, slack
+from unicr.radius.bellman._verify import Flow, pay_lacks, surcharge
 from unicr.tradeoff import shifted
 from unicr.values import Array
 
@@ -105,12 +105,12 @@ def _example() -> tuple[Flow, list[object], Array, Array, Mesh, float]:
 
 def test_the_verifier_sees_a_flow_that_grows_too_slowly() -> None:
     flow, *rest = _example()
-    least = float(np.max(missing(flow, *rest)[1]))  # type: ignore[arg-type]
+    least = float(np.max(surcharge(flow, *rest)[1]))  # type: ignore[arg-type]
     assert least < 0.1
     slower = Flow(flow.nodes * 1.1, flow.masses, flow.bends)  # the same growth for more budget
-    assert float(np.max(missing(slower, *rest)[1])) > least + 0.005  # type: ignore[arg-type]
+    assert float(np.max(surcharge(slower, *rest)[1])) > least + 0.005  # type: ignore[arg-type]
     frozen = Flow(flow.nodes, np.repeat(flow.masses[:1], len(flow.nodes), 0), 0 * flow.bends)
-    assert float(np.max(missing(frozen, *rest)[1])) > 0.5  # type: ignore[arg-type]
+    assert float(np.max(surcharge(frozen, *rest)[1])) > 0.5  # type: ignore[arg-type]
 
 
 def test_the_slack_pays_for_every_step() -> None:
@@ -125,7 +125,7 @@ def test_the_slack_pays_for_every_step() -> None:
         lam = np.linspace(0, 1, 101)
         share = (u[:-1] + lam[:, None] * np.diff(u)) ** p - u[:-1] ** p
         shares = np.maximum(np.max(lam[:, None] - share / np.diff(u**p), axis=0), 0) + 1e-9
-        fine, extra = slack(nodes, costs, shares, lack, falls)
+        fine, extra = pay_lacks(nodes, costs, shares, lack, falls)
         slopes = np.repeat(falls, len(fine) // len(falls))
         assert np.all(np.diff(extra) >= slopes * np.diff(fine) - 1e-15)
         at = rng.uniform(0, nodes[-1], 20_000)
@@ -165,14 +165,14 @@ def test_the_verifier_refuses_what_is_not_convex() -> None:
     masses = flow.masses.copy()
     masses[3, np.argmax(masses[3])] *= -1
     with pytest.raises(ValueError, match="masses"):
-        missing(Flow(flow.nodes, masses, flow.bends), kernels, costs, shares, lattice, limit)  # type: ignore[arg-type]
+        surcharge(Flow(flow.nodes, masses, flow.bends), kernels, costs, shares, lattice, limit)  # type: ignore[arg-type]
 
 
 def test_a_composition_stays_below_its_flow() -> None:
     """Hockey-sticks of real perturbations, composed by another engine, lie below Φ + Ξ."""
     flow, kernels, costs, shares, lattice, limit = _example()
     law = noise.laplace(scale=1).unit
-    paid = missing(flow, kernels, costs, shares, lattice, limit)  # type: ignore[arg-type]
+    paid = surcharge(flow, kernels, costs, shares, lattice, limit)  # type: ignore[arg-type]
     extra = np.interp(flow.nodes, *paid)
     s = 0.06
     for shift, count in ((0.4, 4), (0.2, 20), (0.07, 120)):
@@ -217,6 +217,8 @@ def test_a_radius_that_is_asked_for_again_is_the_same() -> None:
     assert found[0] == found[1] > 1.27
 
 
+@pytest.mark.slow
+@pytest.mark.important
 def test_a_curve_says_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     """One line for each scale, to whoever listens, and to nobody else afterwards."""
     monkeypatch.setattr("unicr.radius.bellman._radius.SMALLEST", 5.0)

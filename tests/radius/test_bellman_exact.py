@@ -46,7 +46,9 @@ def test_a_ripple_between_the_cells_is_counted(size: float, period: float, width
     assert true <= gaps(unit, np.array([1.0, 1.0 + width]), close=True)[0][0]
 
 
-@pytest.mark.parametrize("width", [1e-7, 5e-7])
+@pytest.mark.parametrize(
+    "width", [pytest.param(1e-7, marks=[pytest.mark.slow, pytest.mark.important]), 5e-7]
+)
 def test_a_comb_as_narrow_as_the_smallest_width_does_not_hide(width: float) -> None:
     """Its period is half of the smallest width of the table, which by itself sees nothing."""
 

@@ -15,7 +15,7 @@ from unicr.radius.bellman._chord import chord
 from unicr.radius.bellman._construct import Generators, construct, nodes_of
 from unicr.radius.bellman._kernel import Kernels
 from unicr.radius.bellman._mesh import Mesh
-from unicr.radius.bellman._verify import Flow, missing
+from unicr.radius.bellman._verify import Flow, surcharge
 
 
 def _smooth_step(x: object) -> np.ndarray:
@@ -107,7 +107,7 @@ def laplace_flow() -> tuple[Flow, list, np.ndarray, np.ndarray, Mesh, float]:
 
 def _lack(flow: Flow, rest: tuple) -> np.ndarray:
     kernels, costs, shares, lattice, limit = rest
-    return np.interp(flow.nodes, *missing(flow, kernels, costs, shares, lattice, limit))
+    return np.interp(flow.nodes, *surcharge(flow, kernels, costs, shares, lattice, limit))
 
 
 def test_a_flow_that_grows_one_percent_too_slowly_is_found_out(laplace_flow: tuple) -> None:

@@ -6,7 +6,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from unicr.radius.bellman._stencil import POINTS, above, stencils
+from unicr.radius.bellman._stencil import POINTS, dominates, stencils
 
 
 def _smeared(y: mpmath.mpf, step: float, smooth: float) -> mpmath.mpf:
@@ -52,10 +52,10 @@ def test_a_stencil_is_above_the_density_everywhere(per: float, step: float) -> N
 def test_the_proof_refuses_what_is_short_anywhere() -> None:
     step, smooth = 0.01, 0.025
     c = stencils(step, smooth, 8)[2]
-    assert above(c, 0.25, step, smooth)
-    assert not above(0.999 * c, 0.25, step, smooth)  # short in the middle
+    assert dominates(c, 0.25, step, smooth)
+    assert not dominates(0.999 * c, 0.25, step, smooth)  # short in the middle
     for end in (0, -1):
         cut = c.copy()
         cut[end] = 0.0  # short far out, where nobody looks
-        assert not above(cut, 0.25, step, smooth)
-    assert not above(c, 0.5, step, smooth)
+        assert not dominates(cut, 0.25, step, smooth)
+    assert not dominates(c, 0.5, step, smooth)

@@ -1,7 +1,9 @@
 """Curves: from below, accurate, monotone, scale-free, cached."""
 
+import hashlib
 import math
 import multiprocessing
+import stat
 from pathlib import Path
 
 import numpy as np
@@ -171,6 +173,25 @@ def test_other_numerics_have_a_cache_of_their_own(
     monkeypatch.setattr(_cache, "NUMERICS", _cache.NUMERICS + 1)
     made = _cache.cached("kind", "key", lambda: {"x": np.zeros(1)})
     assert made["x"] == 0
+
+
+def test_radii_that_somebody_wrote_into_the_cache_are_not_believed(own_cache: Path) -> None:
+    """The forger knows the format and the key of the curve, and not this machine's key."""
+    law = noise.laplace(scale=1)
+    first = RadiusCurve(law, math.inf, 700)(PROBABILITIES)
+    (file,) = own_cache.rglob("*.npz")
+    assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
+    assert stat.S_IMODE((file.parent / "key").stat().st_mode) == 0o600
+    with np.load(file) as stored:
+        arrays = {name: stored[name] for name in stored.files}
+    arrays["radius"] = arrays["radius"] * 10
+    digest = hashlib.sha256(_curve.unit_curve(Question(law.unit, linf, 700)).key.encode())
+    for name in ("alpha", "radius"):
+        digest.update(name.encode() + np.ascontiguousarray(arrays[name]).tobytes())
+    for seal in (arrays["seal"], np.array(digest.hexdigest())):
+        np.savez(file, **{**arrays, "seal": seal})
+        _curve.unit_curve.cache_clear()
+        np.testing.assert_array_equal(RadiusCurve(law, math.inf, 700)(PROBABILITIES), first)
 
 
 def test_a_file_of_another_key_is_not_believed(own_cache: Path) -> None:

@@ -218,7 +218,13 @@ def stairs(u: float, count: int, alpha: float, fall: float, steps: int) -> float
     return float(np.max(1.0 - beyond - np.asarray(sticks) - np.exp(t[near]) * alpha))
 
 
-@pytest.mark.parametrize(("count", "p_a"), [(701, 0.6513576), (3072, 0.6513384)])
+@pytest.mark.parametrize(
+    ("count", "p_a"),
+    [
+        pytest.param(701, 0.6513576, marks=[pytest.mark.slow, pytest.mark.important]),
+        (3072, 0.6513384),
+    ],
+)
 def test_a_density_of_steps_has_no_larger_radius_than_its_atoms_allow(
     count: int, p_a: float
 ) -> None:
@@ -370,7 +376,12 @@ def attack(seed: int, dims: Sequence[int]) -> str:
     return "held"
 
 
-@pytest.mark.parametrize("seed", range(8))
+HEAVY = [pytest.mark.slow, pytest.mark.important]  # seeds whose radii take longest
+
+
+@pytest.mark.parametrize(
+    "seed", [pytest.param(seed, marks=HEAVY if seed in (2, 6) else []) for seed in range(8)]
+)
 def test_random_densities_of_users(seed: int) -> None:
     assert not attack(seed, [1, 1, 3]).startswith("refused")
 

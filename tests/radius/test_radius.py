@@ -172,6 +172,8 @@ def test_asymmetric_signs_differ() -> None:
     assert 0 < result.proved <= result.searched
 
 
+@pytest.mark.slow
+@pytest.mark.important
 def test_asymmetric_linf_bracket() -> None:
     result = searched("scipy.gumbel_r(0, 1)", math.inf, 20, 0.9)
     assert 0 < result.proved <= result.searched
@@ -200,6 +202,8 @@ def test_spherical_noise_in_every_norm() -> None:
         assert result.searched <= same.searched
 
 
+@pytest.mark.slow
+@pytest.mark.important
 def test_a_users_spherical_density_that_rises_is_sampled_and_has_no_curve() -> None:
     mine = noise.Spherical(lambda r: -((r - 1) ** 2) / 2, dim=20)
     result = certified_radius(mine, 2, p_a=0.9, montecarlo=MonteCarlo(samples=4000))
@@ -338,6 +342,8 @@ def test_properties(spec: str, p: float, dim: int, p_a: float, gap: float, scale
     assert other.searched <= base.searched * (1 + 3e-5)
 
 
+@pytest.mark.slow
+@pytest.mark.important
 @pytest.mark.parametrize("spec", ["laplace(sigma=1)", "gennorm(beta=3, sigma=1)"])
 def test_radius_falls_with_p(spec: str) -> None:
     results = [searched(spec, p, 200, 0.9) for p in (0.5, 1, 1.5, 2, 3, math.inf)]

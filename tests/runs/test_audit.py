@@ -16,21 +16,20 @@ import pytest
 
 from unicr.cli import app
 from unicr.errors import RunError, UnicrError
-from unicr.i_opt import IOpt
 from unicr.noise import parse
-from unicr.runs import Own, Run, caught, seals, verify
+from unicr.runs import NO_TRUST, Run, Trusted, caught, replay, seals, verify
 from unicr.runs._verify import difference
-from unicr.smoothing import Certificate, NormRadius, Plan, Radii
+from unicr.smoothing import Certificate, Counts, NormRadius, Plan, Request, answer_all, recompute
 from unicr.smoothing.rules import Randomised
 
 MODEL, DATA = "builtin:mnist-mlp-0.5", "builtin:mnist"
 COUNT = 6
 # Columns that nothing but the seal or the data can hold, and those that take the model as well.
-NEEDS_DATA = {("results", "label"), ("results", "input_hash"), ("manifest", "data_size")}
+NEEDS_DATA = {("results", "label"), ("results", "input_hash"), ("spec", "data_size")}
 NEEDS_MODEL = {
-    ("manifest", "seed"),
-    ("manifest", "model"),
-    ("manifest", "model_hash"),
+    ("spec", "seed"),
+    ("spec", "model"),
+    ("spec", "model_hash"),
     ("about", "guard_seed"),
     ("regions", "class"),
     ("regions", "certified"),
@@ -43,15 +42,15 @@ NEEDS_MODEL = {
 NEEDS_SEAL = {
     ("results", "seconds"),
     ("results", "reason"),
-    *(("manifest", key) for key in ("data", "batch", "workers", "device", "unicr", "versions")),
-    *(("manifest", key) for key in ("date", "loading", "reading", "model_digests", "data_hash")),
+    *(("spec", key) for key in ("data", "batch", "loading", "reading", "model_digests")),
+    *(("spec", key) for key in ("data_hash", "classes")),
+    *(("execution", key) for key in ("workers", "device", "unicr", "versions", "date")),
+    *(("execution", f"no {key}") for key in ("workers", "device", "unicr", "versions", "date")),
     ("outcomes", "length"),
     *((table, "no ") for table in ("outcomes", "regions", "draws")),  # the last may never have been
     ("settings", "value"),  # of an attack: what it did, not what came out
-    *(("manifest", f"no {key}") for key in ("noise_data", "data_size", "versions", "date")),
-    *(("manifest", f"no {key}") for key in ("loading", "reading", "model_digests", "data_hash")),
     ("about", "format"),
-    ("manifest", "searched"),  # of a Gaussian noise both radii are the same
+    ("spec", "searched"),  # of a Gaussian noise both radii are the same
 }
 
 
@@ -94,7 +93,7 @@ def test_honest_folders_hold(certified: Path, searched: Path, capsys: Any) -> No
     assert "attacks.sqlite checked, 0 things do not hold" in said
     assert "guard.sqlite checked, 0 things do not hold" in said
     assert "2 of 6 inputs sampled again, 0 differ" in said
-    assert "a forger of 1 or more rows is caught with probability >= 0.33" in said
+    assert "this replay would detect 1 forged row with >= 33 % probability" in said
     assert unicr("verify", searched, "--replay", "100") == 0
     assert "6 of 6 inputs sampled again, 0 differ" in capsys.readouterr().out
     with pytest.raises(RunError, match="--replay -1"):
@@ -146,7 +145,7 @@ def edit(folder: Path, rng: random.Random) -> tuple[str, str] | None:
             field = "no "
         else:
             field = rng.choice(list(row))
-            if table in ("manifest", "about", "settings"):
+            if table in ("spec", "execution", "about", "settings"):
                 field = "value"
             try:
                 change = f"UPDATE {table} SET {field} = ? WHERE {where}"
@@ -155,7 +154,7 @@ def edit(folder: Path, rng: random.Random) -> tuple[str, str] | None:
                 return None
     if seals(folder)[name] == before:
         return None
-    if table in ("manifest", "about"):
+    if table in ("spec", "execution", "about"):
         field = f"{'no ' if field == 'no ' else ''}{row['key']}"
     return table, field
 
@@ -206,21 +205,34 @@ def test_two_hundred_edits(
 
 
 FORGERIES = [
-    ("UPDATE results SET radii = replace(replace(replace(radii, '\"norm\": \"2\"', 'X'), "
+    ("UPDATE results SET claims = replace(replace(replace(claims, '\"norm\": \"2\"', 'X'), "
      "'\"norm\": \"inf\"', '\"norm\": \"2\"'), 'X', '\"norm\": \"inf\"')", "norms"),
     ("DELETE FROM results WHERE idx IN (1, 3)", "2 of 6 inputs have no result"),
-    ("UPDATE results SET status = 'failed' WHERE idx = 2", "marked as failed"),
-    ("UPDATE manifest SET value = '[28, 28]' WHERE key = 'shape'", ""),
-    ("UPDATE manifest SET value = '[1, 14, 28]' WHERE key = 'shape'", "dim 784"),
-    ("UPDATE manifest SET value = '5' WHERE key = 'max'", "leave out"),
-    ("UPDATE manifest SET value = '2' WHERE key = 'skip'", "have no result"),
-    ("UPDATE manifest SET value = '\"this input''s noise\"' WHERE key = 'scope'", "scope"),
-    ("UPDATE manifest SET value = '[\"2\"]' WHERE key = 'norms'", "norms"),
-    ("UPDATE results SET noise = 'gaussian(sigma=5)'", "noise of its own"),
+    ("UPDATE results SET reason = 'no memory' WHERE idx = 2", "or both"),
+    ("UPDATE results SET claims = NULL WHERE idx = 2", "cannot be read"),
+    ("UPDATE spec SET value = '[28, 28]' WHERE key = 'shape'", ""),
+    ("UPDATE spec SET value = '[1, 14, 28]' WHERE key = 'shape'", "p_A"),
+    ("UPDATE spec SET value = '5' WHERE key = 'max'", "leave out"),
+    ("UPDATE spec SET value = '2' WHERE key = 'skip'", "have no result"),
+    ("UPDATE spec SET value = '[\"2\"]' WHERE key = 'norms'", "norms"),
+    ("UPDATE results SET claims = json_set(claims, '$.noise', 'gaussian(sigma=5)')", "noise"),
     ("UPDATE results SET idx = 10000 WHERE idx = 5", "leave out"),
-    ("UPDATE results SET radii = '[]'", "norms"),
-    ("UPDATE results SET counts = '[\"many\"]'", "no counts"),
-    ("DELETE FROM manifest WHERE key = 'plan'", ""),
+    ("UPDATE results SET claims = json_set(claims, '$.radii', json('[]'))", "norms"),
+    ("UPDATE results SET claims = json_set(claims, '$.n', 301)", "n 301 stored, 300"),
+    ("UPDATE results SET claims = json_set(claims, '$.p_a', 1)", "cannot be read"),
+    ("UPDATE results SET claims = json_set(claims, '$.between_points', json('true'))",
+     "between_points"),
+    ("UPDATE results SET claims = json_set(claims, '$.boast', 1)", "boast"),
+    ("UPDATE results SET transcript = json_set(transcript, '$[1].counts', json('[\"many\"]'))",
+     "no counts"),
+    ("UPDATE results SET transcript = json_set(transcript, '$[1].counts', json('[600]'))",
+     "600 votes where 300"),
+    ("UPDATE results SET transcript = json_set(transcript, '$[1].n', 600)", "votes before ask"),
+    ("UPDATE results SET transcript = json_set(transcript, '$[1].start', 0)", "votes before ask"),
+    ("UPDATE results SET transcript = json_remove(transcript, '$[1]')", "no answer is stored"),
+    ("UPDATE results SET transcript = json_insert(transcript, '$[#]', "
+     "json_extract(transcript, '$[1]'))", "nobody asked for"),
+    ("DELETE FROM spec WHERE key = 'plan'", ""),
     ("UPDATE results SET seconds = 'long'", "seconds"),
 ]  # fmt: skip
 
@@ -257,7 +269,7 @@ def test_a_label_changed_to_the_prediction_is_seen_with_the_data(
         db.execute("DELETE FROM sealed")
     with Run(folder) as run:
         assert list(verify(run)) == []
-        data = Own().open_data(run.manifest)
+        data = Trusted().open_data(run.spec)
         assert [(p.idx, "label" in p.text) for p in verify(run, data=data)] == [(0, True)]
 
 
@@ -274,11 +286,14 @@ def test_a_noise_outside_the_lattice_is_seen(searched: Path, tmp_path: Path, cap
     folder = tmp_path / "run"
     shutil.copytree(searched, folder)
     with closing(sqlite3.connect(folder / "run.sqlite")) as db, db:
-        db.execute("UPDATE results SET noise = 'gaussian(sigma=0.6)' WHERE idx = 3")
+        db.execute(
+            "UPDATE results SET claims = json_set(claims, '$.noise', 'gaussian(sigma=0.6)') "
+            "WHERE idx = 3"
+        )
         db.execute("DELETE FROM sealed")
     capsys.readouterr()
     assert unicr("verify", folder) == 1
-    assert "input 3: its noise gaussian(sigma=0.6) is none" in capsys.readouterr().out
+    assert "input 3: noise 'gaussian(sigma=0.6)' stored" in capsys.readouterr().out
 
 
 def test_votes_forged_with_all_that_follows_are_caught_by_replay(
@@ -295,8 +310,9 @@ def test_votes_forged_with_all_that_follows_are_caught_by_replay(
         run.set_seal()
     with Run(folder) as run:
         assert list(verify(run)) == []
-        assert list(verify(run, data=Own().open_data(run.manifest))) == []
-        found = run.replay(COUNT, Own())
+        assert list(verify(run, data=Trusted().open_data(run.spec))) == []
+        model, data = NO_TRUST.open_model(run.spec), NO_TRUST.open_data(run.spec)
+        found = [idx for idx, text in replay(run, model, data, COUNT) if text is not None]
         same = [row.idx for row in rows if row.certificate == best.certificate]
         assert len(found) == COUNT - len(same)
 
@@ -304,7 +320,6 @@ def test_votes_forged_with_all_that_follows_are_caught_by_replay(
 def test_rows_to_replay_cannot_be_foreseen(certified: Path) -> None:
     from unicr.classifier import load_classifier
     from unicr.data import load_dataset
-    from unicr.runs import replay
 
     model, data = load_classifier(MODEL), load_dataset(DATA)
     with Run(certified) as run:
@@ -379,11 +394,10 @@ def test_an_input_marked_as_failed_is_tried_again(certified: Path, tmp_path: Pat
     folder = tmp_path / "run"
     folder.mkdir()
     shutil.copyfile(certified / "run.sqlite", folder / "run.sqlite")
-    none = ", ".join(f"{name} = NULL" for name in ("p_a", "p_b", "n0", "n", "alpha", "counts"))
     with closing(sqlite3.connect(folder / "run.sqlite")) as db, db:
         db.execute(
-            f"UPDATE results SET status = 'failed', reason = 'no memory', predict = -1, {none}, "
-            "selection = NULL, radii = '[]' WHERE idx = 2"
+            "UPDATE results SET reason = 'no memory', claims = NULL, transcript = NULL "
+            "WHERE idx = 2"
         )
         db.execute("DELETE FROM sealed")
     assert unicr("verify", folder) == 0
@@ -393,23 +407,24 @@ def test_an_input_marked_as_failed_is_tried_again(certified: Path, tmp_path: Pat
 def test_votes_of_a_search_under_another_noise_of_the_lattice_are_caught_by_replay(
     searched: Path, tmp_path: Path
 ) -> None:
-    """The widest noise of the lattice for every input, with all that follows from its votes."""
+    """The same votes, said to be of the widest noise, with all that follows from them."""
     folder = tmp_path / "run"
     shutil.copytree(searched, folder)
     with Run(folder) as run:
-        search = IOpt.from_dict(run.manifest.i_opt or {})
-        widest = max((parse(text) for text in search.noises), key=lambda one: one.sigma)
-        points = run.manifest.points
-        radii = Radii(widest, run.manifest.parsed_norms, 784, lattice=points)
+        plan, curves = run.spec.plan, run.spec.curves
+        first = parse(run.spec.noise.text)
         rows = [row for row in run.rows() if row.certificate is not None]
-        plan = run.manifest.plan
     forged = []
     for row in rows:
         assert row.certificate is not None
-        selection, counts = (
-            np.asarray(c) for c in (row.certificate.selection, row.certificate.counts)
-        )
-        forged.append(plan.measure.conclude(plan, radii, selection, counts, widest))
+        steps = plan.procedure.steps(plan, first, curves)
+        best = max(row.certificate.counts) * 100 // plan.n
+
+        def answer(asked: Request, best: int = best) -> Counts:
+            """As if wider noise had as many votes: the search goes there."""
+            return np.array([asked.n * best // 100, asked.n - asked.n * best // 100])
+
+        forged.append(answer_all(steps, answer))
     with Run(folder, create=True) as run:
         for row, certificate in zip(rows, forged, strict=True):
             run.add(type(row)(row.idx, row.label, row.input_hash, 0.1, certificate))
@@ -427,21 +442,20 @@ def test_nobody_chooses_the_draw_of_the_randomised_bound(tmp_path: Path) -> None
     for name, rule in (("a", "randomised"), ("b", "randomised(seed=7)")):
         unicr("certify", *words, "--rule", rule, "--out", tmp_path / name)
     with Run(tmp_path / "a") as one, Run(tmp_path / "b") as other:
-        assert len({one.manifest.plan, other.manifest.plan, Plan(n=200, rule=Randomised(7))}) == 3
+        assert len({one.spec.plan, other.spec.plan, Plan(n=200, rule=Randomised(7))}) == 3
     assert unicr("verify", tmp_path / "b", "--replay", "2") == 0
     more = [*words[:-1], "3", "--rule", "randomised", "--out", tmp_path / "a", "--resume"]
     unicr("certify", *more)
     assert unicr("verify", tmp_path / "a", "--replay", "3") == 0
     with Run(tmp_path / "b", create=True) as run:
-        lucky = replace(run.manifest, plan=replace(run.manifest.plan, rule=Randomised(7)))
-        radii = Radii(parse(lucky.noise), lucky.parsed_norms, 784, lattice=lucky.points)
-        rows = list(run.rows())
-        run.set_manifest(lucky)
+        lucky = replace(run.spec, plan=replace(run.spec.plan, rule=Randomised(7)))
+        rows, law = list(run.rows()), lucky.noise
+        run.set_spec(lucky)
         for row in rows:
             c = row.certificate
             assert c is not None
-            votes = np.asarray(c.selection), np.asarray(c.counts)
-            forged = lucky.plan.measure.conclude(lucky.plan, radii, *votes)
+            steps = lucky.plan.procedure.steps(lucky.plan, law, lucky.curves)
+            forged = recompute(steps, c.transcript)
             run.add(type(row)(row.idx, row.label, row.input_hash, row.seconds, forged))
         run.set_seal()
     assert unicr("verify", tmp_path / "b") == 1
@@ -449,7 +463,7 @@ def test_nobody_chooses_the_draw_of_the_randomised_bound(tmp_path: Path) -> None
 
 def _claimed(proved: float, guarantee: str = "approximate", searched: float = 0.5) -> Certificate:
     radius = NormRadius("2", proved, proved, searched, guarantee)
-    return Certificate(0, 0.9, 0.1, 10, 100, 0.001, (10,), (100,), (radius,))
+    return Certificate(0, 0.9, 0.1, 10, 100, 0.001, (radius,))
 
 
 def test_a_radius_of_an_older_weaker_proof_holds_and_a_larger_one_does_not() -> None:

@@ -16,20 +16,22 @@ from unicr.classifier import load_classifier
 from unicr.data import Dataset, load_dataset
 from unicr.errors import CertifyError, RunError
 from unicr.runs import Executor, Job, Work, certify_run, execute
-from unicr.runs._certify import conversations
+from unicr.runs._certify import certify_inputs
 from unicr.runs._execute import Here, executor
-from unicr.runs._votes import Conversations, Failed, VoteWork, read_input
+from unicr.runs._schedule import Failed, Scheduler, VoteWork, read_input
 from unicr.smoothing import (
-    Ask,
     Certificate,
     Counts,
+    Curves,
     Plan,
-    Radii,
+    Request,
     SmoothedClassifier,
-    certification,
+    Steps,
     norms_of,
+    record,
 )
-from unicr.smoothing.rules import Target, ThreeTests, Tolerance
+from unicr.smoothing.measures import CleanVote
+from unicr.smoothing.rules import Pilot, Target, ThreeTests
 
 LAW = noise.gaussian(sigma=0.5)
 NORMS = norms_of([2, "inf"])
@@ -76,19 +78,23 @@ def counted_by_hand(plan: Plan, data: Dataset) -> dict[int, Certificate]:
     """The certificates of the plain conversation, without executors, chunks or stores."""
     model = load_classifier(first_coordinate, num_classes=2)
     smoothed = SmoothedClassifier(model, LAW, seed=0, lattice=None)
-    radii = Radii(LAW, NORMS, 6)
-    return {i: smoothed.certify_with(data[i][0], plan, radii, i) for i in range(len(data))}
+    curves = Curves(NORMS, 6)
+    return {i: smoothed.certify_with(data[i][0], plan, curves, i) for i in range(len(data))}
 
 
 def first_coordinate(batch: torch.Tensor) -> torch.Tensor:
     return (batch[:, 0] > 0).long()
 
 
+def steps(plan: Plan) -> Steps[Certificate]:
+    return record(plan.procedure.steps(plan, LAW, Curves(NORMS, 6)))
+
+
 PLANS = [
     Plan(n=400),
     Plan(n=400, rule=ThreeTests()),
     Plan(n=2000, rule=Target(0.3)),
-    Plan(n=2000, rule=Tolerance(0.05)),
+    Plan(n=2000, rule=Pilot(0.05)),
 ]
 
 
@@ -98,10 +104,11 @@ def test_chunks_change_nothing(plan: Plan, chunk: int) -> None:
     data = inputs()
     model = load_classifier(first_coordinate, num_classes=2)
     work = VoteWork(model, None, LAW.text, {"seed": 0, "batch": 64, "lattice": None})
-    radii = Radii(LAW, NORMS, 6)
     with Here(work) as where:
-        talks = Conversations(where, lambda _: certification(plan, radii), chunk=chunk)
-        found = {one.index: c for one, c, _ in talks.over(read_input(data, i) for i in range(8))}
+        scheduler = Scheduler(where, lambda _: steps(plan), chunk=chunk)
+        found = {
+            one.index: c for one, c, _ in scheduler.certify(read_input(data, i) for i in range(8))
+        }
     right = counted_by_hand(plan, data)
     assert found == {i: replace(one, seed=None) for i, one in right.items()}
 
@@ -142,11 +149,12 @@ def test_what_is_not_wanted_any_more_is_not_done() -> None:
         LAW.text,
         {"seed": 0, "batch": 10, "lattice": None},
     )
-    radii = Radii(LAW, NORMS, 6)
     data = inputs(0, count=2)
     with Here(work) as where:
-        talks = Conversations(where, lambda _: certification(Plan(n0=1000, n=400), radii), chunk=10)
-        found = {one.index: c for one, c, _ in talks.over(read_input(data, i) for i in range(2))}
+        scheduler = Scheduler(where, lambda _: steps(Plan(n0=1000, n=400)), chunk=10)
+        found = {
+            one.index: c for one, c, _ in scheduler.certify(read_input(data, i) for i in range(2))
+        }
     assert isinstance(found[0], Failed)
     assert found[1] == replace(counted_by_hand(Plan(n0=1000, n=400), data)[1], seed=None)
     assert sum(level > 500 for level in asked) == 2  # whether it looks at its batch, and the chunk
@@ -156,18 +164,20 @@ def test_a_procedure_may_ask_for_nothing_for_the_input_itself_or_raise() -> None
     data = inputs(count=3)
 
     def procedure(index: int) -> Any:
-        nothing: Counts = yield Ask(0, 0)
-        clean: Counts = yield Ask(1, 0, clean=True)
+        nothing: Counts = yield Request(0, 0)
+        clean: Counts = yield Request(1, 0, counted=CleanVote())
         if index == 2:
             raise CertifyError("the procedure gives up")
-        other: Counts = yield Ask(50, 7, noise.laplace(sigma=0.3))
+        other: Counts = yield Request(50, 7, noise.laplace(sigma=0.3))
         return nothing.sum(), clean.tolist(), other.tolist()
 
     classifier = load_classifier(first_coordinate, num_classes=2)
     work = VoteWork(classifier, None, LAW.text, {"seed": 5, "batch": 10, "lattice": None})
     with Here(work) as where:
-        talks = Conversations(where, lambda one: procedure(one.index), chunk=20)
-        found = {one.index: c for one, c, _ in talks.over(read_input(data, i) for i in range(3))}
+        scheduler = Scheduler(where, lambda one: procedure(one.index), chunk=20)
+        found = {
+            one.index: c for one, c, _ in scheduler.certify(read_input(data, i) for i in range(3))
+        }
     laplace = SmoothedClassifier(classifier, noise.laplace(sigma=0.3), seed=5, lattice=None)
     for index in (0, 1):
         x = data[index][0]
@@ -189,10 +199,10 @@ def test_inputs_that_cannot_be_read_are_failures(tmp_path: Path) -> None:
     torn.__dict__.update(whole.__dict__)
     found = {
         one.index: result
-        for one, result, _ in conversations(
+        for one, result, _ in certify_inputs(
             job(tmp_path, data=torn),
             range(3),
-            lambda _: certification(Plan(n=400), Radii(LAW, NORMS, 6)),
+            lambda _: steps(Plan(n=400)),
         )
     }
     assert found[1] == Failed("environment: unreadable: the disk is gone")

@@ -1,11 +1,15 @@
 """Published logs: read with care about rounding, and carried to other norms."""
 
 import math
+import os
+import pickle
 from pathlib import Path
 
+import numpy as np
 import pytest
 from scipy import stats
 
+from tests.cli.command import run
 from unicr import noise
 from unicr.cli import app
 from unicr.errors import RunError, UnicrError
@@ -171,6 +175,179 @@ def test_decimals_are_rounded_down(value: float) -> None:
     assert value - float(text) < 1.000001e-6
     assert value - float(text) <= 1.000001e-5 * value  # six significant digits
     assert floor_decimal(math.inf) == "inf"
+
+
+def test_gaussian_radii_are_carried_as_balls_and_never_become_infinite(tmp_path: Path) -> None:
+    """At r/σ = 3.81/0.45 and 3.81/0.12, Φ(r/σ) is 1 in floating point: no p_A may be asked for."""
+    rows = read_log(write(tmp_path, "0\t3\t3\t3.81\t1\t1", "1\t3\t3\t12.345678\t1\t1"))
+    for sigma in (0.12, 0.45, 1.0):
+        for p, factor in ((math.inf, 150528**-0.5), (2, 1.0), (3, 150528 ** (1 / 3 - 1 / 2))):
+            new = recertify(rows, noise.gaussian(sigma=sigma), Norm(p), 150528)
+            for old, row in zip(rows, new, strict=True):
+                assert row.radius == pytest.approx(old.radius * factor, rel=1e-12)
+                assert row.radius <= old.radius * factor
+
+
+def test_a_p_a_that_no_votes_give_is_refused(tmp_path: Path) -> None:
+    """Under other noises p_A is needed: one beyond 1 − 10^-12 says that the noise is another."""
+    rows = read_log(write(tmp_path, "0\t3\t3\t0.5\t1\t1", "7\t3\t3\t40.0\t1\t1"))
+    with pytest.raises(RunError, match=r"input 7: .* no number of votes"):
+        recertify(rows, noise.laplace(sigma=0.5), Norm(1), 784, origin=Norm(1))
+    file = tmp_path / "log"
+    file.write_text("idx\tlabel\tpredict\tcorrect\tp_A_bar\n3\t1\t1\t1\t0.99999999999999999\n")
+    with pytest.raises(RunError, match=r"input 3: .* no number of votes"):
+        recertify(read_log(file), noise.gaussian(sigma=1), Norm(2), 784)
+
+
+def test_a_wrong_sigma_is_seen_where_the_log_has_p_a(tmp_path: Path) -> None:
+    """p_A = .9 gives 1.2816 at σ = 1: neither 2.5631 (σ = 2) nor a smaller radius beside it."""
+    file = tmp_path / "log"
+    head = "idx\tlabel\tpredict\tradius\tcorrect\tp_A_bar\n"
+    file.write_text(f"{head}0\t3\t3\t1.2816\t1\t0.900000\n4\t3\t-1\t0.0\t0\t0.300000\n")
+    rows = read_log(file)
+    assert recertify(rows, noise.gaussian(sigma=1), Norm(2), 784)[0].radius <= 1.28156
+    for law in (noise.gaussian(sigma=2), noise.gaussian(sigma=0.9)):
+        with pytest.raises(RunError, match=r"input 0: .* contradict each other"):
+            recertify(rows, law, Norm(2), 784)
+    file.write_text(f"{head}0\t3\t3\t0.2000\t1\t0.999000\n")
+    with pytest.raises(RunError, match="contradict each other"):
+        recertify(read_log(file), noise.gaussian(sigma=1), Norm(2), 784)
+    # Laplace noise in l1: p_A = .6 allows no radius above 0.1578 whatever the method
+    file.write_text(f"{head}0\t3\t3\t0.2000\t1\t0.600000\n")
+    with pytest.raises(RunError, match="contradict each other"):
+        recertify(read_log(file), noise.laplace(sigma=1), Norm(1), 784, origin=Norm(1))
+
+
+def test_the_count_that_printed_a_radius_is_inferred(tmp_path: Path) -> None:
+    """All of 100,000 votes at α = .001 give 3.8115σ, which '{:.3}' prints as 3.81."""
+    counts = (100_000, 99_999, 99_990, 60_000)
+    radii = [stats.norm.ppf(stats.beta.ppf(0.001, k, 100_001 - k)) for k in counts]
+    lines = [f"{i}\t3\t3\t{r:.3}\t1\t1" for i, r in enumerate(radii)]
+    rows, law = read_log(write(tmp_path, *lines)), noise.gaussian(sigma=1)
+    assert rows[0].radius == pytest.approx(3.805)
+    new = recertify(rows, law, Norm(2), 3072, n=100_000, alpha=0.001)
+    assert new[0].radius == pytest.approx(radii[0], rel=1e-9)
+    assert new[1].radius == pytest.approx(radii[1], rel=1e-9)
+    for old, row, true in zip(rows, new, radii, strict=True):
+        assert old.radius <= row.radius <= true * (1 + 1e-12)
+    carried = recertify(rows, law, Norm(math.inf), 3072, n=100_000, alpha=0.001)
+    assert carried[0].radius == pytest.approx(radii[0] / 3072**0.5, rel=1e-9)
+
+
+def test_what_n_and_alpha_cannot_give_is_refused(tmp_path: Path) -> None:
+    rows, law = read_log(write(tmp_path, "5\t3\t3\t3.91\t1\t1")), noise.gaussian(sigma=1)
+    with pytest.raises(RunError, match=r"input 5: .*they fit alpha >= 0\.00899"):
+        recertify(rows, law, Norm(2), 3072, n=100_000, alpha=0.001)
+    assert recertify(rows, law, Norm(2), 3072, n=100_000, alpha=0.01)[0].radius > 3.909
+    rows = read_log(write(tmp_path, "5\t3\t3\t3.78\t1\t1"))
+    with pytest.raises(RunError, match="comes from no count"):
+        recertify(rows, law, Norm(2), 3072, n=100_000, alpha=0.001)
+    laplace = noise.laplace(sigma=2**0.5)  # -ln(2(1 - p)) at p = .001^(1/1000): 4.282
+    rows = read_log(write(tmp_path, "5\t3\t3\t4.3000\t1\t1"))
+    with pytest.raises(RunError, match=r"input 5: .*they fit alpha"):
+        recertify(rows, laplace, Norm(1), 3072, origin=Norm(1), n=1000, alpha=0.001)
+
+
+def test_an_input_without_a_majority_is_an_abstention(tmp_path: Path) -> None:
+    """501 of 1,000 votes bound p_A by .452 at α = .001: no class is certified."""
+    file = tmp_path / "log"
+    head = "idx\tlabel\tpredict\tcorrect\traw_count\n"
+    file.write_text(f"{head}0\t3\t3\t1\t501\n1\t3\t3\t1\t900\n2\t3\t5\t0\t900\n")
+    for law in (noise.gaussian(sigma=1), noise.laplace(sigma=1)):
+        new = recertify(read_log(file), law, Norm(1), 784, n=1000, alpha=0.001)
+        assert [(row.predict, row.correct) for row in new] == [(-1, False), (3, True), (5, False)]
+        assert new[0].radius == 0 < new[1].radius == new[2].radius
+
+
+GENERAL = (
+    "idx\tlabel\tpredict\tcount\tany_iid_distribution_bound\tgeneralized_gaussian_bound_over_c\t"
+    "correct\ttime\n"
+)
+
+
+def test_counts_of_general_normal_logs_are_read(tmp_path: Path) -> None:
+    """Levine et al. 2020 print votes and two bounds that are no radii of a certificate."""
+    file = tmp_path / "sigma_0.50_p_1"
+    file.write_text(
+        f"{GENERAL}0\t3\t3\t9394\t78.118\t92.177\t1\t1\n20\t7\t-1\t5010\t0.0\t0.0\t0\t1\n"
+    )
+    rows = read_log(file)
+    assert [row.count for row in rows] == [9394, 5010]
+    law = noise.laplace(sigma=0.5)
+    new = recertify(rows, law, Norm(1), 3072, n=10_000, alpha=0.001)
+    p_a = stats.beta.ppf(0.001, 9394, 607)
+    truth = -0.5 / 2**0.5 * math.log(2 * (1 - p_a))
+    assert truth * (1 - 2e-3) <= new[0].radius <= truth
+    assert new[1].predict == -1
+    with pytest.raises(RunError, match="give the n and alpha of its counts"):
+        recertify(rows, law, Norm(1), 3072)
+
+
+def folder_of_arrays(folder: Path, n: int = 10_000) -> Path:
+    """Results as rs4a saves them: float32 bounds and radii in arrays of double precision."""
+    counts = np.array([[9000, 1000], [300, 9700], [5005, 4995], [10_000, 0]])
+    best = counts.max(1)
+    bounds = stats.beta.ppf(0.0005, best, n - best + 1).astype(np.float32).astype(float)
+    radii = (0.5 / 2**0.5 * -np.log(2 * (1 - bounds)).clip(None, 0)).astype(np.float32)
+    folder.mkdir()
+    np.save(folder / "preds.npy", counts / n)
+    np.save(folder / "labels.npy", np.array([0.0, 0.0, 0.0, 0.0]))
+    np.save(folder / "prob_lb.npy", bounds)
+    np.save(folder / "radius_l1.npy", np.abs(radii).astype(float))
+    return folder
+
+
+def test_folders_of_arrays_are_read(tmp_path: Path) -> None:
+    folder = folder_of_arrays(tmp_path / "results")
+    rows = read_log(folder, Norm(1))
+    assert [row.predict for row in rows] == [0, 1, -1, 0]
+    assert [row.correct for row in rows] == [True, False, False, True]
+    truth = stats.beta.ppf(0.0005, 9000, 1001)
+    assert rows[0].p_a is not None
+    assert truth * (1 - 2e-7) < rows[0].p_a < truth
+    new = recertify(rows, noise.laplace(sigma=0.5), Norm(1), 784, origin=Norm(1))
+    expected = -0.5 / 2**0.5 * math.log(2 * (1 - truth))
+    assert expected * (1 - 2e-3) <= new[0].radius <= expected
+    (scores,) = load_scores([folder], "1")["1"]
+    assert scores.certified_accuracy(0) == 0.5
+    np.save(folder / "labels.npy", np.zeros(3))
+    with pytest.raises(RunError, match="different lengths"):
+        read_log(folder)
+    (folder / "prob_lb.npy").write_bytes(pickle.dumps(3))
+    with pytest.raises(RunError, match=r"cannot read .*prob_lb\.npy"):
+        read_log(folder)
+    (folder / "preds.npy").unlink()
+    with pytest.raises(RunError, match=r"without preds\.npy"):
+        read_log(folder)
+
+
+def test_predictions_are_read_and_not_recertified(tmp_path: Path) -> None:
+    file = tmp_path / "N_100"
+    file.write_text("idx\tlabel\tpredict\tcorrect\ttime\n0\t0\t0\t1\t0:01\n100\t2\t395\t0\t0:01\n")
+    (scores,) = load_scores([file], None)["2"]
+    assert scores.certified_accuracy(0) == 0.5
+    with pytest.raises(RunError, match="predictions only"):
+        recertify(read_log(file), noise.gaussian(sigma=1), Norm(2), 784)
+
+
+def test_a_log_without_rows_is_refused_and_harms_no_other(tmp_path: Path) -> None:
+    good = write(tmp_path, "0\t3\t3\t0.972\t1\t0")
+    empty = tmp_path / "empty.tsv"
+    empty.write_text(HEAD)
+    asked = ["--noise", "gaussian(sigma=1)", "--norm", "inf", "--dim", "784"]
+    run("recertify", empty, *asked).check_refused("has a head and no rows")
+    run("score", empty).check_refused("has a head and no rows")
+    done = run("score", good, empty)
+    assert done.code == 3
+    assert "100.0 %" in done.out or "1.000" in done.out, done.out
+    assert "empty.tsv has a head and no rows" in done.err
+
+
+def test_a_pipe_is_no_log(tmp_path: Path) -> None:
+    pipe = tmp_path / "log.tsv"
+    os.mkfifo(pipe)
+    with pytest.raises(RunError, match="no ordinary file"):
+        read_log(pipe)
 
 
 TWO = "idx\tlabel\tpredict\tradius\tcorrect\ttime\tp_A_bar\tq_A_bar\n"

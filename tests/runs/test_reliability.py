@@ -86,7 +86,7 @@ def test_a_larger_max_goes_on_and_a_smaller_one_is_refused(tmp_path: Path) -> No
         certify_run(job(limit=3), tmp_path / "run", resume=True)
     certify_run(job(), tmp_path / "run", resume=True).close()
     with Run(tmp_path / "run") as run:
-        assert run.manifest.max is None
+        assert run.spec.max is None
         assert list(verify(run)) == []
     with pytest.raises(RunError, match="max: None there, 4 now"):
         certify_run(job(limit=4), tmp_path / "run", resume=True)
@@ -244,8 +244,8 @@ def sealed_as(folder: Path) -> str | None:
 def test_a_corrupt_row_does_not_hide_the_others(tmp_path: Path, capsys: Any) -> None:
     certify_run(job(), tmp_path / "run").close()
     with sqlite3.connect(tmp_path / "run/run.sqlite") as db:
-        db.execute("UPDATE results SET counts = 'many' WHERE idx = 1")
-        db.execute("UPDATE results SET p_a = 0.999 WHERE idx = 4")
+        db.execute("UPDATE results SET transcript = 'many' WHERE idx = 1")
+        db.execute("UPDATE results SET claims = json_set(claims, '$.p_a', 0.999) WHERE idx = 4")
     db.close()
     with Run(tmp_path / "run") as run:
         assert [p.idx for p in verify(run)] == [None, 1, 4]

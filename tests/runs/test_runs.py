@@ -24,7 +24,7 @@ from unicr.errors import CertifyError, ModelError, RunError
 from unicr.lab.report.runs import score_table, summary
 from unicr.runs import Job, Run, certify_run, export, load_scores, replay, verify
 from unicr.smoothing import Plan, norms_of
-from unicr.smoothing.rules import Target, ThreeTests, Tolerance
+from unicr.smoothing.rules import Pilot, Target, ThreeTests
 
 LAW = noise.gaussian(sigma=0.5)
 
@@ -58,7 +58,7 @@ def test_a_nonce_that_is_not_the_runs_is_refused(tmp_path: Path) -> None:
     certify_run(job(seed=None, nonce=mine, limit=2), tmp_path).close()
     for again in (job(seed=None, nonce=mine, limit=3), job(seed=None, limit=4)):
         with certify_run(again, tmp_path, resume=True) as run:
-            assert run.manifest.nonce == mine
+            assert run.spec.nonce == mine
     with pytest.raises(CertifyError, match=f"--nonce {other}: the run was begun with nonce {mine}"):
         certify_run(job(seed=None, nonce=other, limit=5), tmp_path, resume=True)
     with pytest.raises(CertifyError, match="64 hexadecimal"):
@@ -68,27 +68,16 @@ def test_a_nonce_that_is_not_the_runs_is_refused(tmp_path: Path) -> None:
         certify_run(job(seed=None, nonce=mine, limit=3), tmp_path / "seeded", resume=True)
 
 
-def test_scores_say_what_other_changes_leave_of_a_radius(tmp_path: Path) -> None:
-    """On a coarse lattice l1 radii are worth less, or nothing, for changes that leave it."""
+def test_scores_of_the_default_grid_say_nothing_of_it(tmp_path: Path) -> None:
+    """Radii hold for every change, so neither the summary nor the scores name a grid."""
     x = np.full((4, 6), 51 / 255, dtype=np.float32)
     data = load_dataset((x, np.ones(4, dtype=np.int64)))
-    own = job(data=data, norms=norms_of([1, 2]))
-    with certify_run(own, tmp_path / "own") as run:
+    with certify_run(job(data=data, norms=norms_of([1, 2])), tmp_path / "own") as run:
         rows = list(run.rows())
     groups = load_scores([tmp_path / "own"], None)
-    for norm, lost in (("1", 6 / 510), ("2", math.sqrt(6) / 510)):
-        radii = [row.radius(norm) if row.correct else 0.0 for row in rows]
-        left = np.mean([max(radius - lost, 0) for radius in radii])
-        assert groups[norm][0].average_of_any_change == pytest.approx(left, rel=1e-9)
     for text in (summary(rows, ["1", "2"]), score_table(groups, None, "table")):
-        assert "radii are for changes that keep to the lattice 1/255" in text
-    assert '"average_radius_any_change"' in score_table(groups, None, "json")
-    certify_run(own, tmp_path / "other").close()
-    both = score_table(load_scores([tmp_path / "own", tmp_path / "other"], None), None, "table")
-    (line,) = (line for line in both.splitlines() if line.startswith("radii are"))
-    assert [line.count(f"{name} (") for name in ("own", "other")] == [1, 1]
-    with certify_run(job(limit=2), tmp_path / "moved") as run:
-        assert "lattice" not in summary(list(run.rows()), ["2"])
+        assert "grid" not in text
+        assert "lattice" not in text
 
 
 def table(folder: Path) -> list[tuple[object, ...]]:
@@ -100,40 +89,33 @@ def table(folder: Path) -> list[tuple[object, ...]]:
     return rows
 
 
-def as_once(folder: Path, *, sound: bool) -> None:
-    """The manifest as it was written before radii were proved by default."""
-    with sqlite3.connect(folder / "run.sqlite") as db:
-        later = "('searched', 'noise_data', 'loading', 'reading', 'model_digests', 'data_size', "
-        later += "'versions', 'date', 'scope')"
-        db.execute(f"DELETE FROM manifest WHERE key IN {later}")
-        old = {"n0": 100, "n": 400, "alpha": 0.001, "bound": "single", "mode": "fixed"}
-        old |= {"target": None, "tolerance": None, "look_every": 500, "candidates": 1}
-        db.execute("UPDATE manifest SET value = ? WHERE key = 'plan'", (json.dumps(old),))
-        db.execute("DROP TABLE sealed")
-        db.execute("ALTER TABLE results DROP COLUMN more")
-        db.execute("INSERT INTO manifest VALUES ('sound', ?)", (json.dumps(sound),))
-    db.close()
-
-
-@pytest.mark.parametrize("sound", [False, True])
-def test_an_old_run_opens_and_says_what_its_radii_are(tmp_path: Path, sound: bool) -> None:
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE spec SET value = '1' WHERE key = 'format'",
+        "DELETE FROM spec WHERE key = 'format'",
+    ],
+)
+def test_a_run_of_another_format_is_refused_in_one_line(tmp_path: Path, change: str) -> None:
     folder = tmp_path / "run"
-    certify_run(job(searched=not sound, lattice=None), folder).close()
-    as_once(folder, sound=sound)
-    with Run(folder) as store:
-        assert store.manifest.searched is not sound
-        assert list(verify(store)) == []
-    certify_run(job(searched=not sound), folder, resume=True).close()
-    with pytest.raises(RunError, match=r"cannot resume .*searched: "):
-        certify_run(job(searched=sound), folder, resume=True)
-    (scores,) = load_scores([folder], "2")["2"]
-    assert ("searched radii" in scores.name) is not sound
+    certify_run(job(), folder).close()
+    with sqlite3.connect(folder / "run.sqlite") as db:
+        db.execute("DELETE FROM sealed")
+        assert db.execute(change).rowcount == 1
+    db.close()
+    with (
+        Run(folder) as store,
+        pytest.raises(RunError, match=r"format .*use the version that wrote"),
+    ):
+        list(verify(store))
+    with pytest.raises(RunError, match=r"format .*use the version that wrote"):
+        certify_run(job(), folder, resume=True)
 
 
 def test_a_run_stores_what_it_found(tmp_path: Path) -> None:
     with certify_run(job(), tmp_path / "run") as store:
         rows = list(store.rows())
-        manifest = store.manifest
+        spec = store.spec
     assert [row.idx for row in rows] == list(range(12))
     assert {row.status for row in rows} <= {"certified", "abstained"}
     for row in rows:
@@ -144,9 +126,9 @@ def test_a_run_stores_what_it_found(tmp_path: Path) -> None:
         assert c.radius("inf") == pytest.approx(c.radius(2) / math.sqrt(6), rel=1e-3)
         if row.predict >= 0:
             assert c.radius(2) <= 0.5 * stats.norm.ppf(max(c.counts) / 400 - 1e-12) + 1e-9
-    assert manifest.noise == "gaussian(sigma=0.5)"
-    assert manifest.norms == ("2", "inf")
-    assert manifest.plan.alpha == 0.001
+    assert spec.noise.text == "gaussian(sigma=0.5)"
+    assert spec.norm_texts == ("2", "inf")
+    assert spec.plan.alpha == 0.001
     assert len({row.input_hash for row in rows}) == 12
 
 
@@ -355,7 +337,7 @@ def test_folders_that_are_no_runs(tmp_path: Path) -> None:
     [
         Plan(n=400),
         Plan(n=400, rule=ThreeTests()),
-        Plan(n=400, rule=Tolerance(0.05)),
+        Plan(n=400, rule=Pilot(0.05)),
         Plan(n=400, rule=Target(0.2)),
     ],
     ids=lambda plan: plan.rule.text,
@@ -368,21 +350,17 @@ def test_honest_runs_verify(tmp_path: Path, plan: Plan) -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ("UPDATE results SET counts = '[0, 400]' WHERE idx = 3", "p_A"),
-        ("UPDATE results SET counts = '[10, 500]' WHERE idx = 3", "votes"),
-        ("UPDATE results SET selection = '[1, 1]' WHERE idx = 3", "selection"),
-        ("UPDATE results SET p_a = 0.99999 WHERE idx = 3", "p_A"),
-        ("UPDATE results SET predict = 1 - predict WHERE idx = 3", "class"),
-        ("UPDATE results SET alpha = 0.5 WHERE idx = 3", "alpha"),
-        (
-            "UPDATE results SET radii = replace(radii, '\"radius\": 0.', '\"radius\": 9.') "
-            "WHERE idx = 3",
-            "radius",
-        ),
-        (
-            "UPDATE results SET radii = replace(radii, 'exact', 'approximate') WHERE idx = 3",
-            "guarantee",
-        ),
+        ("transcript = json_set(transcript, '$[1].counts', json('[0, 400]'))", "p_A"),
+        ("transcript = json_set(transcript, '$[1].counts', json('[10, 500]'))", "510 votes"),
+        ("transcript = json_set(transcript, '$[0].counts', json('[1, 1]'))", "2 votes"),
+        ("claims = json_set(claims, '$.p_a', 0.99999)", "p_A"),
+        ("claims = json_set(claims, '$.predict', 0)", "class 0 stored, 1"),
+        ("claims = json_set(claims, '$.alpha', 0.5)", "alpha"),
+        ("claims = json_set(claims, '$.n0', 99)", "n0 99"),
+        ("claims = json_set(claims, '$.charge', 0.0)", "charge"),
+        ("claims = replace(claims, '\"radius\": 0.', '\"radius\": 9.')", "radius"),
+        ("claims = replace(claims, 'exact', 'approximate')", "guarantee"),
+        ("claims = replace(claims, 'closed form', 'outward rounding')", "grade"),
     ],
 )
 def test_tampering_is_found(tmp_path: Path, change: str, words: str) -> None:
@@ -391,7 +369,7 @@ def test_tampering_is_found(tmp_path: Path, change: str, words: str) -> None:
     data = load_dataset((x, np.ones(6, dtype=np.int64)))
     certify_run(job(data=data), tmp_path / "run").close()
     with sqlite3.connect(tmp_path / "run" / "run.sqlite") as db:
-        assert db.execute(change).rowcount == 1
+        assert db.execute(f"UPDATE results SET {change} WHERE idx = 3").rowcount == 1
     db.close()
     with Run(tmp_path / "run") as store:
         problems = list(verify(store))

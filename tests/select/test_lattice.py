@@ -14,8 +14,8 @@ from tests.smoothing.test_adversaries import DIM, LAW, SHIFT, LowBits
 from unicr import SelectiveClassifier, noise
 from unicr.data import Dataset
 from unicr.norms import l1, l2
-from unicr.runs import NOTHING, replay, verify
-from unicr.select import Recount, Selector, select_run
+from unicr.runs import NO_TRUST, certify_run, replay, verify
+from unicr.select import Selector
 
 
 def zeros(batch: torch.Tensor) -> torch.Tensor:
@@ -59,22 +59,18 @@ def test_every_member_is_passed_full_batches_and_answers_the_same_for_any_part()
 
 
 def test_what_the_lattice_takes_is_taken_from_every_part() -> None:
-    """One lattice, fine enough for the smallest noise; an input off it pays the move, once."""
+    """One lattice, fine enough for the smallest noise, on every input."""
     laws = [noise.gaussian(sigma=s) for s in (0.01, 0.5)]
     parts = (zeros, noise.gaussian(sigma=1), zeros, laws)
-    on, off = torch.full((784,), 51 / 255), torch.full((784,), 0.02001)
-    real = SelectiveClassifier(*parts, lattice=None).certify(on, [1, 2], n=1000)
-    kept = SelectiveClassifier(*parts).certify(on, [1, 2], n=1000)
-    assert (kept.lattice, kept.moved, kept.seed) == ("1/2040", False, None)
-    assert kept.charge is not None
-    assert 0 < kept.charge < 1e-9
-    assert real.radius(2) * (1 - 1e-6) < kept.radius(2) <= real.radius(2)
-    assert [one.off for one in kept.radii] == pytest.approx([kept.radius(1), 28 / 4080], rel=1e-6)
-    moved = SelectiveClassifier(*parts).certify(off, 2, n=1000)
-    assert moved.moved
-    assert 0 < moved.radii[0].off < 1e-4 * 0.01
-    assert moved.radius(2) == pytest.approx(real.radius(2) - moved.radii[0].off, abs=1e-7)
-    labelled = SelectiveClassifier(*parts, seed=3).certify(on, 2, n=1000)
+    for x in (torch.full((784,), 51 / 255), torch.full((784,), 0.02001)):
+        real = SelectiveClassifier(*parts, lattice=None).certify(x, [1, 2], n=1000)
+        found = SelectiveClassifier(*parts).certify(x, [1, 2], n=1000)
+        assert found.seed is None
+        assert found.charge is not None
+        assert 0 < found.charge < 1e-9
+        for norm in (1, 2):
+            assert 0 < real.radius(norm) - found.radius(norm) < 1e-4 * 0.01 + 1e-6
+    labelled = SelectiveClassifier(*parts, seed=3).certify(x, 2, n=1000)
     assert "seed 3: an experiment" in labelled.promise
 
 
@@ -94,35 +90,35 @@ def test_runs_are_verified_replayed_and_resumed_as_they_were_made(
     folder: Path,  # noqa: F811
     tmp_path: Path,
 ) -> None:
-    settings = Selector.load(folder)
     job = replace(job_of(folder), norms=(l1, l2), limit=2)
     if kind != "seed":
         job = replace(job, seed=None, nonce="ab" * 32)
-    if kind == "real":  # as older runs are: seeds, and noise of real numbers
+    if kind == "real":
         job = replace(job, seed=0, nonce=None, lattice=None)
     if kind == "off the lattice":
-        job = replace(job, data=brighter(job.data), lattice="1/255")
-    select_run(job, tmp_path, selector=settings).close()
+        job = replace(job, data=brighter(job.data), lattice="1/2550")
+    certify_run(job, tmp_path).close()
     again = replace(job, seed=None, nonce=None, lattice="auto", limit=3)
-    with select_run(again, tmp_path, selector=settings, resume=True) as run:
-        manifest, rows = run.manifest, list(run.rows())
-        search = Recount.of(manifest, NOTHING)
-        assert list(verify(run, search=search, data=job.data)) == []
-        assert manifest.lattice == (None if kind == "real" else "1/255")
-        assert (manifest.nonce is None) == (kind in ("seed", "real"))
+    with certify_run(again, tmp_path, resume=True) as run:
+        spec, rows = run.spec, list(run.rows())
+        assert list(verify(run, data=job.data)) == []
+        assert (spec.lattice is None) == (kind == "real")
+        assert (spec.nonce is None) == (kind in ("seed", "real"))
         found = [row.certificate for row in rows if row.certificate is not None]
         assert len(found) == 3
-        assert {one.moved for one in found} == {kind == "off the lattice"}
+        assert not any(one.between_points for one in found)
         if kind == "nonce":
-            model = NOTHING.open_model(manifest)
-            done = list(replay(run, model, job.data, 3, search=search))
+            model = NO_TRUST.open_model(spec)
+            done = list(replay(run, model, job.data, 3))
             assert [text for _, text in done] == [None] * 3
-            lied = replace(rows[0], certificate=replace(found[0], moved=True))
-            assert search.check(lied) is not None
+            lied = replace(rows[0], certificate=replace(found[0], between_points=True))
+            run.add(lied)
+            assert [one.idx for one in verify(run) if one.idx is not None] == [lied.idx]
 
 
 def test_the_smallest_noise_sets_the_lattice_of_a_run(folder: Path, tmp_path: Path) -> None:  # noqa: F811
     small = Selector(noise.gaussian(sigma=1), (noise.gaussian(sigma=0.01), CHOICES[1]))
-    job = replace(job_of(folder), limit=1)
-    with select_run(job, tmp_path, selector=small) as run:
-        assert run.manifest.lattice == "1/2040"
+    job = replace(job_of(folder, small), limit=1)
+    with certify_run(job, tmp_path) as run:
+        assert run.spec.lattice is not None
+        assert run.spec.lattice.reduce(1.0, 2, 784) > 1 - 1e-4 * 0.01

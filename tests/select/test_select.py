@@ -22,16 +22,16 @@ from unicr.lab.attack import Settings, attack_run, defences, make
 from unicr.lab.train import Examples, SelectorTraining, train_selector, write_selector
 from unicr.lab.train.internal import lost, taught, worth
 from unicr.norms import l2, linf
-from unicr.runs import NOTHING, Job, Own, Run, replay, table, verify
+from unicr.runs import NO_TRUST, Job, Run, Spec, Trusted, certify_run, replay, table, verify
 from unicr.select import (
-    Recount,
     SelectiveClassifier,
     Selector,
     file_of,
-    select_run,
+    load_selector,
 )
-from unicr.smoothing import Plan
-from unicr.smoothing.measures import MemberVotes, SelectiveCertificate
+from unicr.smoothing import Plan, Transcript, recompute
+from unicr.smoothing.measures import MemberVotes
+from unicr.smoothing.procedures import SelectiveCertificate
 
 MODELS = ("builtin:mnist-mlp-0.5", "builtin:mnist-mlp-1.0")
 CHOICES = (noise.gaussian(sigma=0.5), noise.gaussian(sigma=1))
@@ -52,18 +52,18 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def run(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("run")
-    select_run(job_of(folder), out, selector=Selector.load(folder)).close()
+    certify_run(job_of(folder), out).close()
     return out
 
 
-def job_of(folder: Path) -> Job:
-    spec = str(file_of(folder))
+def job_of(folder: Path, selector: Selector | None = None) -> Job:
+    spec, selector = str(file_of(folder)), selector or load_selector(folder)
     return Job(
         classifier=load_classifier(spec),
         data=load_dataset("builtin:mnist"),
-        noise=noise.gaussian(sigma=1),
+        noise=selector.noise,
         norms=(l2, linf),
-        plan=Plan(n0=50, n=400),
+        plan=selector.fit(Plan(n0=50, n=400)),
         seed=0,
         limit=8,
         data_spec="builtin:mnist",
@@ -73,16 +73,17 @@ def job_of(folder: Path) -> Job:
 
 def test_a_run_verifies_and_replays(run: Path) -> None:
     with Run(run) as opened:
-        manifest = opened.manifest
-        search = Recount.of(manifest, NOTHING)
-        assert list(verify(opened, search=search)) == []
+        spec = opened.spec
+        assert list(verify(opened)) == []
         rows = list(opened.rows())
         assert sum(row.status == "certified" for row in rows) >= 5
-        assert {row.certificate.noise for row in rows if row.certificate} <= search.noises
-        model = NOTHING.open_model(manifest)
-        again = list(replay(opened, model, NOTHING.open_data(manifest), 3, search=search))
+        assert {row.certificate.noise for row in rows if row.certificate} <= {
+            law.text for law in CHOICES
+        }
+        model = NO_TRUST.open_model(spec)
+        again = list(replay(opened, model, NO_TRUST.open_data(spec), 3))
         assert [text for _, text in again] == [None] * 3
-        assert manifest.scope == "every input"
+        assert spec.scope == "every input"
         assert len(table(opened)) == 8
 
 
@@ -90,7 +91,7 @@ def test_radii_are_those_of_the_weakest_part(run: Path) -> None:
     """The certificate from its own counts, by hand: the least of all bounds that back it."""
     with Run(run) as opened:
         found = [row.certificate for row in opened.rows()]
-        plan = opened.manifest.plan
+        plan = opened.spec.plan
     from scipy import special, stats
 
     sigmas = (1.0, 0.5, 1.0)
@@ -104,75 +105,78 @@ def test_radii_are_those_of_the_weakest_part(run: Path) -> None:
         most = sigmas[main] * special.ndtri(low)
         assert one.radius("2") <= most * (1 + 1e-9)
         assert one.radius("inf") == pytest.approx(one.radius("2") / 28)
-        backed = [m for m, _ in one.talk[3:] if m != main]
-        assert set(backed) - {3 - main} <= {0}
+        texts = {f"member({f'index={m}' if m else ''})" for m in (0, 3 - main)}
+        assert {e.counted for e in one.transcript if e.purpose == "support"} <= texts
 
 
 def test_workers_and_resume_change_nothing(folder: Path, run: Path, tmp_path: Path) -> None:
-    settings = Selector.load(folder)
     some = replace(job_of(folder), limit=1, workers=1)
-    select_run(some, tmp_path, selector=settings).close()
+    certify_run(some, tmp_path).close()
     job = replace(job_of(folder), limit=2)
-    with select_run(job, tmp_path, selector=settings, resume=True) as opened, Run(run) as whole:
+    with certify_run(job, tmp_path, resume=True) as opened, Run(run) as whole:
         mine = [row.certificate for row in opened.rows()]
         assert mine == [row.certificate for row in whole.rows()][:2]
-    other = replace(settings, share=0.2)
-    with pytest.raises(RunError, match="selector"):
-        select_run(job, tmp_path, selector=other, resume=True)
+    other = replace(job_of(folder, replace(load_selector(folder), share=0.2)), limit=2)
+    with pytest.raises(RunError, match=r"plan: .*'share': 0.1.* there, .*'share': 0.2.* now"):
+        certify_run(other, tmp_path, resume=True)
 
 
-@pytest.mark.parametrize("field", ["talk", "radii", "predict", "noise"])
+@pytest.mark.parametrize("field", ["votes", "radii", "predict", "noise", "among"])
 def test_a_changed_certificate_is_found(run: Path, tmp_path: Path, field: str) -> None:
     with Run(run) as opened, Run(tmp_path, create=True) as forged:
-        forged.set_manifest(opened.manifest)
+        forged.set_spec(opened.spec)
         rows = list(opened.rows())
         row = next(row for row in rows if row.status == "certified")
         one = row.certificate
         assert isinstance(one, SelectiveCertificate)
-        member, counts = one.talk[-1]
-        best = list(np.roll(counts, 1))
-        talk = (*one.talk[:-1], (member, tuple(int(c) for c in best)))
+        *before, last = one.transcript
+        rolled = replace(last, counts=tuple(int(c) for c in np.roll(last.counts, 1)))
         other = next(law.text for law in CHOICES if law.text != one.noise)
         longer = tuple(replace(r, radius=r.radius * 1.1) for r in one.radii)
         changed = {
-            "talk": replace(one, talk=talk),
+            "votes": replace(one, transcript=Transcript((*before, rolled))),
+            "among": replace(one, among=(0, 1) if one.among != (0, 1) else (0, 0)),
             "radii": replace(one, radii=longer),
             "predict": replace(one, predict=(one.predict + 1) % 10),
             "noise": replace(one, noise=other),
         }[field]
         for each in rows:
             forged.add(replace(row, certificate=changed) if each.idx == row.idx else each)
-        found = list(verify(forged, search=Recount.of(forged.manifest, NOTHING)))
+        found = list(verify(forged))
     assert [problem.idx for problem in found] == [row.idx]
 
 
 def test_votes_that_nobody_asked_for(run: Path, folder: Path) -> None:
     with Run(run) as opened:
-        search = Recount.of(opened.manifest, NOTHING)
-        row = next(opened.rows())
+        spec, row = opened.spec, next(opened.rows())
     one = row.certificate
     assert isinstance(one, SelectiveCertificate)
-    more = replace(one, talk=(*one.talk, (0, (1, 0))))
-    assert "nobody asked" in str(search.check(replace(row, certificate=more)))
-    less = replace(one, talk=one.talk[:-1])
-    assert "are asked for" in str(search.check(replace(row, certificate=less)))
+    parts, curves = one.transcript.exchanges, spec.curves
+    for changed, words in (
+        ((*parts, parts[-1]), "nobody asked for"),
+        (parts[:-1], "no answer is stored"),
+        ((parts[0], parts[0], *parts[1:]), "the votes before ask"),
+    ):
+        steps = spec.plan.procedure.steps(spec.plan, noise.gaussian(sigma=1), curves)
+        with pytest.raises(CertifyError, match=words):
+            recompute(steps, Transcript(changed))
 
 
 def test_attacks_on_selector_and_classifier_together(run: Path) -> None:
     with Run(run) as opened:
-        manifest = opened.manifest
-    model = NOTHING.open_model(manifest)
+        spec = opened.spec
+    model = NO_TRUST.open_model(spec)
     settings = Settings(samples=8, votes=100)
     outcomes, _ = attack_run(
         run,
         model,
-        NOTHING.open_data(manifest),
+        NO_TRUST.open_data(spec),
         [make("apgd", 0.2), make("gaussian", 0.1)],
         settings=settings,
         norms=["2"],
         factors=[1.0, 4.0],
         limit=3,
-        model_arguments={"spec": manifest.model},
+        model_arguments={"spec": spec.model},
     )
     found = {(one.attack, one.factor): one for one in defences(outcomes)}
     assert found["apgd", 1.0].changed == found["gaussian", 1.0].changed == 0
@@ -241,7 +245,7 @@ def test_what_a_choice_is_worth_is_about_its_radius() -> None:
     model = load_classifier(module)
     inputs = torch.tensor([[1.0, 0, 0], [0.5, 0, 0], [-0.5, 0, 0]])
     examples = Examples(inputs, torch.tensor([1, 1, 1]), 2)
-    lesson = SelectorTraining(votes=400)
+    lesson = SelectorTraining(votes=20_000)  # a standard error of 0.01: 0.12 is far beyond chance
     by_scores = worth(model, noise.gaussian(sigma=0.5), l2, examples, lesson)
     votes = load_classifier(lambda batch: (batch[:, 0] > 0).long())
     by_votes = worth(votes, noise.gaussian(sigma=0.5), l2, examples, lesson)
@@ -271,7 +275,7 @@ def test_training_makes_a_folder_that_can_be_moved(tmp_path: Path) -> None:
     found = load_classifier(str(tmp_path / "moved" / "selector.json"))
     assert isinstance(found, Selective)
     assert found.predict(inputs).tolist()
-    assert Selector.load(tmp_path / "moved") == settings
+    assert load_selector(tmp_path / "moved") == settings
     with pytest.raises(RunError, match="already holds a selector"):
         train_selector(
             Examples(inputs, labels, 10), models, settings, l2, tmp_path / "moved", lesson
@@ -296,10 +300,11 @@ def test_code_is_not_run_without_trust(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "selector.json").write_text(json.dumps(values))
     with pytest.raises(ModelError, match="outside its folder"):
         load_classifier(str(tmp_path / "selector.json"))
-    laws = {"noise": f"{tmp_path}/trap.py:law", "choices": ["a", "b"], "share": 0.1, "votes": None}
-    manifest = job_of(folder).manifest(selector=laws)
+    values = job_of(folder).spec.to_dict()
+    values["plan"]["procedure"]["choices"][0] = f"{tmp_path}/trap.py:law"
+    spec = Spec.from_dict(values)
     with pytest.raises(RunError, match="nothing of a run is executed"):
-        Recount.of(manifest, Own())
+        Trusted().open(spec)
 
 
 @pytest.mark.parametrize(
@@ -318,22 +323,21 @@ def test_settings_that_make_no_sense(folder: Path, run: Path, tmp_path: Path) ->
         lambda: Selector(law, (law,)),
         lambda: Selector(law, CHOICES, share=1.0),
         lambda: Selector(law, CHOICES, votes=0),
-        lambda: Selector.from_dict({"noise": "gaussian(sigma=1)"}),
-        lambda: Selector(law, CHOICES).plan(1, 1, 0.1, Plan.from_dict(UNION)),
+        lambda: Selector.read({"noise": "gaussian(sigma=1)"}),
+        lambda: Selector(law, CHOICES).fit(Plan.from_dict(UNION)),
         lambda: SelectiveClassifier(len, law, [len], CHOICES),
         lambda: write_selector(tmp_path, Selector(law, CHOICES), [{"spec": "a"}]),
         lambda: SelectorTraining(copies=1),
         lambda: SelectorTraining(lr=0.0),
-        lambda: select_run(
-            replace(job_of(folder), classifier=load_classifier(MODELS[0])),
-            tmp_path,
-            selector=Selector(law, CHOICES),
+        lambda: certify_run(
+            replace(job_of(folder), classifier=load_classifier(MODELS[0])), tmp_path
         ),
+        lambda: certify_run(replace(job_of(folder), noise=CHOICES[0]), tmp_path),
     ):
         with pytest.raises(UnicrError):
             bad()
     with Run(run) as opened, pytest.raises(RunError, match="no memory"):
-        policy(opened.manifest, load_classifier(str(file_of(folder))), 1)
+        policy(opened.spec, load_classifier(str(file_of(folder))), 1)
     with pytest.raises(ModelError, match="at least two"):
         Selective(load_classifier(MODELS[0]), [load_classifier(MODELS[0])])
     with pytest.raises(CertifyError, match="no member"):
@@ -352,7 +356,7 @@ UNION = {
     "n": 1,
     "alpha": 0.1,
     "rule": {"name": "union", "candidates": 2},
-    "measure": {"name": "classes"},
+    "procedure": {"name": "two_steps"},
 }
 
 

@@ -11,16 +11,16 @@ from scipy import special, stats
 
 from unicr import noise
 from unicr.norms import l2
-from unicr.select import Selector, selective
-from unicr.smoothing import Ask, Certificate, Counts, Procedure, certification, converse
+from unicr.select import Selector
+from unicr.smoothing import Certificate, Counts, Curves, Plan, Request, Steps, answer_all
 from unicr.smoothing.measures import MemberVotes
 
 ALPHA, TRIALS = 0.1, 2000
 WORST = int(stats.binom.isf(1e-6, TRIALS, ALPHA))  # false alarms of a sound certifier: 1e-6
 SIGMAS = (0.5, 1.0)
 SETTINGS = Selector(noise.gaussian(sigma=1), tuple(noise.gaussian(sigma=s) for s in SIGMAS))
-PLAN = SETTINGS.plan(50, 300, ALPHA)
-RADII = SETTINGS.radii((l2,), 2, searched=False)
+PLAN = SETTINGS.fit(Plan(n0=50, n=300, alpha=ALPHA))
+CURVES = Curves((l2,), 2)
 
 
 @dataclass(frozen=True)
@@ -33,10 +33,10 @@ class Planted:
     lean: float
     reach: tuple[float, float]
 
-    def answer(self, rng: np.random.Generator) -> Callable[[Ask], Counts]:
-        def counts(ask: Ask) -> Counts:
-            assert isinstance(ask.measure, MemberVotes)
-            k = ask.measure.index
+    def answer(self, rng: np.random.Generator) -> Callable[[Request], Counts]:
+        def counts(ask: Request) -> Counts:
+            assert isinstance(ask.counted, MemberVotes)
+            k = ask.counted.index
             away = self.lean if k == 0 else self.reach[k - 1] / SIGMAS[k - 1]
             ones = rng.binomial(ask.n, special.ndtr(away))
             return np.array([ask.n - ones, ones])
@@ -58,32 +58,32 @@ class Planted:
         return min(abs(here), float(np.hypot(self.lean, other)))
 
 
-def lies(planted: Planted, start: Callable[[], Procedure[Certificate]], seed: int) -> int:
+def lies(planted: Planted, start: Callable[[], Steps[Certificate]], seed: int) -> int:
     """In how many of TRIALS the certificate claims another class, or more than is true."""
     rng = np.random.default_rng(seed)
     wrong = 0
     for _ in range(TRIALS):
-        found = converse(start(), planted.answer(rng))
+        found = answer_all(start(), planted.answer(rng))
         if not found.abstained:
             wrong += found.predict != planted.label or found.radius() > planted.radius
     return wrong
 
 
-def sound() -> Procedure[Certificate]:
-    return selective(SETTINGS, PLAN, RADII)
+def sound() -> Steps[Certificate]:
+    return SETTINGS.steps(PLAN, SETTINGS.noise, CURVES)
 
 
-def naive() -> Procedure[Certificate]:
+def naive() -> Steps[Certificate]:
     """The noise is chosen by votes, and nobody asks whether a neighbour chooses another."""
-    chosen = yield Ask(PLAN.n0, 0, measure=MemberVotes(0))
+    chosen = yield Request(PLAN.n0, 1000, counted=MemberVotes(0), purpose="choose")
     k = int(chosen[1] > chosen[0])
     law = SETTINGS.choices[k]
-    inner = certification(PLAN, RADII[1 + k], law)
-    answer = next(inner)
+    inner = Plan().procedure.steps(PLAN, law, CURVES)
+    asked = next(inner)
     while True:
-        counts = yield Ask(answer.n, answer.start, law, measure=MemberVotes(1 + k))
+        counts = yield Request(asked.n, asked.start, law, MemberVotes(1 + k))
         try:
-            answer = inner.send(counts)
+            asked = inner.send(counts)
         except StopIteration as stop:
             found: Certificate = stop.value
             return found
@@ -116,6 +116,6 @@ def test_a_choice_that_is_not_certified_is_caught() -> None:
 def test_the_certificates_are_of_use() -> None:
     rng = np.random.default_rng(3)
     for planted, least in ((CASES[0], 0.05), (CASES[2], 0.5), (CASES[3], 0.3)):
-        radii = [converse(sound(), planted.answer(rng)).radius() for _ in range(60)]
+        radii = [answer_all(sound(), planted.answer(rng)).radius() for _ in range(60)]
         assert np.mean(radii) > least
         assert np.mean(radii) < planted.radius

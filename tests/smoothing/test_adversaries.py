@@ -10,6 +10,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from scipy import special
 from torch import nn
 
 from unicr import noise
@@ -141,39 +142,57 @@ def test_nonces_are_drawn_once_kept_and_checked() -> None:
         SmoothedClassifier(model, law, nonce=one.nonce, seed=1)
 
 
-def test_what_the_lattice_takes_is_shown_and_small() -> None:
-    """On the lattice only p_A's charge is paid; an input off it pays the move in its radius."""
+def test_what_the_lattice_takes_is_small_and_taken_from_every_radius() -> None:
+    """One radius, for every change: it has paid for the sampler and for moving inputs."""
     law = noise.gaussian(sigma=0.5)
 
     def model(batch: torch.Tensor) -> torch.Tensor:
         return torch.zeros(len(batch), dtype=torch.int64)
 
-    on, off = torch.full((3072,), 51 / 255), torch.full((3072,), 0.2001)
-    real = SmoothedClassifier(model, law, num_classes=2, lattice=None).certify(on, 2, n=1000)
-    kept = SmoothedClassifier(model, law, num_classes=2).certify(on, 2, n=1000)
-    assert kept.lattice == "1/255"
-    assert not kept.moved
-    assert kept.charge is not None
-    assert 0 < kept.charge < 1e-10
-    assert kept.p_a == pytest.approx(real.p_a - kept.charge, abs=1e-16)
-    assert real.radius() * (1 - 1e-6) < kept.radius() <= real.radius()
-    assert kept.radii[0].off == pytest.approx(math.sqrt(3072) / 510)
-    assert "keeps to the lattice 1/255" in kept.promise
-    moved = SmoothedClassifier(model, law, num_classes=2).certify(off, 2, n=1000)
-    assert moved.moved
-    assert "lattice" not in moved.promise
-    assert 0 < moved.radii[0].off < 1e-4 * 0.5
-    assert moved.radius() == pytest.approx(real.radius() - moved.radii[0].off, abs=1e-6)
+    for x in (torch.full((3072,), 51 / 255), torch.full((3072,), 0.2001)):
+        real = SmoothedClassifier(model, law, num_classes=2, lattice=None)
+        exact = real.certify(x, [1, 2, "inf"], n=1000)
+        found = SmoothedClassifier(model, law, num_classes=2).certify(x, [1, 2, "inf"], n=1000)
+        assert found.charge is not None
+        assert 0 < found.charge < 1e-9
+        assert found.p_a == pytest.approx(exact.p_a - found.charge, abs=1e-16)
+        for norm in (1, 2, "inf"):
+            lost = exact.radius(norm) - found.radius(norm)
+            assert 0 < lost < 1e-4 * law.sigma
+        assert "lattice" not in found.promise
+        assert "grid" not in found.promise
 
 
-def test_a_fine_lattice_of_images_makes_radii_hold_for_any_change() -> None:
-    law, image = noise.gaussian(sigma=0.5), torch.full((784,), 51 / 255)
-    model = SmoothedClassifier(
-        lambda b: torch.zeros(len(b), dtype=torch.int64), law, num_classes=2, lattice="fine"
-    )
-    found = model.certify(image, [1, 2], n=100)
-    assert not found.moved
-    assert all(0 < one.off < 1e-4 * law.sigma for one in found.radii)
+class Fractions:
+    """Class 1 where the fractional parts of 255 x say that the input was moved off 8-bit values."""
+
+    def __init__(self, x: torch.Tensor) -> None:
+        self.parts = (255.0 * x.double()) % 1.0
+
+    def __call__(self, batch: torch.Tensor) -> torch.Tensor:
+        away = ((255.0 * batch.double()) % 1.0 - self.parts).abs()
+        return (torch.minimum(away, 1 - away).mean(dim=1) > 0.25).long()
+
+
+def test_moves_by_fractions_of_a_grey_level_contradict_no_radius() -> None:
+    """Every pixel moves by .4/255 or .6/255, before a model that sees only fractional parts.
+
+    On the default grid such a model has no majority to certify. On the grid 1/255 it always gives
+    class 0, and the radius has paid √d/255 for moving inputs there: moved inputs keep the class.
+    """
+    dim, law = 784, noise.gaussian(sigma=0.5)
+    x = torch.full((dim,), 51 / 255)
+    model = Fractions(x)
+    fine = SmoothedClassifier(model, law, num_classes=2).certify(x, 2, n=4000)
+    assert fine.radius() < 0.2  # a share of votes near one half
+    g = SmoothedClassifier(model, law, num_classes=2, lattice="1/255")
+    coarse = g.certify(x, 2, n=4000)
+    exact = law.sigma * float(special.ndtri(coarse.p_a))
+    assert coarse.p_a == pytest.approx(0.001 ** (1 / 4000), rel=1e-9)
+    assert exact - 0.12 < coarse.radius() <= exact - math.sqrt(dim) / 255
+    for step in (0.4 / 255, -0.4 / 255, 0.6 / 255):
+        assert abs(step) * math.sqrt(dim) < coarse.radius()
+        assert g.predict(x + step, n=1000) == coarse.predict == 0
 
 
 def test_a_certificate_says_that_its_sampler_has_no_bound() -> None:

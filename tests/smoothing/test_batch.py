@@ -13,7 +13,7 @@ from unicr.data.internal import from_arrays
 from unicr.noise import gaussian
 from unicr.norms import l2
 from unicr.runs import Job, Run, certify_run, replay
-from unicr.smoothing import Plan, SmoothedClassifier, fitting
+from unicr.smoothing import Plan, SmoothedClassifier, guess_batch_size
 from unicr.smoothing import _batch as batches
 
 CPU = torch.device("cpu")
@@ -42,15 +42,16 @@ def careful(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_large_inputs_have_small_batches() -> None:
-    sizes = [fitting(shape, CPU) for shape in ((784,), (3, 32, 32), (3, 64, 64), (3, 224, 224))]
+    shapes = ((784,), (3, 32, 32), (3, 64, 64), (3, 224, 224))
+    sizes = [guess_batch_size(shape, CPU) for shape in shapes]
     assert sizes[:2] == [1000, 1000]
     assert 1000 > sizes[2] > sizes[3] > 1
 
 
 def test_memory_that_is_short_halves_them(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batches, "_free", lambda device: 2.0**28)
-    assert 1 < fitting((3, 32, 32), CPU) < 1000
-    assert fitting((3, 32, 32), CPU, sharing=64) < fitting((3, 32, 32), CPU)
+    assert 1 < guess_batch_size((3, 32, 32), CPU) < 1000
+    assert guess_batch_size((3, 32, 32), CPU, sharing=64) < guess_batch_size((3, 32, 32), CPU)
 
 
 @pytest.mark.usefixtures("careful")
@@ -72,7 +73,7 @@ def test_a_run_writes_its_batch_down_and_replays_with_it(tmp_path: Path) -> None
     job = Job(classifier, data, gaussian(sigma=0.1), norms=(l2,), plan=Plan(n0=20, n=300))
     with certify_run(job, tmp_path / "run") as run:
         assert [row.status for row in run.rows()] == ["certified"] * 3
-        assert batches.pass_size(run.manifest.batch, CPU) == FITS
+        assert batches.pass_size(run.spec.batch, CPU) == FITS
     with Run(tmp_path / "run") as run:
         assert {found for _, found in replay(run, classifier, data, 3)} == {None}
 

@@ -66,9 +66,7 @@ def test_one_image_of_one_channel_is_one_input() -> None:
     assert part[0] == one
     table = part.to_dict()
     assert table["predict"] == [c.predict for c in part]
-    assert table["lattice"] == [c.lattice for c in part] == ["1/255"] * 2
-    assert table["off_l2"] == [c.radii[0].off for c in part]
-    assert min(table["off_l2"]) >= 14 / 255  # half a step in each of 784 coordinates
+    assert table["lattice"] == [c.lattice for c in part]
 
 
 def test_names_of_classes_stand_in_the_table() -> None:

@@ -16,12 +16,13 @@ from unicr import noise
 from unicr.errors import CertifyError, NoiseError, RunError
 from unicr.noise import Lattice
 from unicr.radius import RadiusCurve, certified_radius
-from unicr.runs import Manifest, load_run
+from unicr.runs import Spec, load_run
 from unicr.smoothing import Certificate, Plan, SmoothedClassifier
-from unicr.smoothing.measures import OffsetVotes, exactly
+from unicr.smoothing.measures import OffsetVotes
+from unicr.smoothing.procedures import Offsets
 from unicr.values import Array
 
-EXACT = exactly(Plan(n=1000))
+EXACT = Offsets().fit(Plan(n=1000))
 # Levine & Feizi 2021, github.com/alevine0/smoothingSplittingNoise, CIFAR-10: σ, p_A, their radius
 SAMPLED = [
     (0.5, 0.99590725, 0.85893655),
@@ -151,6 +152,18 @@ def test_a_planted_classifier_changes_its_mind_just_beyond_the_exact_radius() ->
             assert "without any doubt" in one.promise
 
 
+def test_radii_of_counted_offsets_are_between_grid_points() -> None:
+    """The certificate says so, 8-bit images are on their own grid, and no other input is taken."""
+    law = noise.splitting(scale=0.5)
+    on, off = torch.full((2,), 51 / 255), torch.full((2,), 0.2001)
+    found = SmoothedClassifier(rough, law, seed=0).certify(on, 1, plan=EXACT)
+    assert found.between_points
+    assert found.lattice == "1/255"
+    assert "between points of the grid 1/255" in found.promise
+    with pytest.raises(CertifyError, match="not on the grid 1/255"):
+        SmoothedClassifier(rough, law, seed=0, lattice="1/255").certify(off, 1, plan=EXACT)
+
+
 def test_values_are_told_apart_by_exactly_as_many_offsets_as_the_theorem_says() -> None:
     law, lattice, key = noise.splitting(scale=0.4), Lattice.parse("1/10"), bytes(range(32))
     seen = []
@@ -194,7 +207,7 @@ def test_the_model_sees_what_was_published(scale: float, lattice: str | None) ->
 def test_the_sampled_certificate_of_a_planted_classifier_is_true_and_the_published_one() -> None:
     """f = [middle of coordinate 0 above ½]: P(f = 1) = P(x + U > ½) is ½ exactly at x = ½."""
     law = noise.splitting(scale=0.4)
-    smooth = SmoothedClassifier(lambda b: (b[:, 0] > 0.5).long(), law, seed=1, lattice="1/255")
+    smooth = SmoothedClassifier(lambda b: (b[:, 0] > 0.5).long(), law, seed=1)
     found = smooth.certify(torch.tensor([229 / 255, 0.2]), 1, n=20_000)
     assert found.predict == 1
     true = min(1.0, (229 / 255 - 0.5 + 0.4) / 0.8)
@@ -242,32 +255,32 @@ def test_runs_are_reported(runs: Path) -> None:
     assert "splitting(scale=0.5)" in page.read_text()
 
 
-def changed(folder: Path, key: str, value: object) -> Manifest:
+def changed(folder: Path, key: str, value: object) -> Spec:
     with load_run(folder) as opened:
-        values = opened.manifest.to_dict()
-    return Manifest.from_dict({**values, key: value})
+        values = opened.spec.to_dict()
+    return Spec.from_dict({**values, key: value})
 
 
 def test_nobody_passes_samples_off_as_all_offsets(runs: Path, tmp_path: Path) -> None:
-    """A manifest that claims the exact rule for sampled votes, another noise or another norm."""
+    """A spec that claims the exact rule for sampled votes, another noise or another norm."""
     with load_run(runs / "counted") as opened:
-        plan = opened.manifest.plan.to_dict()
+        plan = opened.spec.plan.to_dict()
     with pytest.raises(RunError, match="for the offsets of splitting noise alone"):
-        changed(runs / "counted", "plan", {**plan, "measure": {"name": "classes"}})
+        changed(runs / "counted", "plan", {**plan, "procedure": {"name": "two_steps"}})
     with pytest.raises(RunError, match="alpha=0"):
         changed(runs / "counted", "plan", {**plan, "rule": {"name": "fixed"}})
     for key, value, words in (
         ("noise", "uniform(scale=0.5)", "not of uniform"),
         ("norms", ["2"], "none in l2"),
-        ("lattice", "1/256", "it should be|on the lattice|steps"),
+        ("lattice", "2^-8", "it should be|on the lattice|steps"),
     ):
         forged = tmp_path / key
         forged.mkdir()
         data = (runs / "counted" / "run.sqlite").read_bytes()
         (forged / "run.sqlite").write_bytes(data)
         with sqlite3.connect(forged / "run.sqlite") as base:
-            base.execute("DELETE FROM manifest WHERE key = 'noise_data'")
-            base.execute("UPDATE manifest SET value = ? WHERE key = ?", (json.dumps(value), key))
+            base.execute("UPDATE spec SET value = 'null' WHERE key = 'noise_data'")
+            base.execute("UPDATE spec SET value = ? WHERE key = ?", (json.dumps(value), key))
         done = run("verify", forged)
         assert done.code == 1
         assert key == "lattice" or words in done.out, done.out
@@ -313,10 +326,9 @@ def test_what_cannot_be_counted_is_refused_in_one_line(
     done.check_refused(words)
 
 
-def test_the_measure_without_its_rule_claims_nothing() -> None:
-    plan = Plan(n=1000, measure=OffsetVotes())
+def test_the_procedure_without_its_rule_claims_nothing() -> None:
     with pytest.raises(CertifyError, match="by the rule fixed"):
-        exact(rough, 0.5, 0).certify(torch.tensor([0.5, 0.5]), 1, plan=plan)
+        Plan(n=1000, procedure=Offsets())
 
 
 def test_training_and_attacks_see_the_split_inputs() -> None:

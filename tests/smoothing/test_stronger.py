@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 import numpy as np
@@ -13,8 +12,8 @@ from unicr.binomial import lower_bound
 from unicr.errors import CertifyError
 from unicr.noise import gaussian
 from unicr.norms import Norm
-from unicr.smoothing import Plan, Radii, Rule, Votes
-from unicr.smoothing.rules import Fixed, Looks, Pilot, Randomised, Tolerance
+from unicr.smoothing import Plan, Radii, Votes
+from unicr.smoothing.rules import Pilot, Randomised
 from unicr.smoothing.rules.randomised import randomised_lower_bound
 
 # p_A of every 25th input published by Li et al. 2022 (github.com/llylly/DSRS), middle of the
@@ -105,41 +104,6 @@ def test_the_draw_does_not_look_at_the_fresh_votes() -> None:
         Plan(rule=Randomised(-1))
 
 
-def walked(rule: Rule, plan: Plan, p: float, rng: np.random.Generator) -> Votes:
-    votes = Votes(0, 0, 0)
-    while more := rule.next(votes, plan, RADII):
-        votes = Votes(votes.top + int(rng.binomial(more, p)), 0, votes.n + more)
-    return votes
-
-
-def test_looks_fail_with_at_most_alpha() -> None:
-    """1,500 walks at alpha 0.1: six deviations above it, a false alarm below 1e-8."""
-    rng, alpha, p = np.random.default_rng(8), 0.1, 0.93
-    plan = Plan(n=500, alpha=alpha, rule=Looks(radius=0.05))
-    wrong = 0
-    for _ in range(1500):
-        votes = walked(plan.rule, plan, p, rng)
-        wrong += plan.rule.conclude(votes, plan, RADII)[0] > p
-    assert wrong / 1500 <= alpha + 6 * math.sqrt(alpha * (1 - alpha) / 1500)
-
-
-def test_looks_save_samples() -> None:
-    rng, n = np.random.default_rng(9), 100_000
-    samples, radius = [], []
-    for rule in (Fixed(), Tolerance(radius=0.05), Looks(radius=0.05), Looks(radius=0.02)):
-        plan = Plan(n=n, rule=rule)
-        votes = [walked(rule, plan, p, rng) for p in CIFAR]
-        samples.append(sum(one.n for one in votes))
-        found = [rule.conclude(one, plan, RADII)[0] for one in votes]
-        radius.append(float(np.mean([RADII.first(p) for p in found])))
-    fixed, old, coarse, fine = samples
-    assert fixed <= 2 * old
-    assert fixed >= 6.8 * coarse
-    assert fixed >= 3.35 * fine
-    assert radius[3] >= radius[1] - 0.002
-    assert radius[2] >= radius[0] - 0.05
-
-
 def chosen(k: int, n0: int) -> tuple[int, ...]:
     """k of n0 selection votes for the class, the rest for five others."""
     return (k, *(len(range(i, n0 - k, 5)) for i in range(5)))
@@ -190,13 +154,3 @@ def test_the_sample_size_of_first_votes_costs_no_confidence(p: float) -> None:
         assert plan.rule.next(Votes(n, 0, n, selection), plan, RADII) == 0
         sizes.add(n)
     assert len(sizes) > 1
-
-
-def test_looks_name_bad_settings_and_end_where_they_look() -> None:
-    with pytest.raises(CertifyError, match="one finite number"):
-        Plan(rule=Looks())
-    plan = Plan(n=1000, rule=Looks(share=0.01))
-    sizes = Looks(share=0.01).sizes(plan)
-    assert list(sizes) == [62, 125, 250, 500, 1000]
-    assert sum(sizes.values()) == pytest.approx(plan.alpha)
-    assert plan.rule.conclude(Votes(90, 0, 90), plan, RADII)[0] == 0

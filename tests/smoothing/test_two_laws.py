@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from dataclasses import replace
 from pathlib import Path
@@ -23,12 +22,12 @@ from unicr.radius import Evidence, Question, RadiusCurve, SecondLaw
 from unicr.radius.internal import prove
 from unicr.runs import Run, load_run
 from unicr.smoothing import Plan, Radii, SmoothedClassifier
-from unicr.smoothing.measures import TwoLawCertificate, TwoLawVotes
+from unicr.smoothing.procedures import TwoLawCertificate, TwoLawVotes
 
 LAW = noise.spherical_gg(k=4, sigma=1, dim=12)
 SHARE = 0.5
 FAR = float(LAW.radius_ppf(0.93))
-PLAN = Plan(n0=1000, n=4000, measure=TwoLawVotes(SHARE))
+PLAN = Plan(n0=1000, n=4000, procedure=TwoLawVotes(SHARE))
 
 
 def test_the_second_law_is_the_first_one_within_its_ball() -> None:
@@ -95,7 +94,7 @@ def two_laws(f: object, seed: int, plan: Plan = PLAN) -> TwoLawCertificate:
 def test_a_planted_classifier_gains_and_keeps_what_is_promised() -> None:
     """g = 0 up to where P falls to ½, measured; the second law pays, and both bounds are true."""
     alone = SmoothedClassifier(outside, LAW, seed=3, lattice=None).certify(
-        torch.zeros(12), 2, plan=replace(PLAN, measure=Plan().measure)
+        torch.zeros(12), 2, plan=replace(PLAN, procedure=Plan().procedure)
     )
     found = two_laws(outside, 3)
     assert found.q_a is not None
@@ -118,7 +117,7 @@ def test_at_equal_budget_hardly_a_published_input_loses_by_the_second_law() -> N
         100_000,
     )
     measure, half, gains = TwoLawVotes(0.5), n // 2, []
-    plan, radii = Plan(n0=n0, n=n, measure=measure), Radii(law, (Norm(2),), 3072)
+    plan, radii = Plan(n0=n0, n=n, procedure=measure), Radii(law, (Norm(2),), 3072)
     curve = RadiusCurve(law, 2)
     for _, p, q, *_ in (pair for pair in PAIRS if pair[0] == 0.5):
         for _ in range(3):
@@ -168,12 +167,13 @@ def test_a_run_under_two_laws_is_verified_replayed_and_cannot_be_embellished(
         rows = list(opened.rows())
         assert all(isinstance(row.certificate, TwoLawCertificate) for row in rows)
     with sqlite3.connect(tmp_path / "run" / Run.__init__.__globals__["FILE"]) as base:
-        (more,) = base.execute("SELECT more FROM results WHERE idx = 0").fetchone()
-        forged = json.loads(more)
-        forged["q_a"] = 0.9999999
-        base.execute("UPDATE results SET more = ? WHERE idx = 0", (json.dumps(forged),))
-        forged["q_a"], forged["second"] = json.loads(more)["q_a"], [2100, -100]
-        base.execute("UPDATE results SET more = ? WHERE idx = 1", (json.dumps(forged),))
+        base.execute(
+            "UPDATE results SET claims = json_set(claims, '$.q_a', 0.9999999) WHERE idx = 0"
+        )
+        base.execute(
+            "UPDATE results SET transcript = "
+            "json_set(transcript, '$[3].counts', json('[2100, -100]')) WHERE idx = 1"
+        )
     done = run("verify", tmp_path / "run")
     assert done.code == 1
     assert "input 0: q_a 0.9999999 stored" in done.out

@@ -19,7 +19,6 @@ import torch
 
 from unicr.classifier import load_classifier
 from unicr.errors import UnicrError
-from unicr.i_opt import IOpt
 from unicr.metrics import Scores
 from unicr.noise import parse
 from unicr.runs import Run, verify
@@ -203,7 +202,7 @@ def test_i_opt(tmp_path: Path) -> None:
     assert [28 * r for r in numbers(rows, "fixed", norm="inf")] == pytest.approx(flat, rel=1e-3)
     for norm in ("1", "inf"):
         with Run(work(folder) / "i-opt" / f"l{norm}") as store:
-            assert not any(verify(store, search=IOpt.from_dict(store.manifest.i_opt or {})))
+            assert not any(verify(store))
             right = [row.radius(norm) * row.correct for row in store.rows()]
         top = numbers(read(folder / "top.csv"), "i_opt", norm=norm, top_percent="100")
         assert top == pytest.approx([fmean(right)], rel=1e-12)
@@ -327,7 +326,7 @@ def test_cifar10(tmp_path: Path) -> None:
     assert spread == pytest.approx(float(scores["2"]["fixed"]), rel=1e-3)
     with Run(work(folder) / "fixed") as store:
         assert sum(row.correct for row in store.rows()) >= 2  # 79.6 % are right by 50 votes
-        most = 0.25 * NormalDist().inv_cdf(ALPHA ** (1 / store.manifest.plan.n))
+        most = 0.25 * NormalDist().inv_cdf(ALPHA ** (1 / store.spec.plan.n))
         assert max(row.radius("2") for row in store.rows()) <= most
 
 
@@ -338,7 +337,7 @@ def test_standard(tmp_path: Path) -> None:
     rows = read(folder / "agreement.csv")
     assert numbers(rows, "i_opt", norm="2")[0] >= 50  # noise small enough keeps f(x)
     with Run(work(folder) / "i-opt" / "l2") as store:
-        assert not any(verify(store, search=IOpt.from_dict(store.manifest.i_opt or {})))
+        assert not any(verify(store))
         noises = [row.certificate.noise for row in store.rows() if row.certificate]
     assert all(parse(text or "").sigma < standard_item.SIGMA for text in noises)
 
@@ -384,8 +383,8 @@ def test_imagenet_at_its_own_size(tmp_path: Path) -> None:
     }
     folder = made("imagenet", tmp_path / "out", tmp_path, **options)
     with Run(work(folder) / "fixed") as store:
-        manifest, rows = store.manifest, list(store.rows())
-    assert manifest.dim == 3 * 224 * 224
-    assert manifest.noise == "gaussian(sigma=0.25)"
+        spec, rows = store.spec, list(store.rows())
+    assert spec.dim == 3 * 224 * 224
+    assert spec.noise.text == "gaussian(sigma=0.25)"
     assert [row.idx for row in rows] == [0, 33, 66]
     assert all(row.status != "failed" for row in rows)

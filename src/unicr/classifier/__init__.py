@@ -6,9 +6,10 @@ put a step in front of a model that belongs to it.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from unicr.classifier._adapter import Adapter, ModelAsked, with_ending, with_prefix
 from unicr.classifier._base import Classifier, check_fit, check_shape
-from unicr.classifier._convert import convert_model
 from unicr.classifier._load import load_classifier
 from unicr.classifier._wrap import Denoised, Normalised
 from unicr.classifier.adapters.function import CallableClassifier
@@ -16,9 +17,16 @@ from unicr.classifier.adapters.module import ModuleClassifier
 from unicr.classifier.adapters.onnx import OnnxClassifier
 from unicr.classifier.adapters.selective import Selective
 from unicr.classifier.adapters.sklearn import SklearnClassifier
-from unicr.classifier.diffusion import DiffusionDenoiser
-from unicr.classifier.mlp import MLP
-from unicr.classifier.resnet import ResNet
+from unicr.extras import lazy_names
+
+if TYPE_CHECKING:
+    from unicr.classifier._convert import convert_model
+    from unicr.classifier.diffusion import DiffusionDenoiser
+    from unicr.classifier.mlp import MLP
+    from unicr.classifier.resnet import ResNet
+else:  # networks are subclasses of torch's: they load when they are asked for
+    _HOMES = {"convert_model": "_convert", "DiffusionDenoiser": "diffusion"}
+    __getattr__ = lazy_names(__name__, {**_HOMES, "MLP": "mlp", "ResNet": "resnet"})
 
 __all__ = [
     "MLP",

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from unicr.classifier._base import Classifier
+from unicr.extras import torch
 from unicr.registry import Catalogue
 
 

@@ -10,10 +10,13 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 
-import torch
-
 from unicr.data import Dataset
 from unicr.errors import ModelError
+from unicr.extras import torch
+
+# Votes are counted in a vector as long as the largest label, for every batch and in every row of a
+# run. The largest public sets of labels have some ten thousand.
+MOST_CLASSES = 1 << 20
 
 
 class Classifier(ABC):
@@ -78,13 +81,17 @@ class Classifier(ABC):
         """
         labels = self.predict(batch)
         size = num_classes if num_classes is not None else self.num_classes
-        counts = torch.bincount(labels, minlength=size or 0).cpu()
-        if size is not None and len(counts) > size:
+        largest = int(labels.max()) if len(labels) else 0
+        if size is not None and largest >= size:
             raise ModelError(
-                f"{self.name} gave the label {len(counts) - 1} where there are {size} classes "
+                f"{self.name} gave the label {largest} where there are {size} classes "
                 f"(0 … {size - 1})"
             )
-        return counts
+        if largest >= MOST_CLASSES:
+            raise ModelError(
+                f"{self.name} gave the label {largest}: labels are 0, 1, 2, … below {MOST_CLASSES}"
+            )
+        return torch.bincount(labels, minlength=size or 0).cpu()
 
 
 def in_pieces(

@@ -12,9 +12,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import torch
-from torch import nn
-
 from unicr.classifier._base import Classifier
 from unicr.classifier._load import load_classifier
 from unicr.classifier._trust import Trust, trusted_files
@@ -24,7 +21,7 @@ from unicr.classifier.adapters.module import ModuleClassifier, evaluating
 from unicr.classifier.adapters.onnx import OnnxClassifier
 from unicr.classifier.adapters.sklearn import SklearnClassifier
 from unicr.errors import ModelError, foreign
-from unicr.extras import require
+from unicr.extras import require, torch
 
 TRIED = 256  # inputs on which the labels of both files are compared
 # Float32 sums in another order move scores by about 1e-6 of their size: labels differ only where
@@ -129,7 +126,7 @@ def _write_onnx(model: Classifier, sample: torch.Tensor, file: Path) -> None:
         torch.onnx.export(module, (sample,), str(file), verbose=False, **names, **settings)
 
 
-def _can_change(module: nn.Module) -> bool:
+def _can_change(module: torch.nn.Module) -> bool:
     """Exported programs refuse eval(); they are as they were exported."""
     return not isinstance(module, torch.fx.GraphModule)
 

@@ -17,13 +17,11 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from types import CellType
 from typing import Any
 
-import torch
-from torch import nn
-
 from unicr.errors import ModelError
+from unicr.extras import torch
 from unicr.files import file_digest
 
-PLAIN = (bool, int, float, str, bytes, type(None), torch.dtype, torch.Size)
+PLAIN = (bool, int, float, str, bytes, type(None))
 
 
 def combined_digest(*parts: str) -> str:
@@ -46,7 +44,7 @@ def check_inside(model: Path, folder: Path, name: str) -> None:
         raise ModelError(f"{model} asks for {name!r}, which is not beside it")
 
 
-def module_digest(module: nn.Module) -> str:
+def module_digest(module: torch.nn.Module) -> str:
     """SHA-256 of the sub-modules' types and settings and of the state dict's tensors."""
     digest = hashlib.sha256()
     for name, part in module.named_modules():
@@ -59,7 +57,7 @@ def module_digest(module: nn.Module) -> str:
     return digest.hexdigest()
 
 
-def _settings(part: nn.Module) -> str:
+def _settings(part: torch.nn.Module) -> str:
     values = {
         name: value
         for name, value in vars(part).items()
@@ -71,7 +69,7 @@ def _settings(part: nn.Module) -> str:
 def _is_plain(value: Any) -> bool:
     if isinstance(value, tuple | list):
         return all(map(_is_plain, value))
-    return isinstance(value, PLAIN)
+    return isinstance(value, (*PLAIN, torch.dtype, torch.Size))
 
 
 def source_digest(function: Callable[[Any], Any]) -> str:

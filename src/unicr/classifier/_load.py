@@ -9,14 +9,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import torch
-from torch import nn
-
 from unicr.classifier._adapter import ADAPTERS, ModelAsked
 from unicr.classifier._base import Classifier
 from unicr.classifier._trust import Trust, trusted_files
 from unicr.classifier._wrap import Normalised
 from unicr.errors import ModelError, foreign, one_line
+from unicr.extras import torch
 from unicr.files import check_unpacked, load_object
 
 PREFIXES = ("builtin:", "hf:", "hub:")  # what follows them is never a Python file
@@ -127,7 +125,7 @@ def _is_factory(thing: Any, weights: bool) -> bool:
     """A class, or a function that needs no argument, makes the model rather than being it."""
     if inspect.isclass(thing):
         return True
-    if isinstance(thing, nn.Module | Classifier) or hasattr(thing, "predict"):
+    if isinstance(thing, torch.nn.Module | Classifier) or hasattr(thing, "predict"):
         return False
     if not callable(thing) or weights:
         return callable(thing)

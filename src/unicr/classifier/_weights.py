@@ -10,11 +10,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-import torch
-from torch import nn
-
 from unicr.classifier._trust import check_trusted
 from unicr.errors import ModelError, foreign, listed, one_line
+from unicr.extras import torch
 
 WRAPPERS = ("state_dict", "model_state_dict", "model", "net")
 PREFIXES = ("module.", "_orig_mod.")
@@ -46,7 +44,7 @@ def read_weights(path: Path, trust: Iterable[Path] = ()) -> dict[str, torch.Tens
     return content
 
 
-def load_weights(module: nn.Module, path: Path, trust: Iterable[Path] = ()) -> None:
+def load_weights(module: torch.nn.Module, path: Path, trust: Iterable[Path] = ()) -> None:
     """Put a file's tensors into a module; every name and shape must fit."""
     weights = {
         name: value.float() if value.dtype in (torch.float16, torch.bfloat16) else value

@@ -11,14 +11,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-import torch
-from torch import nn
 
 from unicr.classifier._base import Classifier
 from unicr.classifier._digest import combined_digest, module_digest, source_digest
 from unicr.classifier.adapters.function import takes_numpy
 from unicr.classifier.adapters.module import evaluating
 from unicr.errors import ModelError, foreign
+from unicr.extras import torch
 
 
 class Normalised(Classifier):
@@ -98,12 +97,14 @@ class Denoised(Classifier):
     """
 
     def __init__(
-        self, denoiser: nn.Module | Callable[[Any], Any], classifier: Classifier | nn.Module
+        self,
+        denoiser: torch.nn.Module | Callable[[Any], Any],
+        classifier: Classifier | torch.nn.Module,
     ) -> None:
         from unicr.classifier._load import load_classifier
 
         inner = load_classifier(classifier)
-        if isinstance(denoiser, nn.Module):
+        if isinstance(denoiser, torch.nn.Module):
             digest = module_digest(denoiser)
             denoiser = denoiser.to(inner.device)
         elif callable(denoiser):
@@ -133,7 +134,7 @@ class Denoised(Classifier):
 
     def _denoise(self, batch: torch.Tensor) -> torch.Tensor:
         with foreign(ModelError, f"the denoiser of {self.name} failed"), torch.inference_mode():
-            if isinstance(self.denoiser, nn.Module):
+            if isinstance(self.denoiser, torch.nn.Module):
                 with evaluating(self.denoiser):
                     clean = self.denoiser(batch)
             else:

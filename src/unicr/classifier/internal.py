@@ -1,12 +1,19 @@
 """What other parts of unicr use of this package and users should not: it may change."""
 
+from typing import TYPE_CHECKING
+
 from unicr.classifier._base import labels_of as labels_of
 from unicr.classifier._load import usable as usable
 from unicr.classifier._trust import Trust as Trust
 from unicr.classifier._weights import load_weights as load_weights
 from unicr.classifier._weights import read_weights as read_weights
 from unicr.classifier.adapters import selective
-from unicr.classifier.adapters.builtin import RESNETS as RESNETS
 from unicr.classifier.adapters.module import evaluating as evaluating
+from unicr.extras import lazy_names
+
+if TYPE_CHECKING:
+    from unicr.classifier.adapters.builtin import RESNETS as RESNETS
+else:  # beside networks, which are subclasses of torch's
+    __getattr__ = lazy_names("unicr.classifier", {"RESNETS": "adapters.builtin"})
 
 SELECTOR_FILE, read_selector = selective.FILE, selective.read

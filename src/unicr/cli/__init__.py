@@ -45,6 +45,7 @@ GROUPS = {
     },
     "Check": {
         "verify": "Recompute every claim of a run from its votes.",
+        "check-log": "Look for what cannot be true in published logs.",
         "seal": "Print the seals of a run folder, and sign them with an SSH key.",
         "attack": "Attack every certified input of a run, at its radius and beyond.",
         "guard": "Answer queries and never contradict a region certified before.",
@@ -117,6 +118,7 @@ def _run(words: list[str]) -> NoReturn:
     from cyclopts import CycloptsError
 
     from unicr.cli._app import app
+    from unicr.extras import missing_extra
 
     try:
         with listening(_progress):
@@ -126,6 +128,11 @@ def _run(words: list[str]) -> NoReturn:
         sys.exit(141)
     except UnicrError as error:
         _stop(_as_typed(str(error), words))
+    except ModuleNotFoundError as error:
+        lacking = missing_extra(error)
+        if lacking is None:
+            raise
+        _stop(str(lacking))
     except CycloptsError as error:
         _stop(" ".join(str(error).split()))
     except MemoryError as error:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from unicr.classifier import Classifier
     from unicr.data import Dataset
     from unicr.noise import Noise
-    from unicr.runs import Job, Own
+    from unicr.runs import Job, Trusted
     from unicr.smoothing import Rule
 
 FAILED = 3  # exit code: single inputs, trainings or items failed
@@ -81,13 +81,13 @@ N0 = Annotated[int, count("Samples that choose the class.", "--n0")]
 N = Annotated[int, count("Fresh samples that bound its probability.")]
 Alpha = Annotated[float, Parameter(help="Failure probability of one certificate.")]
 Skip = Annotated[int, count("Take every skip-th input only.")]
-Seed = Annotated[int, Parameter(help="Seed of everything random.")]
+Seed = Annotated[int, Parameter(help="Random seed.")]
 LatticeStep = Annotated[
     str,
     Parameter(
-        help="Step of the points that inputs are moved to and noise is drawn on: auto, fine (radii "
-        "of images hold for changes of any size too), 1/255, 2^-20, or none for real-valued noise, "
-        "whose rounding a model can exploit."
+        help="Grid spacing of inputs and noise: auto (so fine that a radius loses less than 1e-4 "
+        "sigma), a step such as 2^-20 or 1/255 (a coarser one takes more off each radius), or none "
+        "for real-valued noise, whose rounding a model can exploit."
     ),
 ]
 Nonce = Annotated[
@@ -99,7 +99,9 @@ Nonce = Annotated[
 ]
 MaybeSeed = Annotated[
     int | None,
-    Parameter(help="Seed of the noise in place of a nonce, for experiments: it can be foretold."),
+    Parameter(
+        help="Random seed of the noise in place of a nonce, for experiments: it is predictable."
+    ),
 ]
 Device = Annotated[str, Parameter(help="Where the model runs: cpu, cuda, …")]
 Resume = Annotated[bool, Parameter(help="Go on with what was interrupted, with the same options.")]
@@ -112,7 +114,7 @@ ModelTrust = Annotated[
         "given several times. `unicr convert` makes a file that needs no trust.",
     ),
 ]
-Trusted = Annotated[
+TrustedFiles = Annotated[
     list[Path] | None,
     Parameter(
         consume_multiple=False,
@@ -254,12 +256,14 @@ class JobOptions:
         """Open model and data."""
         from unicr.runs import Job
         from unicr.smoothing import Plan, norms_of
-        from unicr.smoothing.measures import exactly
+        from unicr.smoothing.procedures import Offsets
         from unicr.smoothing.rules import Fixed
 
         norms = norms_of(self.norm)
-        plan = Plan(n0=self.n0, n=self.n, alpha=self.alpha)
-        plan = exactly(plan) if rule and rule.exact else replace(plan, rule=rule or Fixed())
+        exact = rule is not None and rule.exact
+        drawn = Fixed() if exact else rule or Fixed()
+        plan = Plan(n0=self.n0, n=self.n, alpha=self.alpha, rule=drawn)
+        plan = Offsets().fit(plan) if exact else plan
         classifier = self.loading.load(self.model)
         return Job(
             classifier=classifier,
@@ -317,15 +321,15 @@ class RunOptions:
         Literal["test", "train"] | None, Parameter(help="Which part, where data has both.")
     ] = None
     label_column: Column = None
-    trust: Trusted = None
+    trust: TrustedFiles = None
 
-    def own(self, data: str | None = None) -> Own:
+    def trusted(self, data: str | None = None) -> Trusted:
         """The options as `unicr.runs` takes them."""
-        from unicr.runs import Own
+        from unicr.runs import Trusted
 
         loading = ("weights", "device", "mean", "std", "precision")
         reading = ("labels", "split", "label_column")
-        return Own(
+        return Trusted(
             model=self.model,
             data=data,
             loading={name: getattr(self, name) for name in loading},

@@ -87,11 +87,11 @@ def attack(
         samples=samples, votes=n, level=alpha, seed=seed, clip=clip, searched=searched
     )
     attacks = [make(name, effort) for name in dict.fromkeys(attack)]
-    own = options.own(data)
+    trusted = options.trusted(data)
     with Run(run) as opened:
-        manifest = opened.manifest
-    classifier = own.open_model(manifest)
-    dataset = own.open_data(manifest, classifier)
+        spec = opened.spec
+    classifier = trusted.open_model(spec)
+    dataset = trusted.open_data(spec, classifier)
     with AttackBar() as progress:
         outcomes, left = attack_run(
             run,
@@ -104,8 +104,8 @@ def attack(
             limit=max_,
             again=fresh,
             batch=batch,
-            model_arguments=own.model_arguments(manifest),
-            own=own,
+            model_arguments=trusted.model_arguments(spec),
+            trusted=trusted,
             on_task=progress.add,
             on_plan=progress.plan,
             **place.arguments,

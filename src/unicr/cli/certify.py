@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -63,7 +62,7 @@ def certify(
         --tol at 1 % of the largest radius that n can give.
     rule
         The sampling rule by its name, in place of the four options above: fixed, three,
-        'target(radius=0.5)', 'looks(radius=0.01)', randomised, or one of your own; every, for
+        'target(radius=0.5)', 'pilot(share=0.01)', randomised, or one of your own; every, for
         splitting noise, counts all its offsets in place of samples: no alpha.
     second
         Votes under a second law too (DSRS): spherical noise, or l1_exp, within the ball that holds
@@ -75,7 +74,7 @@ def certify(
         Like --resume, and do again every input that failed.
     """
     from unicr.noise import parse
-    from unicr.select import Selector, file_of
+    from unicr.select import file_of, load_selector
 
     chosen = rule_of(rule, bound, target_radius, tol, adaptive)
     if bool(options.model and noise) == (selector is not None) or (selector and options.model):
@@ -84,15 +83,17 @@ def certify(
         raise CertifyError("--second is for one noise: a selector has several")
     choice = None
     if selector is not None:
-        choice = Selector.load(file_of(selector))
+        choice = load_selector(file_of(selector))
         options = replace(options, model=str(file_of(selector)))
     job = options.job(parse(noise) if choice is None else choice.noise, chosen)
     if tol is not None:
         job = tolerating(job, tol)
     if second is not None:
-        from unicr.smoothing.measures import TwoLawVotes
+        from unicr.smoothing.procedures import TwoLawVotes
 
-        job = replace(job, plan=replace(job.plan, measure=TwoLawVotes(second)))
+        job = replace(job, plan=TwoLawVotes(second).fit(job.plan))
+    if choice is not None:
+        job = replace(job, plan=choice.fit(job.plan))
     return run_and_report(job, out, resume=resume, retry_failed=retry_failed, selector=choice)
 
 
@@ -143,7 +144,6 @@ def run_and_report(
     from unicr.lab.report.tables import patience
     from unicr.radius import round_down
     from unicr.runs import certify_run, preflight
-    from unicr.select import select_run
 
     with patience(BUILDING):
         reach = ", ".join(f"l{norm} {round_down(r, 4)}" for norm, r in job.largest.items())
@@ -154,9 +154,13 @@ def run_and_report(
     for line in preflight(job):
         print(line, file=sys.stderr)
     with RunBar(job, before=done_before(out)) as progress:
-        certify = certify_run if selector is None else partial(select_run, selector=selector)
-        run = certify(
-            progress.job, out, resume=resume, retry_failed=retry_failed, on_result=progress.add
+        run = certify_run(
+            job,
+            out,
+            resume=resume,
+            retry_failed=retry_failed,
+            on_result=progress.add,
+            on_samples=progress.count,
         )
     with run:
         rows, seal = list(run.rows()), run.seal()
@@ -168,7 +172,7 @@ def run_and_report(
         mean = sum(taken) / max(len(taken), 1)
         saved = n / max(mean, 1)
         print(f"early stopping: {mean:.0f} of {n} samples on average, {saved:.1f} x fewer")
-    elif job.plan.measure.name == "two_laws":
+    elif job.plan.procedure.name == "two_laws":
         found = [row.certificate for row in rows if row.certificate is not None]
         asked = sum(getattr(one, "q_a", None) is not None for one in found)
         print(f"second law: it promised more for {asked} of {len(found)} inputs, and was asked")

@@ -29,5 +29,5 @@ def export(
 
     with Run(run) as opened:
         write(opened, out, norm)
-        kind = ", searched radii" if opened.manifest.searched else ""
+        kind = ", searched radii" if opened.spec.searched else ""
     print(f"written to {out}{kind}")

@@ -57,22 +57,20 @@ def guard(
 
     if max_ is not None and max_ < 0:
         raise CertifyError(f"--max {max_}: a number of queries, 0 or more")
-    own = options.own(run_data)
+    trusted = options.trusted(run_data)
     with Run(run) as opened:
-        manifest = opened.manifest
-        chosen = parse_norm(manifest.one_norm(norm))
+        spec = opened.spec
+        chosen = parse_norm(spec.one_norm(norm))
         file = run / DEFAULT if memory is None else memory
-        holds_for = made_for(manifest)
-        with Memory(
-            file, norm=chosen, shape=manifest.shape, made_for=holds_for, seed=seed
-        ) as regions:
-            planted = plant(regions, opened.rows(), own.open_data(manifest))
-            report(planted, regions, searched=manifest.searched)
+        holds_for = made_for(spec)
+        with Memory(file, norm=chosen, shape=spec.shape, made_for=holds_for, seed=seed) as regions:
+            planted = plant(regions, opened.rows(), trusted.open_data(spec))
+            report(planted, regions, searched=spec.searched)
             if data is None:
                 return 0
-            queries = read_queries(data, list(manifest.shape))
-            certify = policy(manifest, own.open_model(manifest), regions.seed, own)
-            guard = Guard(certify, regions, alpha=manifest.plan.alpha, lattice=manifest.points)
+            queries = read_queries(data, list(spec.shape))
+            certify = policy(spec, trusted.open_model(spec), regions.seed, trusted)
+            guard = Guard(certify, regions, alpha=spec.plan.alpha, lattice=spec.lattice)
             return answer_all(guard, queries, max_)
 
 

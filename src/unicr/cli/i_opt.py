@@ -66,11 +66,13 @@ def i_opt(
     words = "noises to choose from; p_A-R curves are made on first use and kept"
     print(f"{grid.size} {words}", file=sys.stderr)
     with RunBar(job) as progress:
-        places = i_opt_run(progress.job, settings, out, resume=resume, on_result=progress.add)
+        places = i_opt_run(
+            job, settings, out, resume=resume, on_result=progress.add, on_samples=progress.count
+        )
     failed = False
     for one, folder in places.items():
         with Run(folder) as run:
-            rows, scope, seal = list(run.rows()), run.manifest.scope, run.seal()
+            rows, scope, seal = list(run.rows()), run.spec.scope, run.seal()
         print(summary(rows, [one.text], searched=job.searched))
         print(f"scope: {scope}")
         print(f"run in {folder}, seal {seal}", file=sys.stderr)

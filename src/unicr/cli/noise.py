@@ -16,11 +16,11 @@ def list_() -> None:
 
     Example: unicr noise list
     """
-    from unicr.lab.report.tables import lay
+    from unicr.lab.report.tables import format_table
     from unicr.noise import FAMILIES
 
     rows = [(name, family.formula, family.example) for name, family in FAMILIES.items()]
-    print(lay(("noise", "density (up to a constant)", "written"), rows))
+    print(format_table(("noise", "density (up to a constant)", "written"), rows))
     ranges = [
         f"{name} {one.name} {one.low:g} to {one.high:g}"
         for name, family in FAMILIES.items()

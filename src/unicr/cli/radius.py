@@ -58,7 +58,7 @@ def radius(
     samples
         Noise samples for the radius, and as many fresh ones for its confidence.
     particles
-        Directions that fly in the swarm.
+        Number of particles of the swarm.
     iterations
         Steps of the swarm, at most.
     seed

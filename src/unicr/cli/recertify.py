@@ -36,8 +36,9 @@ def recertify(
     Parameters
     ----------
     log
-        A table with the columns idx label predict radius correct time, with tabs between.
-        Where it has p_A_bar, its radii come from that. Or a file of DSRS's sampler.
+        A table with the columns idx label predict radius correct time, with tabs between; p_A comes
+        from p_A_bar, raw_count or count where it has them. Or a file of DSRS's sampler, or a folder
+        of rs4a.
     noise
         The noise it was made with, e.g. 'gaussian(sigma=0.5)' or 'laplace(sigma=0.5)'.
     norm
@@ -45,9 +46,12 @@ def recertify(
     origin
         The norm of its radii.
     n
-        With alpha, for a log with the column raw_count: the votes behind each count.
+        With alpha: the votes behind each certificate. Where the log has counts, p_A is bounded from
+        them. Without, each radius is the least that a count gives and prints so, and a radius above
+        what n and alpha can give is refused.
     alpha
-        The failure probability to give the bounds from raw_count.
+        The failure probability: any where the log has counts, and else that of the log (one-sided:
+        half of what rs4a states).
     share
         For a log with the columns p_A_bar and q_A_bar, of spherical noise or l1_exp and of the
         same within the ball that holds this share of it: radii from both (DSRS). Not with --from,
@@ -65,7 +69,7 @@ def recertify(
 
     if (n is None) != (alpha is None):
         raise UnicrError("--n and --alpha belong together: give both, or neither")
-    law, lp, found = parse(noise), parse_norm(norm), read_log(log)
+    law, lp, found = parse(noise), parse_norm(norm), read_log(log, parse_norm(origin))
     if second is not None:
         if share is None:
             raise UnicrError("--second is a log of the second law: say what it holds with --share")

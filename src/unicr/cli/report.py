@@ -8,7 +8,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from unicr.cli._options import Out, Trusted, Whole
+from unicr.cli._options import Out, TrustedFiles, Whole
 
 
 def report(
@@ -19,7 +19,7 @@ def report(
     data: str | None = None,
     images: Annotated[bool, Parameter(negative="--no-images")] = True,
     max_images: Whole = 500,
-    trust: Trusted = None,
+    trust: TrustedFiles = None,
 ) -> None:
     """Write one offline HTML page about runs.
 

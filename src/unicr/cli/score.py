@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
-from unicr.cli._options import Format, MaybeOut, Numbers
+from unicr.cli._options import FAILED, Format, MaybeOut, Numbers
+from unicr.errors import RunError, printable
 
 
 def score(
@@ -15,10 +17,11 @@ def score(
     norm: str | None = None,
     format_: Format = "table",
     out: MaybeOut = None,
-) -> None:
+) -> int:
     """Print accuracies at radii, average radii and robustness scores.
 
-    Runs are folders or published logs. Example: unicr score my-run -o accuracy.png
+    Runs are folders or published logs. One that cannot be read is named and left out, with exit
+    code 3. Example: unicr score my-run -o accuracy.png
 
     Parameters
     ----------
@@ -34,7 +37,11 @@ def score(
     from unicr.lab.report.runs import draw_accuracy, score_table
     from unicr.runs import load_scores
 
-    groups = load_scores(runs, norm)
+    problems: list[RunError] = []
+    groups = load_scores(runs, norm, problems.append)
     print(score_table(groups, radii, format_))
     if out is not None:
         draw_accuracy(groups, out)
+    for problem in problems:
+        print(f"left out: {printable(str(problem))}", file=sys.stderr)
+    return FAILED if problems else 0

@@ -32,13 +32,17 @@ def tightness(
     out
         Also draw it: .png, .svg or .pdf.
     """
-    from unicr.lab.report.tables import lay
+    from unicr.lab.report.tables import format_table
     from unicr.noise import parse
     from unicr.radius import Question, round_down
     from unicr.tightness import FORMULAS, load_formula, validate
 
     if formula == "list":
-        print(lay(("formula", "source"), [(one.name, one.source) for one in FORMULAS.values()]))
+        print(
+            format_table(
+                ("formula", "source"), [(one.name, one.source) for one in FORMULAS.values()]
+            )
+        )
         return 0
     question, published = Question(parse(noise), norm, dim), load_formula(formula)
     law, lp = question.noise, question.norm
@@ -47,7 +51,7 @@ def tightness(
         (f"{r.p_a:g}", *map(round_down, (r.formula, r.proved, r.searched)), r.text) for r in rows
     ]
     print(f"{published.name} ({published.source})\n")
-    print(lay(("p_A", "formula", "proved", "searched", "verdict"), lines))
+    print(format_table(("p_A", "formula", "proved", "searched", "verdict"), lines))
     if out is not None:
         from unicr.lab.report.curves import draw_tightness
 

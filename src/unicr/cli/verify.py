@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
     from unicr.classifier import Classifier
     from unicr.data import Dataset
-    from unicr.runs import Choice, Own, Run
+    from unicr.runs import Run, Trusted
 
 
 def verify(
@@ -38,13 +39,13 @@ def verify(
     Parameters
     ----------
     replay
-        Also do this many inputs again from their seeds, with the model and the data. They are drawn
-        afresh every time.
+        Also run this many inputs again, with the model and the data. They are chosen at random
+        every time.
     data
         Your own copy of the data: inputs and labels are compared with the run's.
     seal
-        A seal that you were told on another way: it must be that of the run (or of the attacks or
-        the guard's memory in its folder). May be given several times.
+        A seal that you received separately: it must be that of the run (or of the attacks or the
+        guard's memory in its folder). May be given several times.
     key
         A public SSH key (.pub): the run must be signed with it (`unicr seal RUN --key`).
     """
@@ -63,13 +64,12 @@ def verify(
             problems += 1
             print(printable(str(text)))
 
-    own = options.own(data)
+    trusted = options.trusted(data)
     with Run(run) as opened:
-        search = search_of(opened, own)
-        classifier, dataset = open_both(opened, own, model=replay > 0)
-        tell(check(opened, own=own, search=search, data=dataset))
+        classifier, dataset = open_both(opened, trusted, model=replay > 0)
+        tell(check(opened, trusted=trusted, data=dataset))
         rows = opened.records()
-        failed = sum(row["status"] == "failed" for row in rows)
+        failed = sum(row["claims"] is None for row in rows)
         print(
             f"{len(rows)} inputs checked from their counts, {problems} do not hold; "
             f"{failed} failed in the run"
@@ -80,9 +80,9 @@ def verify(
             print(
                 f"of {unbounded} inputs the noise was drawn by a sampler without a bound of its law"
             )
-        tell(others(opened, own, classifier, replay))
+        tell(others(opened, trusted, classifier, replay))
         if classifier is not None and dataset is not None:
-            found = sample_again(opened, classifier, dataset, replay, own=own, search=search)
+            found = sample_again(opened, classifier, dataset, replay, trusted=trusted)
             again = []
             with Bar("sampling inputs again", min(replay, len(rows))) as bar:
                 for one in found:
@@ -93,36 +93,25 @@ def verify(
             print(f"{len(again)} of {len(rows)} inputs sampled again, {len(different)} differ")
             if again and not different:
                 many = -(-len(rows) // 10)
-                print(
-                    f"a forger of {many} or more rows is caught with probability >= "
-                    f"{caught(len(rows), len(again), many):.2f}"
-                )
+                percent = math.floor(100 * caught(len(rows), len(again), many))
+                rows_forged = f"{many} forged row{'s' if many > 1 else ''}"
+                print(f"this replay would detect {rows_forged} with >= {percent} % probability")
     tell(sealed(run, seal, key))
     return 1 if problems else 0
 
 
-def search_of(run: Run, own: Own) -> Choice | None:
-    """How a run chose the noise of each input: by a search, by a selector, or not at all."""
-    from unicr.i_opt import IOpt
-    from unicr.select import Recount
-
-    if run.manifest.selector is not None:
-        return Recount.of(run.manifest, own)
-    settings = run.manifest.i_opt
-    return None if settings is None else IOpt.from_dict(settings)
-
-
-def open_both(run: Run, own: Own, *, model: bool) -> tuple[Classifier | None, Dataset | None]:
+def open_both(
+    run: Run, trusted: Trusted, *, model: bool
+) -> tuple[Classifier | None, Dataset | None]:
     """The model where it is asked for; the data then too, or where a copy of it was given."""
-    classifier = own.open_model(run.manifest) if model else None
-    wanted = model or own.data is not None
-    return classifier, own.open_data(run.manifest, classifier) if wanted else None
+    classifier = trusted.open_model(run.spec) if model else None
+    wanted = model or trusted.data is not None
+    return classifier, trusted.open_data(run.spec, classifier) if wanted else None
 
 
-def others(run: Run, own: Own, classifier: Classifier | None, replay: int) -> Iterator[str]:
+def others(run: Run, trusted: Trusted, classifier: Classifier | None, replay: int) -> Iterator[str]:
     """What does not hold in the attacks and in the memory beside a run."""
     from unicr.guard import Regions, check_memory, replay_memory
-    from unicr.lab.attack import AttackStore, check_outcomes
 
     rows = {row.idx: row for row in run.readable()}
     for name in ("attacks.sqlite", "guard.sqlite"):
@@ -130,14 +119,16 @@ def others(run: Run, own: Own, classifier: Classifier | None, replay: int) -> It
             continue
         try:
             if name == "attacks.sqlite":
+                from unicr.lab.attack import AttackStore, check_outcomes
+
                 with AttackStore(run.folder, create=False) as attacks:
                     found = list(check_outcomes(attacks, rows))
                     stored, now = attacks.stored_seal(), attacks.seal()
             else:
                 with Regions(run.folder / name) as regions:
-                    found = list(check_memory(regions, run.manifest, rows, own))
+                    found = list(check_memory(regions, run.spec, rows, trusted))
                     if classifier is not None and not found:
-                        found += replay_memory(regions, run.manifest, classifier, replay, own)
+                        found += replay_memory(regions, run.spec, classifier, replay, trusted)
                     stored, now = regions.stored_seal(), regions.seal()
             if stored not in (None, now):
                 found.append("it was changed after it was sealed")
@@ -156,7 +147,7 @@ def sealed(folder: Path, wanted: list[str] | None, key: Path | None) -> Iterator
         print(f"seal of {name}: {seal}")
     with Run(folder) as run:
         if run.stored_seal() is None:
-            print("the run was not sealed when it was written: it is older, or was not finished")
+            print("the run was not sealed: it was not finished")
     for seal in wanted or []:
         if seal.strip().lower() not in now.values():
             yield f"the seal {seal} is of nothing in {folder}: something was changed"

@@ -26,6 +26,7 @@ Labels = NDArray[np.int64]
 NO_LABEL = -1
 CHANNELS = (1, 3, 4)
 MOST = 1 << 31
+LONGEST_LABEL = 1000  # characters; labels stand in every run and report
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +102,8 @@ class Dataset:
 
     def labelled(self, labels: Any) -> Dataset:
         """The same inputs with these labels instead of their own."""
-        numbers, classes = numbered(_numpy(labels), self.size, self.name)
+        given = labels if isinstance(labels, list) else _numpy(labels)
+        numbers, classes = numbered(given, self.size, self.name)
         original = self.read
         return replace(
             self,
@@ -143,7 +145,7 @@ class Dataset:
 
 
 def _is_number(label: str | int) -> bool:
-    return not isinstance(label, str) or _as_numbers(np.array([label])) is not None
+    return not isinstance(label, str) or _as_numbers([label]) is not None
 
 
 def as_floats(values: NDArray[Any]) -> Floats:
@@ -170,7 +172,9 @@ def as_input(values: NDArray[Any]) -> Floats:
 
 def numbered(labels: Any, size: int, name: str) -> tuple[Labels, tuple[str | int, ...] | None]:
     """Labels as whole numbers from 0 and, where they were words, the words in sorted order."""
-    array = np.asarray(labels)
+    # not by numpy itself: an array of texts gives every text the width of the longest
+    words = isinstance(labels, list) and any(isinstance(one, str) for one in labels)
+    array = np.array(labels, dtype=object) if words else np.asarray(labels)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim != 1:
@@ -181,12 +185,14 @@ def numbered(labels: Any, size: int, name: str) -> tuple[Labels, tuple[str | int
     if len(array) != size:
         raise DataError(f"{name} has {size} inputs but {len(array)} labels")
     if array.dtype.kind in "USOT":
-        words = np.array(["" if word is None else str(word) for word in array])
-        if (values := _as_numbers(words)) is not None:
+        texts = ["" if word is None else str(word) for word in array]
+        if (values := _as_numbers(texts)) is not None:
             return numbered(values, size, name)
-        known = sorted(set(words.tolist()) - {""})
+        known = sorted(set(texts) - {""})
+        if len(longest := max(known, key=len, default="")) > LONGEST_LABEL:
+            raise DataError(f"a label of {name} has {len(longest)} characters: {longest[:40]}…")
         places = {word: i for i, word in enumerate(known)}
-        return np.array([places.get(word, NO_LABEL) for word in words], np.int64), tuple(known)
+        return np.array([places.get(word, NO_LABEL) for word in texts], np.int64), tuple(known)
     if array.dtype.kind == "f":
         missing = np.isnan(array)
         array = np.where(missing, NO_LABEL, array)
@@ -200,7 +206,7 @@ def numbered(labels: Any, size: int, name: str) -> tuple[Labels, tuple[str | int
     return array.astype(np.int64), None
 
 
-def _as_numbers(words: NDArray[np.str_]) -> NDArray[np.float64] | None:
+def _as_numbers(words: Sequence[str]) -> NDArray[np.float64] | None:
     """Words that are all numbers, as numbers; an empty word is NaN."""
     try:
         return np.array([float(word) if word else np.nan for word in words])
@@ -218,7 +224,8 @@ def from_arrays(inputs: Any, labels: Any = None, *, name: str, source: str) -> D
     if labels is None:
         numbers, classes = np.full(len(values), NO_LABEL, np.int64), None
     else:
-        numbers, classes = numbered(_numpy(labels), len(values), name)
+        given = labels if isinstance(labels, list) else _numpy(labels)
+        numbers, classes = numbered(given, len(values), name)
 
     def read(index: int) -> tuple[Floats, int]:
         return as_input(np.asarray(values[index])), int(numbers[index])

@@ -17,7 +17,7 @@ IDX_TYPES = {8: ">u1", 9: ">i1", 11: ">i2", 12: ">i4", 13: ">f4", 14: ">f8"}
 GZIP, NPY, IDX = b"\x1f\x8b", b"\x93NUMPY", b"\0\0"
 
 
-def read_labels(path: Path) -> NDArray[Any]:
+def read_labels(path: Path) -> NDArray[Any] | list[str]:
     """The labels of a `.npy` or idx file, or of a text file with one label per line."""
     with foreign(DataError, f"the labels {path} cannot be read"):
         with path.open("rb") as file:
@@ -27,7 +27,7 @@ def read_labels(path: Path) -> NDArray[Any]:
         if start[:2] in (GZIP, IDX):
             return idx_array(path)
         try:
-            return np.array([line.strip() for line in path.read_text("utf-8").splitlines()])
+            return [line.strip() for line in path.read_text("utf-8").splitlines()]
         except UnicodeDecodeError:
             raise DataError(
                 f"the labels {path} are neither .npy nor idx nor text with one label per line"

@@ -73,6 +73,8 @@ def _place(spec: str | Path) -> Path:
             raise DataError(f"{spec} is not on this machine yet: run `unicr data fetch {spec}`")
     if not path.exists():
         raise DataError(f"no file or folder {spec}; known forms: {_known()}")
+    if not (path.is_file() or path.is_dir()):  # reading a pipe may never end
+        raise DataError(f"{path} is neither a file nor a folder")
     return path
 
 

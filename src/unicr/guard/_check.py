@@ -12,34 +12,34 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-import torch
 
 from unicr.classifier import Classifier
 from unicr.errors import UNREADABLE, RunError, UnicrError
+from unicr.extras import torch
 from unicr.guard._guard import policy
-from unicr.guard._memory import FIRST_STREAM, FORMAT, OPTIONAL, SEED, Regions
+from unicr.guard._memory import FIRST_STREAM, FORMAT, SEED, Regions
 from unicr.guard._metric import Metric
 from unicr.guard._table import Table
-from unicr.i_opt import IOpt
 from unicr.norms import Norm, parse_norm
-from unicr.runs import NOTHING, Manifest, Own, Row, changes
+from unicr.runs import NO_TRUST, Row, Spec, Trusted, changes
 from unicr.smoothing import Radii
+from unicr.smoothing.procedures import IOpt
 
 SAME = 1e-9
 SETTINGS = (
-    *("model_hash", "shape", "dim", "noise", "norms", "plan"),
-    *("seed", "searched", "scope", "i_opt", "nonce", "lattice"),
+    *("model_hash", "shape", "noise", "norms", "plan"),
+    *("seed", "searched", "nonce", "lattice"),
 )
 
 
-def made_for(manifest: Manifest) -> dict[str, Any]:
+def made_for(spec: Spec) -> dict[str, Any]:
     """What the regions of a run hold for: settings of which none may change."""
-    values = manifest.to_dict()
+    values = spec.to_dict()
     return {name: values[name] for name in SETTINGS if name in values}
 
 
 def check_memory(
-    regions: Regions, manifest: Manifest, rows: Mapping[int, Row], own: Own = NOTHING
+    regions: Regions, spec: Spec, rows: Mapping[int, Row], trusted: Trusted = NO_TRUST
 ) -> Iterator[str]:
     """What does not hold in the memory of a run; needs neither model nor data.
 
@@ -48,24 +48,24 @@ def check_memory(
     """
     try:
         about = regions.settings("about")
-        norm, shape = parse_norm(about["norm"]), tuple(manifest.shape)
+        norm, shape = parse_norm(about["norm"]), tuple(spec.shape)
         seed = about.pop(SEED)
-        wanted = {**made_for(manifest), "norm": norm.text, "format": FORMAT}
-        if says := changes(about, wanted, OPTIONAL - set(about)):
+        wanted = {**made_for(spec), "norm": norm.text, "format": FORMAT}
+        if says := changes(about, wanted):
             yield f"it is for something else ({says})"
-        if norm.text not in manifest.norms or type(seed) is not int:
+        if norm.text not in spec.norm_texts or type(seed) is not int:
             yield f"norm {norm.text!r} and seed {seed!r}"
         draws = {r["stream"]: r["alpha"] for r in regions.read("SELECT * FROM draws")}
         for stream, alpha in draws.items():
             planted = rows.get(stream) if stream < FIRST_STREAM else None
             if stream < FIRST_STREAM and (planted is None or planted.certificate is None):
                 yield f"certificate {stream} was counted, and is not in the run"
-            if alpha != manifest.plan.alpha:
+            if alpha != spec.plan.alpha:
                 yield f"certificate {stream} counts with alpha {alpha!r}"
         fresh = sorted(stream for stream in draws if stream >= FIRST_STREAM)
         if fresh != list(range(FIRST_STREAM, FIRST_STREAM + len(fresh))):
             yield f"certificates of {len(fresh)} new points were counted, and others before them"
-        largest = _largest(manifest, norm, own)
+        largest = _largest(spec, norm, trusted)
         table = Table(math.prod(shape))
         for record in regions.read("SELECT * FROM regions ORDER BY number"):
             complaint = _region(dict(record), table, Metric(norm), shape, rows, draws)
@@ -77,19 +77,20 @@ def check_memory(
         yield f"it cannot be read: {error!r}"
 
 
-def _largest(manifest: Manifest, norm: Norm, own: Own) -> Callable[[str | None], float]:
+def _largest(spec: Spec, norm: Norm, trusted: Trusted) -> Callable[[str | None], float]:
     """The largest radius that a new point may have under the noise of a region; −1: none may."""
-    search = None if manifest.i_opt is None else IOpt.from_dict(manifest.i_opt)
+    procedure = spec.plan.procedure
 
     @cache
     def largest(noise: str | None) -> float:
-        if noise is not None if search is None else noise not in search.noises:
+        offered = procedure.offers(str(noise)) if isinstance(procedure, IOpt) else noise is None
+        if not offered:
             return -1.0
-        if manifest.plan.rule.name == "three":  # its p_B is free
+        if spec.plan.rule.name == "three":  # its p_B is free
             return math.inf
-        law = own.noise(manifest, noise)
-        radii = Radii(law, [norm], math.prod(manifest.shape), searched=manifest.searched)
-        return radii.largest(manifest.plan)[norm.text] * (1 + SAME)
+        law = trusted.noise(spec, noise)
+        radii = Radii(law, [norm], math.prod(spec.shape), searched=spec.searched)
+        return radii.largest(spec.plan)[norm.text] * (1 + SAME)
 
     return largest
 
@@ -144,15 +145,19 @@ def _planted(
 
 
 def replay_memory(
-    regions: Regions, manifest: Manifest, classifier: Classifier, count: int, own: Own = NOTHING
+    regions: Regions,
+    spec: Spec,
+    classifier: Classifier,
+    count: int,
+    trusted: Trusted = NO_TRUST,
 ) -> Iterator[str]:
     """Certify `count` points that are no inputs of the run again, drawn afresh: what differs."""
     about = regions.settings("about")
     norm = parse_norm(about["norm"])
-    certify = policy(manifest, classifier, about[SEED], own)
+    certify = policy(spec, classifier, about[SEED], trusted)
     fresh = regions.read("SELECT * FROM regions WHERE stream >= ?", (FIRST_STREAM,))
     for r in random.SystemRandom().sample(fresh, min(count, len(fresh))):
-        point = np.frombuffer(r["point"], "<f4").reshape(manifest.shape)
+        point = np.frombuffer(r["point"], "<f4").reshape(spec.shape)
         again = certify(torch.from_numpy(point.copy()), r["stream"])
         said = (again.predict, again.radius(norm.text), again.noise)
         claimed = next(one for one in again.radii if one.norm == norm.text)

@@ -9,36 +9,36 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
-
-import torch
+from typing import Any, TypeAlias
 
 from unicr.classifier import Classifier
 from unicr.data import Dataset
 from unicr.errors import CertifyError, RunError
+from unicr.extras import torch
 from unicr.guard._memory import Answer, Memory
-from unicr.i_opt import IOpt
 from unicr.noise import Lattice
-from unicr.runs import NOTHING, Manifest, Own, Row, certifier
+from unicr.runs import NO_TRUST, Row, Spec, Trusted
 from unicr.smoothing import Certificate, SmoothedClassifier
+from unicr.smoothing.procedures import Selector
 
 # Chooses a noise for x and certifies x with it, on the noise stream of the number given.
-Policy = Callable[[torch.Tensor, int], Certificate]
+Policy: TypeAlias = "Callable[[torch.Tensor, int], Certificate]"
 
 
-def policy(manifest: Manifest, classifier: Classifier, seed: int, own: Own = NOTHING) -> Policy:
-    """How a new point is certified: like the run, by its one noise or by a search for each.
-
-    `seed` is that of the memory.
-    """
-    if manifest.selector is not None:
+def policy(spec: Spec, classifier: Classifier, seed: int, trusted: Trusted = NO_TRUST) -> Policy:
+    """How a new point is certified: by the procedure of the run. `seed` is that of the memory."""
+    if isinstance(spec.plan.procedure, Selector):
         raise RunError("the certificates of a run with a selector hold for every input: no memory")
-    noise, lattice = own.noise(manifest), manifest.points
+    spec = trusted.open(spec)
+    plan, curves = spec.plan, spec.curves
     smoothed = SmoothedClassifier(
-        classifier, noise, batch=manifest.batch, seed=seed, lattice=lattice
+        classifier,
+        spec.noise,
+        batch=spec.batch,
+        seed=seed,
+        lattice=spec.lattice,
     )
-    search = None if manifest.i_opt is None else IOpt.from_dict(manifest.i_opt)
-    return certifier(manifest, smoothed, search)
+    return lambda x, stream: smoothed.certify_with(x, plan, curves, stream)
 
 
 class Guard:

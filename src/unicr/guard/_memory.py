@@ -29,9 +29,8 @@ from unicr.norms import Norm
 from unicr.runs import Database, changes
 from unicr.smoothing import Certificate, NormRadius
 
-FORMAT = 1
+FORMAT = 2
 SEED = "guard_seed"
-OPTIONAL = frozenset({"scope"})  # older memories do not say it
 FIRST_STREAM = 1 << 32  # streams below are the inputs of the run that was planted
 
 _SCHEMA = """
@@ -148,7 +147,7 @@ class Memory(Regions):
         kept = old.pop(SEED, None)
         if seed is not None and seed != kept:
             raise RunError(f"the memory {self.path} has another seed than {seed}: leave it out")
-        if says := changes(old, wanted, OPTIONAL - set(old)):
+        if says := changes(old, wanted):
             raise RunError(f"the memory {self.path} is for something else ({says}): use another")
         if not isinstance(kept, int):
             raise RunError(f"the memory {self.path} has no seed: it is damaged")

@@ -1,7 +1,6 @@
-"""I-OPT: for every input the noise that certifies the largest radius around it."""
+"""I-OPT: the best noise for every input (the procedure is `unicr.smoothing.procedures.IOpt`)."""
 
-from unicr.i_opt._grid import Axis, Grid
 from unicr.i_opt._run import i_opt_run
-from unicr.i_opt._search import Curves, IOpt, Method, optimised
+from unicr.smoothing.procedures import Axis, Grid, IOpt, Method
 
-__all__ = ["Axis", "Curves", "Grid", "IOpt", "Method", "i_opt_run", "optimised"]
+__all__ = ["Axis", "Grid", "IOpt", "Method", "i_opt_run"]

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
-from unicr.errors import CertifyError
-from unicr.i_opt._search import Curves, IOpt, optimised
 from unicr.norms import Norm
-from unicr.runs import THIS_INPUT, Input, Job, Manifest, Row, carried_out, going_on
-from unicr.smoothing import Certificate, Procedure
-from unicr.smoothing.rules import Fixed
+from unicr.runs import Input, Job, Row, certify_into, resume_job
+from unicr.smoothing import Certificate, Steps
+from unicr.smoothing.procedures import IOpt, share_answers
 
 
 def folders_of(out: Path, norms: tuple[Norm, ...]) -> dict[Norm, Path]:
@@ -29,6 +27,7 @@ def i_opt_run(
     *,
     resume: bool = False,
     on_result: Callable[[Row], None] | None = None,
+    on_samples: Callable[[int], None] | None = None,
 ) -> dict[Norm, Path]:
     """Search and certify every input of the job; the folders of the runs, one per norm.
 
@@ -36,26 +35,23 @@ def i_opt_run(
     `settings`. The votes of an input under a noise are counted once and serve all norms. Inputs
     that have a result in every norm are not done again with `resume`.
     """
-    plan = settings.plan(job.plan.n0, job.plan.n, job.plan.alpha)
-    if job.plan.rule not in (Fixed(), plan.rule):
-        raise CertifyError(f"I-OPT takes a fixed number of samples, not the rule {job.plan.rule}")
-    job = replace(job, plan=plan, noise=settings.grid.noise(settings.grid.centre))
-    job.check()
+    first = settings.grid.noise(settings.grid.centre)
+    job = replace(job, plan=settings.fit(job.plan), noise=first)
     folders = folders_of(out, job.norms)
-    job = going_on(job, next(iter(folders.values())))
-    job = replace(job, lattice=None if job.points is None else job.points.text)
-    curves = Curves(job.norms, math.prod(job.data.shape), job.searched, job.points)
+    job = resume_job(job, next(iter(folders.values())))
+    job.check()
+    points = None if job.points is None else job.points.text
+    job = replace(job, lattice=points, batch=job.spec.batch)
+    each = {norm: replace(job, norms=(norm,)) for norm in job.norms}
 
-    def start(one: Input) -> Procedure[tuple[Certificate, ...]]:
+    def start(one: Input) -> Steps[tuple[Certificate, ...]]:
         assert one.x is not None
-        return optimised(settings, plan, curves.at(one.x))
+        curves = [(alone.spec, alone.curves) for alone in each.values()]
+        return share_answers([partial(spec.steps, here) for spec, here in curves])
 
-    manifests = {folder: manifest(job, settings, norm) for norm, folder in folders.items()}
-    for run in carried_out(job, manifests, start, resume=resume, on_result=on_result):
+    specs = {folder: each[norm].spec for norm, folder in folders.items()}
+    for run in certify_into(
+        job, specs, start, resume=resume, on_result=on_result, on_samples=on_samples
+    ):
         run.close()
     return folders
-
-
-def manifest(job: Job, settings: IOpt, norm: Norm) -> Manifest:
-    """That of an ordinary run, with the search and what its certificates speak of."""
-    return replace(job, norms=(norm,)).manifest(scope=THIS_INPUT, i_opt=settings.to_dict())

@@ -6,9 +6,9 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
+from unicr.extras import torch
 from unicr.montecarlo._logratio import LogRatios
 from unicr.montecarlo._settings import Estimator
 from unicr.tradeoff.internal import margin, start_margin

@@ -12,9 +12,9 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-import torch
 
 from unicr.binomial import lower_bound, upper_bound
+from unicr.extras import torch
 from unicr.montecarlo._logratio import LogRatios
 from unicr.montecarlo._settings import Method
 from unicr.values import Array

@@ -11,10 +11,10 @@ import math
 from collections.abc import Iterator
 
 import numpy as np
-import torch
 
 from unicr.errors import RadiusError
-from unicr.noise import IID, Anisotropic, Noise
+from unicr.extras import torch
+from unicr.noise import Noise
 from unicr.values import Array
 
 KEPT = 1 << 24  # coordinates of noise that may stay in memory: 128 MB
@@ -36,10 +36,7 @@ class LogRatios:
     ) -> None:
         self.noise, self.dim, self.samples = noise, dim, samples
         self._seed, self._stream, self._device = seed, STREAM + stream, device
-        self._base: IID | None = noise if isinstance(noise, IID) else None
-        self._scales: Array | None = None
-        if isinstance(noise, Anisotropic):
-            self._base, self._scales = noise.base, noise.scales
+        self._base, self._scales = noise.coordinate, noise.scales
         self._kept: dict[int, list[tuple[int, torch.Tensor, torch.Tensor]]] = {}
 
     def under_p(self, moves: torch.Tensor) -> Array:
@@ -138,8 +135,8 @@ def typical_size(ratios: LogRatios) -> float:
     noise = ratios.noise
     if math.isfinite(noise.sigma):
         return noise.sigma
-    if isinstance(noise, IID):
-        return float(noise.isf(0.25) - noise.ppf(0.25)) / 2
+    if noise.iid is not None:
+        return float(noise.iid.isf(0.25) - noise.iid.ppf(0.25)) / 2
     _, z, _ = next(ratios._draw(ratios.dim if ratios._base is None else 1))
     size = float(z.abs().median())
     return size * (float(np.max(ratios._scales)) if ratios._scales is not None else 1.0)

@@ -10,16 +10,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
-import torch
 
+from unicr.extras import torch
 from unicr.montecarlo._settings import MonteCarlo
-from unicr.noise import IID, Anisotropic, Joint, Noise
+from unicr.noise import Noise
 from unicr.norms import Norm
 from unicr.values import Array
 
-Cost = Callable[[torch.Tensor, Array | None], Array]
+Cost: TypeAlias = "Callable[[torch.Tensor, Array | None], Array]"
 
 PATIENCE = 5  # iterations without progress after which the swarm has converged
 FAR = 1.5  # starting directions beyond this many times the best radius are not solved for
@@ -149,14 +150,14 @@ def starting_directions(
     rows = [_paper(dim, k) for k in sorted({1, 2, 3, dim, *_powers(dim)})]
     if not math.isinf(norm.p) and dim > 4:
         rows += [_dusty(dim, big, share, norm) for big in (1, 2) for share in (0.05, 0.15, 0.4)]
-    if isinstance(noise, Anisotropic):
+    if noise.scales is not None:
         rows = [*rows, *_on_smallest(noise.scales, norm)]
-    elif not isinstance(noise, IID):
+    elif noise.iid is None:
         rows += [_one_hot(i, dim) for i in torch.randperm(dim, generator=generator)[:32]]
-        if isinstance(noise, Joint):
-            rows += weak_directions(noise, norm)
+        if noise.radial is None:  # the length alone says which direction is weak
+            rows += weak_directions(noise, dim, norm)
     while len(rows) < count - 1 or not len(rows) > 3:
-        rows.append(_random(dim, len(rows), generator, sparse=not isinstance(noise, IID)))
+        rows.append(_random(dim, len(rows), generator, sparse=noise.iid is None))
     rows.append(torch.randn(dim, generator=generator, dtype=torch.float64))
     found = torch.stack(rows)
     if not noise.facts.symmetric:
@@ -215,41 +216,41 @@ def _on_smallest(scales: Array, norm: Norm) -> list[torch.Tensor]:
     return rows
 
 
-def weak_directions(noise: Joint, norm: Norm) -> list[torch.Tensor]:
+def weak_directions(noise: Noise, dim: int, norm: Norm) -> list[torch.Tensor]:
     """Directions in which the samples say that small moves are easiest to see.
 
     Small moves are told apart by δᵀFδ, F the Fisher information E[∇log μ ∇log μᵀ] (differenced for
     d ≤ 256, the inverse covariance of samples up to 1,024, nothing beyond). Its largest
     eigenvectors, and from each the climb to a maximum of δᵀFδ on the ℓp ball.
     """
-    if noise.dim > COVARIANCE_DIM:
+    if dim > COVARIANCE_DIM:
         return []
     z = noise.sample(WEAK_SAMPLES, input_index=WEAK_STREAM, dtype=torch.float64)
-    information = _information(noise, z)
+    information = _information(noise, dim, z)
     if information is None:
         return []
     _, vectors = torch.linalg.eigh(information)
-    top = [vectors[:, -1 - j] for j in range(min(4, noise.dim))]
-    starts = [*top, torch.ones(noise.dim, dtype=torch.float64)]
-    strongest = _one_hot(information.diag().argmax(), noise.dim)
+    top = [vectors[:, -1 - j] for j in range(min(4, dim))]
+    starts = [*top, torch.ones(dim, dtype=torch.float64)]
+    strongest = _one_hot(information.diag().argmax(), dim)
     return [*top, strongest, *(_climb(information, start, norm) for start in starts)]
 
 
-def _information(noise: Joint, z: torch.Tensor) -> torch.Tensor | None:
-    if noise.dim > GRADIENT_DIM:
+def _information(noise: Noise, dim: int, z: torch.Tensor) -> torch.Tensor | None:
+    if dim > GRADIENT_DIM:
         covariance = torch.cov(z.T)
         ridge = 1e-6 * covariance.diag().mean()
-        return torch.linalg.inv(covariance + ridge * torch.eye(noise.dim, dtype=torch.float64))
+        return torch.linalg.inv(covariance + ridge * torch.eye(dim, dtype=torch.float64))
     scores = torch.empty_like(z)
     spread = z.abs().median(0).values.clamp_min(1e-12)
-    for i in range(noise.dim):
+    for i in range(dim):
         step = 1e-4 * float(spread[i])
         ahead, behind = z.clone(), z.clone()
         ahead[:, i] += step
         behind[:, i] -= step
         scores[:, i] = (noise.log_prob(ahead) - noise.log_prob(behind)) / (2 * step)
     scores = scores[torch.isfinite(scores).all(1)]
-    if len(scores) < 2 * noise.dim:
+    if len(scores) < 2 * dim:
         return None
     return torch.as_tensor(scores.T @ scores / len(scores))
 

@@ -12,14 +12,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import numpy as np
-import torch
 
+from unicr.extras import torch
 from unicr.montecarlo._boundary import Boundary
 from unicr.montecarlo._confidence import confident_radius
 from unicr.montecarlo._logratio import LogRatios, typical_size
 from unicr.montecarlo._settings import Found, MonteCarlo
 from unicr.montecarlo._swarm import starting_directions, swarm, unit_rows
-from unicr.noise import Joint, Noise
+from unicr.noise import Noise
 from unicr.norms import Norm
 from unicr.progress import Meter
 from unicr.tradeoff.internal import start_guess
@@ -40,9 +40,8 @@ def monte_carlo(
     Three independent sample sets: the swarm searches on the first; the best directions are measured
     on the second, which also proposes thresholds; `radius_with_confidence` is tested on the third.
     """
-    if isinstance(noise, Joint):
-        with _torch_threads(settings.threads):
-            noise.check_agreement()
+    with _torch_threads(settings.threads):
+        noise.check_agreement()
     monotone = noise.facts.log_concave or (noise.facts.symmetric and noise.facts.unimodal)
 
     def sample_set(stream: int, samples: int) -> LogRatios:

@@ -10,8 +10,7 @@ True
 from typing import TYPE_CHECKING
 
 from unicr.noise._anisotropic import Anisotropic
-from unicr.noise._base import IID, Facts, Noise
-from unicr.noise._check import SamplerError
+from unicr.noise._base import IID, Facts, Noise, SamplerError
 from unicr.noise._data import from_data, to_data
 from unicr.noise._density import Tabulated, from_density, from_scipy, from_torch
 from unicr.noise._family import Family, Parameter

@@ -7,26 +7,28 @@ a name and joint noises live in their own files.
 from __future__ import annotations
 
 import math
+import operator
 from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self, cast, final
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from unicr.errors import NoiseError
+from unicr.sample import Fill, IntegerLaw, Law, choose_step, derive, integer_law
 from unicr.tables import facts_to_html
 from unicr.values import Array, number
 
 if TYPE_CHECKING:
     import torch
 
-    from unicr.noise._check import SamplerError
-    from unicr.noise._inverse import InverseTable
     from unicr.noise._spherical import RadialNoise
     from unicr.noise._truncated import Truncated
 
 SMALLEST, LARGEST = 1e-30, 1e30  # of a size: beyond, float32 samples under- or overflow
+MOST_VARIATION = 1e-5  # between a law and its samples: beyond, it is refused
 
 
 @dataclass(frozen=True)
@@ -64,12 +66,35 @@ def positive(name: str, value: float) -> float:
     return result
 
 
-class Draws(NamedTuple):
-    """Which samples of which stream: number `start_sample` and the following ones."""
+@dataclass(frozen=True)
+class SamplerError:
+    """How far samples are from the law that they stand for.
 
-    seed: int
-    input_index: int
-    start_sample: int
+    A sample is drawn as a whole number of steps: it has the law of the noise, rounded to the
+    nearest multiple of `step`, up to a total variation of at most `variation` in each coordinate.
+    The bound is computed from the very thresholds that are drawn from (docs/theory.md).
+    """
+
+    step: float
+    variation: float
+
+
+class Draws(NamedTuple):
+    """Which samples: number `start` and the following ones under a key of 32 bytes."""
+
+    key: bytes
+    start: int
+
+
+def stream_key(seed: int, input_index: int) -> bytes:
+    """The key of a stream. All digits count, so negative and very long seeds are distinct."""
+    try:
+        parts = [operator.index(part) for part in (seed, input_index)]
+    except TypeError:
+        raise NoiseError(
+            f"seed and input_index must be integers, got {seed!r} and {input_index!r}"
+        ) from None
+    return derive("unicr sample", *parts)
 
 
 class Noise(ABC):
@@ -231,6 +256,10 @@ class Noise(ABC):
         Sample number s of a stream is always the same, whatever `n`, `start`, thread count or
         order of calls. `base` (of shape `shape`) is added to every sample, as `seen`; `out`
         receives the result where given. A tensor (n, *shape), float32 unless `dtype` says more.
+
+        Coordinates of i.i.d. noise are whole numbers of steps, about 2^-24 of its scale, drawn
+        from their exact probabilities: `evaluate_error` tells step and error. Product with the
+        step and sum with `base` are made in double, then rounded to the type of the result.
         """
         import torch
 
@@ -262,8 +291,13 @@ class Noise(ABC):
                 raise NoiseError(f"base has shape {tuple(base.shape)}, expected {shape}")
             base = base.to(device=out.device, dtype=out.dtype).reshape(coordinates).contiguous()
         if n and coordinates:
-            self._fill(out.view(n, coordinates), Draws(seed, input_index, start), base)
+            draws = Draws(stream_key(seed, input_index), start)
+            self._fill(out.view(n, coordinates), draws, base)
         return out if base is None else out.copy_(self.seen(out))
+
+    def check_agreement(self) -> None:
+        """Raise NoiseError where samples do not follow the density; most do by construction."""
+        return None
 
     def seen(self, noisy: torch.Tensor) -> torch.Tensor:
         """What a model sees of x + ε: one function of the sum, the sum itself for most noises."""
@@ -362,31 +396,27 @@ class IID(Noise):
 
         return Truncated(self, -at, at) if upper is None else Truncated(self, at, upper)
 
-    def _table(self) -> InverseTable:
-        from unicr.noise._check import table_of
+    def _sampled_law(self) -> IntegerLaw:
+        """The integers that samples are made of, in steps of the unit law."""
+        return sampled_law(self.unit)
 
-        return table_of(self.unit)
-
-    def evaluate_error(self) -> SamplerError:
-        """How far the sampler is from this law: its cdf, total variation, atoms and far tails.
-
-        Measured on every piece of the sampler's table, as it was when the table was made; a table
-        beyond 1e-6 (cdf), 1e-5 (variation) or 1e-9 (one atom) is an error and is never drawn from.
+    def evaluate_error(self, step: float | None = None) -> SamplerError:
+        """How far samples are from this law: on the lattice of a step, or of `sample` itself.
 
         >>> from unicr import noise
-        >>> noise.laplace(sigma=0.5).evaluate_error().cdf < 1e-9
+        >>> noise.laplace(sigma=0.5).evaluate_error().variation < 1e-14
         True
         """
-        from unicr.noise._check import evaluate_error
-
-        return evaluate_error(self._table(), self.unit)
+        if step is not None:
+            return SamplerError(step, integer_law(self, positive("step", step)).tau)
+        law = self._sampled_law()
+        return SamplerError(law.step * self.scale, law.tau)
 
     def _fill(self, out: torch.Tensor, draws: Draws, base: torch.Tensor | None) -> None:
-        from unicr.noise import _sampling
-
-        fill = _sampling.fill if out.device.type == "cpu" else _sampling.fill_torch
-        where = draws._asdict()
-        fill(self._table(), out, scale=self.scale, dim=out.shape[1], base=base, **where)
+        row = np.zeros(out.shape[1]) if base is None else base.detach().cpu().numpy()
+        law = self._sampled_law()
+        fill = Fill(law, row, key=draws.key, step=law.step * self.scale, integers=False)
+        fill.fill_tensor(out, draws.start)
 
     def log_prob(self, z: torch.Tensor) -> torch.Tensor:
         return self.log_prob_coordinates(z).flatten(1).sum(1)
@@ -397,3 +427,16 @@ class IID(Noise):
 
         values = self.logpdf(z.detach().cpu().numpy().astype(np.float64))
         return torch.from_numpy(np.ascontiguousarray(values)).to(z.device)
+
+
+@lru_cache(maxsize=256)
+def sampled_law(law: Law) -> IntegerLaw:
+    """The law at the step that `Noise.sample` takes; NoiseError where its error is too large."""
+    integers = integer_law(law, choose_step(law))
+    if not integers.tau <= MOST_VARIATION:
+        raise NoiseError(
+            f"{law.text} cannot be sampled: the total variation to its samples may reach "
+            f"{integers.tau:.3g}, and {MOST_VARIATION:g} is allowed; take a smoother or lighter "
+            "density, or name its jumps with points="
+        )
+    return integers

@@ -140,7 +140,7 @@ def _make(
     table = TabulatedDensity.build(logpdf, support=support, points=points)
     facts = _facts_of(table, symmetric, log_concave, name)
     noise = Tabulated(table, facts, name, 1.0 if scale is None else positive("scale", scale))
-    noise._table()  # measured against the cdf, piece by piece: refused here, not at the first draw
+    noise._sampled_law()  # compared with the cdf: refused here, not at the first draw
     return noise if sigma is None else noise.with_sigma(sigma)
 
 

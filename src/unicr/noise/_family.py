@@ -159,6 +159,16 @@ class Named(Noise):
         return maker(**{**self.arguments, self._given: self.arguments[self._given] * factor})
 
 
+def plainest(noise: Noise) -> Noise:
+    """The same law under its plainest name: General Normal 2 is Gaussian, as the family says."""
+    name = noise.plain if isinstance(noise, Named) else None
+    if name is None:
+        return noise
+    from unicr.noise.families import FAMILIES
+
+    return FAMILIES[name](sigma=noise.sigma)
+
+
 class Family(Named, IID):
     """A symmetric density written as formulas at unit scale; `scale` is the paper's α."""
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 from unicr.errors import NoiseError
 from unicr.noise._base import Draws, Facts, Noise
 from unicr.noise._family import dimension
+from unicr.sample import derive
 from unicr.values import number
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ BLOCK = 64
 CHECK_WORK = 1 << 21  # samples × coordinates of the two-sample check
 CHECK_SAMPLES = (256, 32_768)
 CHECK_STREAM = 0x4D43_0100
+CHECK_KEY = derive("unicr joint")
 FALSE_ALARM = 1e-6
 
 
@@ -74,10 +76,10 @@ class Joint(Noise):
     def _check(self) -> None:
         import torch
 
-        z = self._block(0, 0, 0)
+        z = self._block(CHECK_KEY, 0)
         if not bool(torch.isfinite(z).all()):
             raise NoiseError(f"the sampler of {self._name} returned a value that is not finite")
-        if not torch.equal(z, self._block(0, 0, 0)):
+        if not torch.equal(z, self._block(CHECK_KEY, 0)):
             raise NoiseError(
                 f"the sampler of {self._name} gave other values for an equal generator: "
                 "draw from the `generator` it is given and from nothing else"
@@ -145,13 +147,11 @@ class Joint(Noise):
             raise NoiseError(f"the log-density of {self._name} gave NaN")
         return values - self.dim * math.log(self._scale)
 
-    def _block(self, seed: int, input_index: int, block: int) -> torch.Tensor:
+    def _block(self, key: bytes, block: int) -> torch.Tensor:
         import torch
 
-        from unicr.noise._streams import stream_keys
-
-        start, gamma = stream_keys(seed, input_index, 2 + block)
-        generator = torch.Generator().manual_seed((start ^ gamma) & (2**63 - 1))
+        seed = int.from_bytes(derive(key, "block", block)[:8], "little") >> 1
+        generator = torch.Generator().manual_seed(seed)
         z = torch.as_tensor(self._sampler(BLOCK, generator))
         if tuple(z.shape) != (BLOCK, self.dim):
             raise NoiseError(
@@ -161,10 +161,10 @@ class Joint(Noise):
         return z
 
     def _fill(self, out: torch.Tensor, draws: Draws, base: torch.Tensor | None) -> None:
-        seed, input_index, start = draws
+        start = draws.start
         stop = start + out.shape[0]
         for block in range(start // BLOCK, (stop + BLOCK - 1) // BLOCK):
-            z = self._block(seed, input_index, block)
+            z = self._block(draws.key, block)
             first, last = max(start, block * BLOCK), min(stop, (block + 1) * BLOCK)
             rows = z[first - block * BLOCK : last - block * BLOCK]
             out[first - start : last - start] = rows.to(out) * self._scale

@@ -1,7 +1,8 @@
-"""Where inputs and noise live on a computer: the points h·j, j whole, h = 1/(255·2^k) or 2^k.
+"""The grid on which inputs and noise are added: the points h·j for whole j.
 
-Whole numbers add without rounding, so the sum of an input and its noise is one and the same map of
-x + δ + ε whatever δ (docs/theory.md, lattice noise). What is not on the lattice is moved to it.
+Whole numbers add without rounding, so the sum of an input and its noise is one and the same
+function of x + δ + ε whatever δ is (docs/theory.md#lattice-noise). Every input is first moved to
+its nearest grid point. A radius pays for that, so that it holds for every real change.
 """
 
 from __future__ import annotations
@@ -20,10 +21,13 @@ from unicr.errors import NoiseError
 
 Integers = NDArray[np.int64]
 
-LARGEST = 1 << 30  # of an input's integers: sums with noise stay exact
+LARGEST = 1 << 45  # of an input's integers; the sampler adds them exactly below 2^52
 COUNTS = (255, 65_535)  # what 8-bit and 16-bit images are divided by
-STEPS = 16  # lattice points in one sigma, at least
-SHARE = 1e-4  # of sigma: what moving an input may take off a radius
+SHARE = 1e-4  # of sigma: the most that moving inputs to the grid takes off a radius, for p >= 1
+FINEST = 36  # the grid has at most 2^36 points in one sigma: the sampler draws 28 bits quickly
+# An integer is the nearest one of a quotient that double precision rounds: below 2^45 that is off
+# by at most 2^-8, so an input moves by at most (1/2 + 2^-8) h.
+NEAREST = 1 + 2.0**-6
 _TEXT = re.compile(r"(?P<up>[1-9]\d{0,30})(?:/(?P<down>[1-9]\d{0,30}))?|2\^(?P<power>-?\d{1,3})")
 
 
@@ -64,7 +68,7 @@ class Lattice:
         scaled = values * self.step.denominator / self.step.numerator
         if not np.all(np.abs(scaled) < LARGEST):
             raise NoiseError(
-                f"an input reaches {np.abs(values).max():g}, which is more than 2^30 steps of the "
+                f"an input reaches {np.abs(values).max():g}, which is more than 2^45 steps of the "
                 f"lattice {self.text}: take a coarser one with --lattice"
             )
         return np.floor(scaled + 0.5).astype(np.int64)
@@ -79,51 +83,48 @@ class Lattice:
         near = np.abs(values, dtype=np.float64) < LARGEST * float(self.step) / 2
         return bool(near.all()) and np.array_equal(self.floats(self.integers(values)), values)
 
-    def off(self, radius: float, p: float, dim: int, *, moved: bool) -> float:
-        """What is left of a radius in ℓp for changes that do not keep to the lattice.
+    def reduce(self, radius: float, p: float, dim: int) -> float:
+        """What is left of an ℓp radius between grid points for changes between any two inputs.
 
-        g moves its input to the lattice, by h/2 in each coordinate; an x that had to be moved
-        itself (`moved`) once more as much. Triangle inequality, of ‖·‖^p where p < 1.
+        The classifier moves x and x + δ to the grid, each coordinate by at most h/2. So the two
+        grid points differ by at most δ plus h in each coordinate (triangle inequality for ‖·‖_p,
+        and for ‖·‖_p^p where p < 1; docs/theory.md#lattice-noise).
         """
-        h = float(self.step)
+        h = float(self.step) * NEAREST
         if math.isinf(radius):
             return radius
         if p >= 1:
             root = 1.0 if math.isinf(p) else dim ** (1 / p)
-            return max(0.0, radius - h * root * (1.0 if moved else 0.5) * (1 + 1e-12))
-        lost = dim * h**p * (1.0 if moved else 1 - 2.0**-p) * (1 + 1e-12)
-        left = radius**p - lost
+            return max(0.0, radius - h * root)
+        left = radius**p - dim * h**p * NEAREST
         return left ** (1 / p) if left > 0 else 0.0
 
 
-def lattice_for(
-    inputs: Iterable[Any],
-    size: float,
-    dim: int,
-    exponents: Iterable[float],
-    *,
-    fine: bool = False,
+def choose_lattice(
+    inputs: Iterable[Any], size: float, dim: int, exponents: Iterable[float]
 ) -> Lattice:
-    """The lattice of some inputs under a noise of this size (sigma, or scale where there is none).
+    """A grid so fine that radii hold for every change and lose less than 1e-4 of the noise's size.
 
-    8-bit and 16-bit images keep theirs, refined where the noise is small. Other inputs, and with
-    `fine` images too, get one so fine that moving them takes less than 1e-4 of the size off a
-    radius, in any of the norms, unless 2^30 steps would not reach the largest input.
+    `size` is sigma, or the scale where there is none. For p < 1, where d^(1/p) outgrows every
+    grid, and for inputs of more than 2^45 steps the grid is as fine as the sampler allows.
     """
-    values = [np.asarray(x, dtype=np.float32).ravel() for x in inputs]
     root = max(
         1.0 if math.isinf(p) else dim ** min(1 / p, 60 / math.log2(dim + 1)) for p in exponents
     )
-    wanted = math.floor(math.log2(SHARE * size / root))
-    reach = max((float(np.abs(x).max(initial=0.0)) for x in values), default=0.0)
-    least = math.ceil(math.log2(max(reach, 1e-30))) - 28
+    wanted = math.floor(math.log2(SHARE * size / (root * NEAREST)))
+    wanted = max(wanted, math.ceil(math.log2(size)) - FINEST)
+    reach = max((float(np.abs(np.asarray(x)).max(initial=0.0)) for x in inputs), default=0.0)
+    least = math.ceil(math.log2(max(reach, 1e-30))) - 44
+    return Lattice(Fraction(2) ** max(wanted, least, -100))
+
+
+def find_own_grid(inputs: Iterable[Any]) -> Lattice | None:
+    """The grid that 8-bit or 16-bit images have by themselves; None for other inputs."""
+    values = [np.asarray(x, dtype=np.float32).ravel() for x in inputs]
     for count in COUNTS:
         if all(_counts(x, count) for x in values):
-            finer = max(0, math.ceil(math.log2(STEPS / (count * size))))
-            if fine:
-                finer = max(finer, -max(wanted, least) - math.floor(math.log2(count)))
-            return Lattice(Fraction(1, count * 2 ** min(finer, 60)))
-    return Lattice(Fraction(2) ** max(wanted, least, -100))
+            return Lattice(Fraction(1, count))
+    return None
 
 
 def _counts(x: NDArray[np.float32], count: int) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -94,7 +95,7 @@ class RadiusLaw:
 
         self._hints = [math.log(p / unit) for p in points]
         self._places = np.log(_SCANNED / unit)
-        self._table = table = TabulatedDensity.build(
+        self.log_density = table = TabulatedDensity.build(
             logpdf, support=self._window, points=self._hints, places=self._places
         )
         self.log_mass_in_units = table.log_mass
@@ -106,7 +107,7 @@ class RadiusLaw:
     @cached_property
     def positive(self) -> bool:
         """Whether the density has no hole and no end."""
-        return self._table.positive(60.0)  # of log r
+        return self.log_density.positive(60.0)  # of log r
 
     def _radius(self, w: float) -> float:
         """r at w; a round number if one lies within rounding."""
@@ -127,12 +128,12 @@ class RadiusLaw:
         weighted = TabulatedDensity.build(
             logpdf, support=self._window, points=self._hints, places=self._places
         )
-        return self.unit**2 * math.exp(weighted.log_mass - self._table.log_mass)
+        return self.unit**2 * math.exp(weighted.log_mass - self.log_density.log_mass)
 
     @property
     def fingerprint(self) -> str:
         """Equal for equal laws, whatever they are called."""
-        return f"{self.unit!r}:{self._table.fingerprint}"
+        return f"{self.unit!r}:{self.log_density.fingerprint}"
 
     def _w(self, r: ArrayLike) -> Array:
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -142,24 +143,52 @@ class RadiusLaw:
         """The density of ‖z‖."""
         w = self._w(r)
         with np.errstate(over="ignore", under="ignore"):
-            return np.exp(self._table.logpdf(w) - w) / self.unit
+            return np.exp(self.log_density.logpdf(w) - w) / self.unit
 
     def cdf(self, r: ArrayLike) -> Array:
         """P(‖z‖ ≤ r)."""
-        return self._table.cdf(self._w(r))
+        return self.log_density.cdf(self._w(r))
 
     def sf(self, r: ArrayLike) -> Array:
         """P(‖z‖ > r)."""
-        return self._table.sf(self._w(r))
+        return self.log_density.sf(self._w(r))
 
     def ppf(self, u: ArrayLike) -> Array:
         """The r with P(‖z‖ ≤ r) = u."""
-        return self._clipped(self._table.ppf(u))
+        return self.from_log(self.log_density.ppf(u))
 
     def isf(self, u: ArrayLike) -> Array:
         """The r with P(‖z‖ > r) = u."""
-        return self._clipped(self._table.isf(u))
+        return self.from_log(self.log_density.isf(u))
 
-    def _clipped(self, w: Array) -> Array:
+    def from_log(self, w: Array) -> Array:
+        """The radius r = r₀·e^w, inside the support."""
         with np.errstate(over="ignore"):
             return np.clip(self.unit * np.exp(w), *self.support)
+
+
+@dataclass(frozen=True, eq=False)
+class LogRadius:
+    """The law of w = log(‖z‖/r₀): smooth also where that of ‖z‖ has a pole at zero."""
+
+    radius: RadiusLaw
+    text: str
+
+    @property
+    def breakpoints(self) -> tuple[float, ...]:
+        return self.radius.log_density.breakpoints
+
+    def pdf(self, w: ArrayLike) -> Array:
+        return self.radius.log_density.pdf(w)
+
+    def cdf(self, w: ArrayLike) -> Array:
+        return self.radius.log_density.cdf(w)
+
+    def sf(self, w: ArrayLike) -> Array:
+        return self.radius.log_density.sf(w)
+
+    def ppf(self, u: ArrayLike) -> Array:
+        return self.radius.log_density.ppf(u)
+
+    def isf(self, u: ArrayLike) -> Array:
+        return self.radius.log_density.isf(u)

@@ -18,16 +18,14 @@ from numpy.typing import ArrayLike
 from scipy import special
 
 from unicr.errors import NoiseError
-from unicr.noise._base import Draws, Facts, Noise
+from unicr.noise._base import Draws, Facts, Noise, SamplerError, sampled_law
 from unicr.noise._family import Named, dimension
-from unicr.noise._radius import RadiusLaw
+from unicr.noise._radius import LogRadius, RadiusLaw
+from unicr.sample import Fill, IntegerLaw, derive
 from unicr.values import Array, number
 
 if TYPE_CHECKING:
     import torch
-
-    from unicr.noise._check import SamplerError
-    from unicr.noise._inverse import InverseTable
 
 
 @lru_cache(maxsize=64)
@@ -37,10 +35,9 @@ def _radius_law(noise: RadialNoise) -> RadiusLaw:
 
 
 @lru_cache(maxsize=64)
-def _radius_table(noise: RadialNoise) -> InverseTable:
-    from unicr.noise._check import checked_table
-
-    return checked_table(_radius_law(noise), noise.text)
+def _length_law(noise: RadialNoise) -> IntegerLaw:
+    """The integers that lengths at unit scale are made of, as steps of log(‖z‖/r₀)."""
+    return sampled_law(LogRadius(_radius_law(noise), noise.text))
 
 
 class RadialNoise(Named):
@@ -144,10 +141,9 @@ class RadialNoise(Named):
         return f"{self.text}|{self._law.fingerprint}"
 
     def evaluate_error(self) -> SamplerError:
-        """How far the sampled length is from its law; see `IID.evaluate_error`."""
-        from unicr.noise._check import evaluate_error
-
-        return evaluate_error(_radius_table(self.unit), self._law)
+        """How far the length's logarithm is from its law; the direction's error is not in it."""
+        law = _length_law(self.unit)
+        return SamplerError(law.step, law.tau)
 
     def radial_logpdf(self, r: ArrayLike) -> Array:
         """log φ(r), normalised over R^d, in real units; −inf outside the support."""
@@ -178,15 +174,14 @@ class RadialNoise(Named):
         return torch.from_numpy(np.ascontiguousarray(values)).to(z.device)
 
     def _fill(self, out: torch.Tensor, draws: Draws, base: torch.Tensor | None) -> None:
+        """A direction under the key, times a length under a key of its own."""
         import torch
 
-        from unicr.noise import _sampling
-
         self._raw._fill(out, draws, None)
-        radius = torch.empty((out.shape[0], 1), dtype=torch.float64)
-        table = _radius_table(self.unit)
-        where = draws._asdict()
-        _sampling.fill(table, radius, scale=self._scale, dim=1, substream=1, **where)
+        law, key = _length_law(self.unit), derive(draws.key, "length")
+        log_radius = np.empty(out.shape[0])
+        Fill(law, [0.0], key=key, step=law.step, integers=False)(log_radius, draws.start)
+        radius = torch.from_numpy(self._law.from_log(log_radius) * self._scale)[:, None]
         length = torch.linalg.vector_norm(out, self.order, dim=1, keepdim=True, dtype=torch.float64)
         out.mul_((radius.to(out.device) / length).to(out.dtype))
         if base is not None:

@@ -1,11 +1,12 @@
 """What other parts of unicr use of this package and users should not: it may change."""
 
 from unicr.noise._base import positive as positive
-from unicr.noise._chacha import derive as derive
 from unicr.noise._family import Named as Named
 from unicr.noise._family import Parameter as Parameter
+from unicr.noise._family import plainest as plainest
 from unicr.noise._keyed import LatticeNoise as LatticeNoise
-from unicr.noise._lattice import lattice_for as lattice_for
+from unicr.noise._lattice import choose_lattice as choose_lattice
+from unicr.noise._lattice import find_own_grid as find_own_grid
 from unicr.noise._quadrature._logdensity import HINT as HINT
 from unicr.noise._spec import check_parses as check_parses
 from unicr.noise._spherical import CrossNoise as CrossNoise
@@ -13,4 +14,4 @@ from unicr.noise._spherical import CubeNoise as CubeNoise
 from unicr.noise._spherical import RadialNoise as RadialNoise
 from unicr.noise._within import Within as Within
 from unicr.noise._within import within as within
-from unicr.noise.families import plainest as plainest
+from unicr.sample import derive as derive

@@ -1,13 +1,19 @@
-"""Arrays kept on disk between runs: atomic writes, and a damaged file is simply made again."""
+"""Arrays kept on disk between runs, for one user of one machine.
+
+Files are written atomically and carry a keyed digest; one that is damaged, or that somebody else
+wrote, is made again.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
+import hmac
 import math
 import os
+import secrets
 import tempfile
-import zipfile
+import time
 from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
@@ -21,7 +27,7 @@ from unicr.values import Array
 
 # Raise this by one when a change makes any stored curve differ from a new one. The golden radii of
 # tests/golden fail on such a change and say so; a change of comments or names needs nothing.
-NUMERICS = 2
+NUMERICS = 3
 VARIABLE = "UNICR_CACHE_DIR"
 STEP = 4e-4  # between the radii of a shipped curve, as a share of them
 QUANTUM = 4e-5  # of −Φ⁻¹(1 − p), as a share of it
@@ -101,8 +107,26 @@ def cached(kind: str, key: str, make: Callable[[], dict[str, Array]]) -> dict[st
     return arrays
 
 
-def _digest(key: str, arrays: dict[str, Array]) -> str:
-    digest = hashlib.sha256(key.encode())
+def _machine_key(folder: Path) -> bytes:
+    """A random key that only this user can read, made on first use beside the stored curves.
+
+    A file that somebody else wrote into the cache does not have its digest under this key.
+    """
+    path = folder / "key"
+    with contextlib.suppress(FileExistsError):
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(handle, "wb") as file:
+            file.write(secrets.token_bytes(32))
+    # Another process may have made the file and not written it yet.
+    for _ in range(100):
+        if len(found := path.read_bytes()) == 32:
+            return found
+        time.sleep(0.01)
+    raise OSError(f"{path} is damaged")
+
+
+def _digest(folder: Path, key: str, arrays: dict[str, Array]) -> str:
+    digest = hmac.new(_machine_key(folder), key.encode(), hashlib.sha256)
     for name in sorted(arrays):
         digest.update(name.encode())
         digest.update(np.ascontiguousarray(arrays[name]).tobytes())
@@ -110,23 +134,24 @@ def _digest(key: str, arrays: dict[str, Array]) -> str:
 
 
 def _read(path: Path, key: str) -> dict[str, Array] | None:
+    """The arrays of a file, None where it is missing, damaged, or not written by this user."""
     try:
         with path.open("rb") as handle, np.load(handle, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
-    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, zipfile.error):
+        seal = arrays.pop("seal")
+        honest = hmac.compare_digest(str(seal), _digest(path.parent, key, arrays))
+    except Exception:  # a damaged archive can raise anything; the curve is then made again
         return None
-    seal = arrays.pop("seal", None)
-    if seal is None or str(seal) != _digest(key, arrays):
-        return None
-    return arrays
+    return arrays if honest else None
 
 
 def _write(path: Path, key: str, arrays: dict[str, Array]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    seal = np.array(_digest(path.parent, key, arrays))
     handle, name = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
     try:
         with os.fdopen(handle, "wb") as file:
-            np.savez(file, seal=np.array(_digest(key, arrays)), **arrays)  # type: ignore[arg-type]
+            np.savez(file, seal=seal, **arrays)  # type: ignore[arg-type]
         os.replace(name, path)
     except BaseException:
         with contextlib.suppress(OSError):

@@ -82,7 +82,7 @@ class RadiusCurve:
         return self.unit.grade
 
     def __call__(self, p: ArrayLike, *, searched: bool = False) -> Array:
-        if searched:
+        if searched and not self.unit.exact:
             return self.unit.searched_table.read(p) * self._scale
         return lower_radius(self.unit.proved_table.read(p), self._scale)
 
@@ -111,6 +111,11 @@ class UnitCurve:
             return kind == "proved" and not self._bounds
         return kind == "searched" or self._exact.closed_form is not None
 
+    @property
+    def exact(self) -> bool:
+        """Whether a theorem gives the true radius: then both curves are one."""
+        return self._exact is not None
+
     @cached_property
     def proved(self) -> Steps:
         """(1 − p, r): r is proved at p."""
@@ -131,8 +136,6 @@ class UnitCurve:
 
     @cached_property
     def searched_table(self) -> Readings:
-        if self._exact:
-            return self.proved_table
         read = np.maximum(from_below(*self.searched)(FINE), 0.0)
         return Readings(FINE, read, self._at_one)
 

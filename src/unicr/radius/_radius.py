@@ -89,19 +89,22 @@ def certified_radius(
     question = Question(noise, norm, dim)
     if engine not in get_args(Engine):
         raise RadiusError(f"engine={engine!r} is not one of {', '.join(get_args(Engine))}")
-    settings = montecarlo or MonteCarlo()
     if np.ndim(p_a) > 0:
         from unicr.radius._many import many_radii
 
         if second is not None:
             raise RadiusError("votes under two laws are for one p_a, not for an array of them")
-        single = lambda a, b: _solve(question, Evidence(a, b), engine, settings, searched)  # noqa: E731
+        single = lambda a, b: _solve(question, Evidence(a, b), engine, montecarlo, searched)  # noqa: E731
         return many_radii(single, question, p_a, p_b, searched=searched, plain=engine == "auto")
-    return _solve(question, Evidence(p_a, p_b, second), engine, settings, searched)
+    return _solve(question, Evidence(p_a, p_b, second), engine, montecarlo, searched)
 
 
 def _solve(
-    asked: Question, evidence: Evidence, engine: Engine, settings: MonteCarlo, searched: bool
+    asked: Question,
+    evidence: Evidence,
+    engine: Engine,
+    settings: MonteCarlo | None,
+    searched: bool,
 ) -> Radius:
     """The radius for one evidence, with all that is told beside it."""
     proof, found, computed, more = _bracket(asked, evidence.first, engine, settings)
@@ -135,7 +138,9 @@ def _solve(
 Bracket = tuple[Proof, float, str, dict[str, Any]]
 
 
-def _bracket(asked: Question, evidence: Evidence, engine: Engine, settings: MonteCarlo) -> Bracket:
+def _bracket(
+    asked: Question, evidence: Evidence, engine: Engine, settings: MonteCarlo | None
+) -> Bracket:
     facts = asked.noise.facts
     if evidence.abstains:
         return NOTHING_PROVED, 0.0, "none", {}
@@ -193,7 +198,9 @@ def _simplify(question: Question, *, plain: bool) -> Question:
     return question if noise is question.noise else replace_noise(question, noise)
 
 
-def _sample(question: Question, evidence: Evidence, settings: MonteCarlo, proof: Proof) -> Bracket:
+def _sample(
+    question: Question, evidence: Evidence, given: MonteCarlo | None, proof: Proof
+) -> Bracket:
     """The Monte Carlo radius beside the best theorem, if there is one.
 
     A radius that rests on a p_A quantile of n samples has a relative error of about
@@ -202,6 +209,7 @@ def _sample(question: Question, evidence: Evidence, settings: MonteCarlo, proof:
     """
     from unicr.montecarlo.engine import monte_carlo
 
+    settings = given or MonteCarlo()
     p_a, p_b = evidence.p_a, evidence.p_b
     sampled = monte_carlo(question.noise, question.norm, question.dim, p_a, p_b, settings)
     tail = max(settings.samples * (1.0 - p_a), 1e-9)  # p_A = 1 has no tail: anything is noise

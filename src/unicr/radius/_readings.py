@@ -16,9 +16,9 @@ from unicr.values import Array
 
 LAST = 1e-11  # 1 − p_A where curves end
 REACH = -math.log(2 * LAST)
-CELLS = 1 << 14
-BLOCK = 1 << 16
-SHAVE = 4e-15  # rounding of a reading
+CELLS = 1 << 14  # pieces of a curve: each is below the steps, so more of them only lose less
+BLOCK = 1 << 16  # probabilities that are read at once, so that all arrays stay in the cache
+SHAVE = 4e-15  # of a piece's terms, off its start: x, a product and a sum, some units each
 NEAR = 1e-4  # −log(2(1 − p)) below which nobody reads
 
 # where a closed form is evaluated: 0.04 % apart in the radius or closer

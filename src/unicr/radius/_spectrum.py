@@ -11,7 +11,7 @@ from unicr.errors import RadiusError
 from unicr.norms import Norm
 from unicr.values import Array
 
-FEW = 4
+FEW = 4  # levels that a direction is described by; one with more is told as a vector
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,8 @@ from unicr.values import Array
 
 FINENESS = 4e-4  # between steps, as a share of the radius
 SHORTEST = 11  # halvings of the first radius down to the shortest walk
-LOSS = 5e-4
-MOST = 240
+LOSS = 5e-4  # of the radius, that a walk may lose before T is asked halfway
+MOST = 240  # radii at which T is asked: what is read is lower with fewer, not less proved
 
 
 def proved_steps(

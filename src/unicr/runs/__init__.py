@@ -1,11 +1,19 @@
 """Runs: a dataset certified into a folder that survives, resumes, exports and can be re-checked."""
 
-from unicr.runs._certify import carried_out, certify_run, going_on
+from unicr.runs._certify import certify_into, certify_run, resume_job
 from unicr.runs._database import Database
 from unicr.runs._execute import Executor, Work, execute
 from unicr.runs._export import export, floor_decimal, table
 from unicr.runs._job import Job, Terms
-from unicr.runs._logs import (
+from unicr.runs._preflight import preflight
+from unicr.runs._reopen import NO_TRUST, Trusted
+from unicr.runs._run import Row, Run, load_run
+from unicr.runs._schedule import Input
+from unicr.runs._scores import load_scores, scores_of
+from unicr.runs._sign import seals, sign, signed_by
+from unicr.runs._spec import Execution, Spec, changes
+from unicr.runs._verify import Problem, caught, difference, replay, verify
+from unicr.runs.logs import (
     LogRow,
     paired,
     read_intervals,
@@ -13,41 +21,30 @@ from unicr.runs._logs import (
     recertify,
     recertify_two,
 )
-from unicr.runs._manifest import THIS_INPUT, Manifest, changes
-from unicr.runs._preflight import preflight
-from unicr.runs._reopen import NOTHING, Own
-from unicr.runs._run import Row, Run, load_run
-from unicr.runs._scores import load_scores, scores_of
-from unicr.runs._sign import seals, sign, signed_by
-from unicr.runs._verify import Choice, Problem, caught, certifier, difference, replay, verify
-from unicr.runs._votes import Input
 
 __all__ = [
-    "NOTHING",
-    "THIS_INPUT",
-    "Choice",
+    "NO_TRUST",
     "Database",
+    "Execution",
     "Executor",
     "Input",
     "Job",
     "LogRow",
-    "Manifest",
-    "Own",
     "Problem",
     "Row",
     "Run",
+    "Spec",
     "Terms",
+    "Trusted",
     "Work",
-    "carried_out",
     "caught",
-    "certifier",
+    "certify_into",
     "certify_run",
     "changes",
     "difference",
     "execute",
     "export",
     "floor_decimal",
-    "going_on",
     "load_run",
     "load_scores",
     "paired",
@@ -57,6 +54,7 @@ __all__ = [
     "recertify",
     "recertify_two",
     "replay",
+    "resume_job",
     "scores_of",
     "seals",
     "sign",

@@ -17,10 +17,10 @@ from unicr.errors import RunError
 from unicr.noise.internal import check_parses
 from unicr.runs._execute import executor
 from unicr.runs._job import Job
-from unicr.runs._manifest import Manifest, key_words
 from unicr.runs._run import ENVIRONMENT, Row, Run
-from unicr.runs._votes import Conversations, Failed, Input, VoteWork, read_input
-from unicr.smoothing import Certificate, Procedure, certification
+from unicr.runs._schedule import Counting, Failed, Input, Scheduler, VoteWork, read_input
+from unicr.runs._spec import Spec
+from unicr.smoothing import Certificate, Steps
 
 Result = TypeVar("Result")
 
@@ -32,44 +32,53 @@ def certify_run(
     resume: bool = False,
     retry_failed: bool = False,
     on_result: Callable[[Row], None] | None = None,
+    on_samples: Callable[[int], None] | None = None,
 ) -> Run:
     """Run the job into `folder`; returns the open run, sealed. Refuses what can certify nothing.
 
     `resume` goes on where a run stopped, and does again what failed by the environment;
     `retry_failed` does again all that failed.
     """
-    job = going_on(job, folder)
+    job = resume_job(job, folder)
     job.largest  # noqa: B018  the curves are made here, not within the first input's time
-    (run,) = carried_out(
+    curves, spec = job.curves, job.spec
+
+    def start(one: Input) -> Steps[Certificate]:
+        assert one.x is not None
+        return spec.steps(curves)
+
+    (run,) = certify_into(
         job,
-        {folder: job.manifest()},
-        lambda one: _started(job, one),
+        {folder: spec},
+        start,
         resume=resume,
         retry_failed=retry_failed,
         on_result=on_result,
+        on_samples=on_samples,
     )
     return run
 
 
-def carried_out(
+def certify_into(
     job: Job,
-    manifests: Mapping[Path, Manifest],
-    start: Callable[[Input], Procedure[Certificate | tuple[Certificate, ...]]],
+    specs: Mapping[Path, Spec],
+    start: Callable[[Input], Steps[Certificate | tuple[Certificate, ...]]],
     *,
     resume: bool = False,
     retry_failed: bool = False,
     on_result: Callable[[Row], None] | None = None,
+    on_samples: Callable[[int], None] | None = None,
 ) -> list[Run]:
-    """The procedure that `start` gives each input of the job, into a run in each folder, sealed.
+    """The steps that `start` gives each input of the job, into a run in each folder, sealed.
 
-    Where there are several runs it concludes a certificate for each; `on_result` hears the first.
+    Where there are several runs they conclude a certificate for each; `on_result` hears the first.
     """
     with ExitStack() as opened:
-        runs = [opened.enter_context(Run(folder, create=True)) for folder in manifests]
+        runs = [opened.enter_context(Run(folder, create=True)) for folder in specs]
         todo: set[int] = set()
-        for run, manifest in zip(runs, manifests.values(), strict=True):
-            todo.update(begin(run, manifest, job.indices, resume=resume, retry_failed=retry_failed))
-        for one, found, seconds in conversations(job, sorted(todo), start):
+        for run, spec in zip(runs, specs.values(), strict=True):
+            todo.update(begin(run, spec, job, resume=resume, retry_failed=retry_failed))
+        for one, found, seconds in certify_inputs(job, sorted(todo), start, on_samples):
             each = found if isinstance(found, tuple) else (found,) * len(runs)
             rows = [row_of(one, result, seconds) for result in each]
             for run, row in zip(runs, rows, strict=True):
@@ -82,42 +91,29 @@ def carried_out(
     return runs
 
 
-def _started(job: Job, one: Input) -> Procedure[Certificate]:
-    assert one.x is not None
-    return certification(job.plan, job.radii.of(one.x))
-
-
-def going_on(job: Job, folder: Path) -> Job:
-    """The job with the noise of the run in `folder`, if any, its batch settled, its rule keyed."""
+def resume_job(job: Job, folder: Path) -> Job:
+    """The job, with the noise, lattice and batches of the run in `folder` if there is one."""
     try:
         with Run(folder) as run:
-            job = job.going_on(run.manifest) if run.started else job
+            return job.resume(run.spec) if run.started else job
     except RunError:  # there is none, or `begin` will say what is wrong with it
-        pass
-    job = job.settled()
-    words = key_words(job.nonce, job.seed, job.classifier.digest, job.noise.text)
-    return replace(job, plan=job.plan.keyed(*words))
+        return job
 
 
 def begin(
-    run: Run,
-    manifest: Manifest,
-    indices: list[int],
-    *,
-    resume: bool = False,
-    retry_failed: bool = False,
+    run: Run, spec: Spec, job: Job, *, resume: bool = False, retry_failed: bool = False
 ) -> list[int]:
-    """The inputs still to do, after the manifest of a new run, or its check for an old one."""
+    """The inputs still to do, after the spec of a new run, or its check for an old one."""
     if not run.started:
-        run.set_manifest(manifest)
-        return indices
+        run.set_spec(spec, job.execution)
+        return job.indices
     if not (resume or retry_failed):
         raise RunError(f"{run.folder} already holds a run: use --resume, or another folder")
-    run.manifest.refuse_changes(manifest, run.folder)
-    if run.manifest.max != manifest.max:
-        run.set_manifest(replace(run.manifest, max=manifest.max))
+    run.spec.refuse_changes(spec, run.folder)
+    if run.spec.max != spec.max:
+        run.set_spec(replace(run.spec, max=spec.max))
     done = run.done(retry=retry_failed)
-    return [i for i in indices if i not in done]
+    return [i for i in job.indices if i not in done]
 
 
 def write(run: Run, row: Row) -> None:
@@ -129,23 +125,34 @@ def write(run: Run, row: Row) -> None:
         run.add(Row(row.idx, row.label, row.input_hash, row.seconds, None, reason))
 
 
-def conversations(
-    job: Job, todo: Iterable[int], start: Callable[[Input], Procedure[Result]]
+def certify_inputs(
+    job: Job,
+    todo: Iterable[int],
+    start: Callable[[Input], Steps[Result]],
+    on_samples: Callable[[int], None] | None = None,
 ) -> Iterator[tuple[Input, Result | Failed, float]]:
-    """The procedure that `start` gives each input, carried out where the job says."""
+    """The steps that `start` gives each input, run where the job says.
+
+    `on_samples` hears how many samples were counted just now.
+    """
     alone = job.workers == 0 and job.ray is None
-    sent = not alone and job.model_arguments is not None
-    work = VoteWork(
-        classifier=None if sent else job.classifier,
-        arguments=job.model_arguments if sent else None,
-        noise=check_parses(job.noise),
-        settings=job.manifest().smoothing,
-        digest=job.classifier.digest if sent else None,
-    )
+    work = Counting(job.smoothed) if alone else _sent(job)
     with executor(work, workers=job.workers, ray=job.ray, gpus=job.gpus) as where:
-        chunk = min(job.chunk, max(job.batch or 0, 1000)) if alone else job.chunk
-        talks = Conversations(where, start, chunk=chunk, on_samples=job.on_samples)
-        yield from talks.over(read_input(job.data, index) for index in todo)
+        chunk = min(job.chunk, max(job.spec.batch, 1000)) if alone else job.chunk
+        scheduler = Scheduler(where, start, chunk=chunk, on_samples=on_samples)
+        yield from scheduler.certify(read_input(job.data, index) for index in todo)
+
+
+def _sent(job: Job) -> VoteWork:
+    """The work for other processes: the model is loaded there, or goes along."""
+    loaded = job.model_arguments is not None
+    return VoteWork(
+        classifier=None if loaded else job.classifier,
+        arguments=job.model_arguments,
+        noise=check_parses(job.noise),
+        settings=job.spec.smoothing,
+        digest=job.classifier.digest if loaded else None,
+    )
 
 
 def row_of(one: Input, result: Certificate | Failed, seconds: float) -> Row:

@@ -113,7 +113,7 @@ class Database:
     def _check_schema(self) -> None:
         """Only our own tables, with their keys and plain columns: nothing computed, no triggers.
 
-        A column may be missing (an older version); none may be there that we do not know.
+        Every column of ours must be there, and none that we do not know.
         """
         with closing(sqlite3.connect(":memory:")) as ours:
             ours.executescript(f"{self.schema}; CREATE TABLE {SEALED} (seal TEXT NOT NULL)")
@@ -123,8 +123,11 @@ class Database:
                 if kind == "table" and own and not sql.upper().startswith("CREATE VIRTUAL"):
                     theirs, columns = _columns(self._db, name), _columns(ours, name)
                     keys = [[c for c, pk in of.items() if pk] for of in (theirs, columns)]
-                    if keys[0] == keys[1] and set(theirs) <= set(columns):
+                    if keys[0] == keys[1] and set(theirs) == set(columns):
                         continue
+                    missing = sorted(set(columns) - set(theirs))
+                    if missing and keys[0] == keys[1] and set(theirs) < set(columns):
+                        raise RunError(f"{self.path}: the table {name} has no column {missing[0]}")
                 if (kind, sql) in own:
                     continue
                 if kind == "table" and not self.schema:
@@ -247,13 +250,9 @@ def _columns(db: sqlite3.Connection, table: str) -> dict[str, int]:
 
 
 def canonical(values: Mapping[str, Any]) -> bytes:
-    """One way to write plain values: sorted names, no spaces, floats in full, bytes in hex.
-
-    Values that are not there (columns that came with a later version) are left out.
-    """
-    present = {k: v for k, v in values.items() if v is not None}
+    """One way to write plain values: sorted names, no spaces, floats in full, bytes in hex."""
     return json.dumps(
-        present, sort_keys=True, separators=(",", ":"), ensure_ascii=False, default=_hex
+        values, sort_keys=True, separators=(",", ":"), ensure_ascii=False, default=_hex
     ).encode("utf-8", "surrogatepass")
 
 

@@ -17,9 +17,8 @@ from itertools import islice
 from multiprocessing import get_context
 from typing import Any, Protocol, Self, TypeVar
 
-import torch
-
 from unicr.errors import RunError
+from unicr.extras import torch
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")

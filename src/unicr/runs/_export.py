@@ -10,8 +10,8 @@ from typing import Any
 
 from unicr.errors import RunError
 from unicr.extras import require
-from unicr.runs._manifest import Manifest
 from unicr.runs._run import Row, Run
+from unicr.runs._spec import Spec
 
 DIGITS = 6
 
@@ -42,18 +42,18 @@ def tsv_lines(rows: Iterable[Row], norm: str) -> Iterator[str]:
         yield "\t".join(map(str, values))
 
 
-def flat(row: Row, manifest: Manifest) -> dict[str, Any]:
+def flat(row: Row, spec: Spec) -> dict[str, Any]:
     """One row of plain values for people and spreadsheets; class names where the model has them."""
-    found = _named(row, manifest) | {"status": row.status, "correct": row.correct}
+    found = _named(row, spec) | {"status": row.status, "correct": row.correct}
     if row.certificate is not None:
         found |= row.certificate.to_dict()
-        found["noise"] = row.certificate.noise or manifest.noise
+        found["noise"] = row.certificate.noise or spec.noise.text
     return found | {"seconds": row.seconds, "reason": row.reason}
 
 
-def _named(row: Row, manifest: Manifest) -> dict[str, Any]:
+def _named(row: Row, spec: Spec) -> dict[str, Any]:
     """The input's number, label and class, with their names where model or data has some."""
-    names = manifest.classes or []
+    names = spec.classes or ()
     found: dict[str, Any] = {"idx": row.idx, "label": row.label, "predict": row.predict}
     for column, place in (("label_name", row.label), ("class", row.predict)) if names else ():
         found[column] = str(names[place]) if 0 <= place < len(names) else None
@@ -62,32 +62,34 @@ def _named(row: Row, manifest: Manifest) -> dict[str, Any]:
 
 def table(run: Run) -> list[dict[str, Any]]:
     """Every result with what is needed to check it again, as plain values."""
-    return [_record(row, run.manifest) for row in run.rows()]
+    version = run.execution.unicr
+    return [_record(row, run.spec, version) for row in run.rows()]
 
 
-def _record(row: Row, manifest: Manifest) -> dict[str, Any]:
+def _record(row: Row, spec: Spec, version: str) -> dict[str, Any]:
     c = row.certificate
-    values = _named(row, manifest) | {
+    values = _named(row, spec) | {
         "correct": row.correct,
         "status": row.status,
         "reason": row.reason,
         "input_hash": row.input_hash,
-        "model_hash": manifest.model_hash,
-        "noise": (c.noise if c is not None else None) or manifest.noise,
-        "scope": manifest.scope,
-        "rule": manifest.plan.rule.text,
-        "dim": manifest.dim,
-        "seed": manifest.seed,
-        "nonce": manifest.nonce,
-        "lattice": manifest.lattice,
-        "version": manifest.unicr,
+        "model_hash": spec.model_hash,
+        "noise": (c.noise if c is not None else None) or spec.noise.text,
+        "scope": spec.scope,
+        "rule": spec.plan.rule.text,
+        "dim": spec.dim,
+        "seed": spec.seed,
+        "nonce": spec.nonce,
+        "lattice": None if spec.lattice is None else spec.lattice.text,
+        "version": version,
         "seconds": row.seconds,
     }
     if c is not None:
         values.update(p_a=c.p_a, p_b=c.p_b, n0=c.n0, n=c.n, alpha=c.alpha)
         values.update(selection=list(c.selection), counts=list(c.counts))
+        values["transcript"] = c.transcript.to_list()
         values["radii"] = [one.to_dict() for one in c.radii]
-        values.update(moved=c.moved, charge=c.charge, promise=c.promise)
+        values.update(between_points=c.between_points, charge=c.charge, promise=c.promise)
     return values
 
 
@@ -98,7 +100,7 @@ def export(run: Run, path: Path, norm: str | None = None) -> None:
     try:
         match path.suffix.lower():
             case ".tsv":
-                lines = tsv_lines(run.rows(), run.manifest.one_norm(norm))
+                lines = tsv_lines(run.rows(), run.spec.one_norm(norm))
                 path.write_text("".join(line + "\n" for line in lines))
             case ".csv":
                 path.write_text(run.to_csv())
@@ -121,7 +123,7 @@ def _parquet(records: list[dict[str, Any]], path: Path) -> None:
     arrow, parquet = require("pyarrow", "table"), require("pyarrow.parquet", "table")
     for values in records:
         for one in values.pop("radii", []):
-            for key in ("radius", "proved", "searched", "guarantee"):
+            for key in ("radius", "proved", "searched", "guarantee", "grade"):
                 number = math.inf if one[key] == "inf" else one[key]
                 values[f"{key}_l{one['norm']}"] = number
     parquet.write_table(arrow.Table.from_pylist(records), path)

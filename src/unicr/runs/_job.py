@@ -4,40 +4,32 @@ from __future__ import annotations
 
 import hashlib
 import math
-import platform
 import secrets
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import scipy
-import torch
-
-import unicr
 from unicr.classifier import Classifier, check_fit
 from unicr.data import Dataset
-from unicr.errors import BatchError, CertifyError, NoiseError, UnicrError
+from unicr.errors import BatchError, CertifyError, UnicrError
+from unicr.extras import torch
 from unicr.files import file_digest
-from unicr.noise import Lattice, Noise, to_data
+from unicr.noise import Lattice, Noise
 from unicr.noise.internal import check_parses
 from unicr.norms import Norm
-from unicr.runs._manifest import LOADING, Manifest
-from unicr.runs._votes import CHUNK
+from unicr.runs._schedule import CHUNK
+from unicr.runs._spec import LOADING, Execution, Spec, key_plan, key_settings
 from unicr.smoothing import (
     AUTO,
-    FINE,
+    Curves,
     Plan,
-    Radii,
     SmoothedClassifier,
     checked_nonce,
-    chosen_lattice,
-    fitting,
+    lattice_for,
 )
 
 LOOKED_AT = 16  # inputs that choose the lattice
@@ -87,14 +79,14 @@ class Job(Terms):
     """Everything that decides the results of a run, then where the work is done.
 
     `data_spec` is how the data was named, `data_arguments` and `model_arguments` are those of
-    `load_dataset` and `load_classifier`: the manifest keeps them, and workers load the model with
+    `load_dataset` and `load_classifier`: the spec keeps them, and workers load the model with
     them; without, it is pickled. `ray` is the address of a cluster ("local" starts one here),
     `gpus` what each of its workers reserves. `batch` (from the size of inputs and the memory, where
-    left out) is how many samples are worked on at once, `chunk` the most of one task. `on_samples`
-    hears how many were counted just now.
+    left out) is how many samples are worked on at once, `chunk` the most of one task.
 
-    Noise is drawn on `lattice` (its text; "auto" or "fine" for that of the data, None for
-    real-valued noise) from a `nonce`, drawn where none is given, or for experiments from a `seed`.
+    Noise is drawn on `lattice` (its text; "auto" for one so fine that radii hold for every change,
+    None for real-valued noise) from a `nonce`, drawn where none is given, or for experiments from
+    a `seed`.
     """
 
     classifier: Classifier
@@ -108,7 +100,6 @@ class Job(Terms):
     ray: str | None = None
     gpus: float = 0
     chunk: int = CHUNK
-    on_samples: Callable[[int], None] | None = None
     nonce: str | None = None
     lattice: str | None = AUTO
 
@@ -138,15 +129,28 @@ class Job(Terms):
         return math.prod(self.data.shape)
 
     @cached_property
-    def radii(self) -> Radii:
-        """The radius curves of the run's noise, made once."""
-        points = self.points
-        return Radii(self.noise, self.norms, self.dim, searched=self.searched, lattice=points)
+    def curves(self) -> Curves:
+        """The radii of every noise of the run; curves are made once."""
+        return Curves(self.norms, self.dim, searched=self.searched, lattice=self.points)
+
+    @cached_property
+    def smoothed(self) -> SmoothedClassifier:
+        """The smoothed classifier that the run is about, made once."""
+        plan = key_plan(self.plan, self.nonce, self.seed, self.classifier.digest, self.noise)
+        return SmoothedClassifier(
+            self.classifier,
+            self.noise,
+            batch=self.batch,
+            seed=self.seed,
+            nonce=self.nonce,
+            lattice=self.points,
+            settings=key_settings(self.data.shape, plan, self.points),
+        )
 
     @cached_property
     def points(self) -> Lattice | None:
         """The lattice of the run."""
-        if self.lattice not in (AUTO, FINE):
+        if self.lattice != AUTO:
             return None if self.lattice is None else Lattice.parse(self.lattice)
         some: list[torch.Tensor] = []
         for index in self.indices:
@@ -156,7 +160,9 @@ class Job(Terms):
             if len(some) == LOOKED_AT:
                 break
         some = some or [torch.zeros(self.data.shape)]
-        return chosen_lattice(some, self.noise, self.norms, fine=self.lattice == FINE)
+        finest = self.plan.procedure.finest(self.noise)
+        own = self.plan.procedure.on_own_grid
+        return lattice_for(some, finest, self.norms, own=own)
 
     @cached_property
     def largest(self) -> dict[str, float]:
@@ -165,9 +171,9 @@ class Job(Terms):
         Refuses a model that does not fit the data, and plans that can certify nothing.
         """
         self.check()
-        return self.radii.largest(self.plan)
+        return self.curves.of(self.noise).largest(self.plan)
 
-    def going_on(self, old: Manifest) -> Job:
+    def resume(self, old: Spec) -> Job:
         """This job with the noise that a run was begun with: its nonce, lattice and batches.
 
         A seed or a nonce that was given must be the run's.
@@ -182,24 +188,17 @@ class Job(Terms):
                 )
             changed = {"seed": old.seed, "nonce": old.nonce}
         if self.lattice == AUTO:
-            changed["lattice"] = old.lattice
+            changed["lattice"] = old.lattice and old.lattice.text
         if old.lattice is not None:
             changed["batch"] = old.batch
         return replace(self, **changed)
 
-    def settled(self) -> Job:
-        """This job with its batch, tried on an input before any vote is counted."""
-        if self.batch is not None:
-            return self
-        smoothed = SmoothedClassifier(self.classifier, self.noise)
-        return replace(self, batch=smoothed.settle(self.data.sample(), self.workers))
-
     def check(self) -> None:
         """The model takes the inputs, one by one, and the samples suffice for something."""
+        self.plan.procedure.check_model(self.classifier)
         check_fit(self.classifier, self.data)
-        smoothed = partial(SmoothedClassifier, batch=self.batch, seed=0, lattice=self.points)
         try:
-            smoothed(self.classifier, self.noise).votes(self.data.sample(), 1, start=0)
+            self.smoothed.votes(self.data.sample(), 1, start=0)
         except BatchError:
             raise
         except Exception:  # told when the input's turn comes
@@ -210,40 +209,38 @@ class Job(Terms):
                 f"if all of them agree (p_A would be {self.plan.best_p_a():.4f}): take more samples"
             )
 
-    def manifest(self, **more: Any) -> Manifest:
-        """What is written down of the run; resuming must agree in all that changes results."""
-        return Manifest.from_dict(
-            {
-                "model": self.classifier.name,
-                "model_hash": self.classifier.digest,
-                "model_digests": self.classifier.digests,
-                "classes": list(self.classifier.classes or self.data.classes or ()) or None,
-                "data": self.data_spec or self.data.source,
-                "shape": list(self.data.shape),
-                "dim": self.dim,
-                "noise": check_parses(self.noise),
-                "noise_data": _as_data(self.noise),
-                **self.terms,
-                "nonce": self.nonce,
-                "lattice": None if self.points is None else self.points.text,
-                "batch": self.batch or fitting(self.data.shape, self.classifier.device),
-                "workers": self.workers,
-                "device": str(self.classifier.device),
-                "unicr": unicr.__version__,
-                "loading": _plain(self.model_arguments, LOADING),
-                "reading": _plain(self.data_arguments, ("labels", "split", "label_column")),
-                "data_size": len(self.data),
-                "data_hash": self._data_hash(),
-                "versions": {
-                    "python": platform.python_version(),
-                    "numpy": np.__version__,
-                    "scipy": scipy.__version__,
-                    "torch": str(torch.__version__),
-                },
-                "date": datetime.now(UTC).isoformat(timespec="seconds"),
-                **more,
-            }
+    @cached_property
+    def spec(self) -> Spec:
+        """All that decides the run, made once; resuming must agree with it."""
+        check_parses(self.noise)  # whoever reads the run must be able to read its noise
+        classes = self.classifier.classes or self.data.classes
+        return Spec(
+            model=self.classifier.name,
+            model_hash=self.classifier.digest,
+            model_digests=dict(self.classifier.digests),
+            classes=tuple(classes) if classes else None,
+            data=self.data_spec or self.data.source,
+            data_size=len(self.data),
+            data_hash=self._data_hash(),
+            shape=tuple(self.data.shape),
+            noise=self.noise,
+            norms=self.norms,
+            plan=key_plan(self.plan, self.nonce, self.seed, self.classifier.digest, self.noise),
+            seed=self.seed,
+            nonce=self.nonce,
+            lattice=self.points,
+            searched=self.searched,
+            skip=self.skip,
+            max=self.limit,
+            batch=self.smoothed.settle(self.data.sample(), self.workers),
+            loading=_plain(self.model_arguments, LOADING),
+            reading=_plain(self.data_arguments, ("labels", "split", "label_column")),
         )
+
+    @property
+    def execution(self) -> Execution:
+        """Where and when the work is done."""
+        return Execution.now(self.workers, str(self.classifier.device))
 
     def _data_hash(self) -> str | None:
         """SHA-256 of the files with inputs and labels; None where the data is no single file."""
@@ -255,14 +252,6 @@ class Job(Terms):
         for path in named:
             digest.update(bytes.fromhex(file_digest(path)))
         return digest.hexdigest()
-
-
-def _as_data(noise: Noise) -> dict[str, Any] | None:
-    """The noise as numbers; None where it rests on functions that have no table."""
-    try:
-        return to_data(noise)
-    except NoiseError:
-        return None
 
 
 def _plain(arguments: dict[str, Any] | None, names: Iterable[str]) -> dict[str, Any]:

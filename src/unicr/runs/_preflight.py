@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from itertools import islice
 
 import numpy as np
-import torch
 
 from unicr.data import Dataset
 from unicr.errors import UnicrError, listed
+from unicr.extras import torch
 from unicr.noise import Noise
 from unicr.runs._job import Job
 

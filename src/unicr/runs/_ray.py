@@ -17,10 +17,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-import torch
-
 from unicr.errors import RunError
-from unicr.extras import require
+from unicr.extras import require, torch
 from unicr.runs._execute import DEATHS, Attempt, Executor, Key, Work, blamed
 
 DEPTH = 2  # calls at an actor: one under way, and one so that it need not wait for the driver

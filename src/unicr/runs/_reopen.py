@@ -7,7 +7,7 @@ in it, or a pickle, is opened only where the person who opens the run names that
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,17 +15,17 @@ from unicr.classifier import Classifier, load_classifier
 from unicr.data import Dataset, load_dataset
 from unicr.errors import RunError
 from unicr.files import is_among
-from unicr.noise import Noise, from_data, parse
-from unicr.runs._manifest import LOADING, Manifest
+from unicr.noise import Noise, parse
+from unicr.runs._spec import LOADING, Spec
+from unicr.smoothing import CODE, ClosedNoise, read_noise
 
-CODE = ".py"
 READING = {"labels": str, "split": str, "label_column": str}
 # how the run says that data is labelled, never believed of your own data: give these
 OPTIONS = {"labels": "--labels", "label_column": "--label-column"}
 
 
 @dataclass(frozen=True)
-class Own:
+class Trusted:
     """What the person who opens a run brings: copies of model and data, and files they `trust`.
 
     `loading` and `reading` are arguments of `load_classifier` and `load_dataset`; those that are
@@ -50,68 +50,76 @@ class Own:
                 f"you name the file with --trust FILE{option}"
             )
 
-    def model_arguments(self, manifest: Manifest) -> dict[str, Any]:
+    def model_arguments(self, spec: Spec) -> dict[str, Any]:
         """What `load_classifier` takes: yours, then the run's."""
         if self.model is None:
-            self._refuse_code("model", manifest.model, ", or give your own copy with --model")
-            if manifest.model.startswith("hub:"):
+            self._refuse_code("model", spec.model, ", or give your own copy with --model")
+            if spec.model.startswith("hub:"):
                 raise RunError(
                     f"the run's model would be downloaded: if you want that, say so with "
-                    f"--model {manifest.model}"
+                    f"--model {spec.model}"
                 )
-        spec = self.model or manifest.model
+        named = self.model or spec.model
         given = {k: v for k, v in self.loading.items() if v is not None}
-        kept = _given(manifest.loading, LOADING) if self.model is None else {}
-        return {**kept, **given, "spec": spec, "trust": self.trust}
+        kept = _given(spec.loading, LOADING) if self.model is None else {}
+        return {**kept, **given, "spec": named, "trust": self.trust}
 
-    def open_model(self, manifest: Manifest) -> Classifier:
+    def open_model(self, spec: Spec) -> Classifier:
         """The run's model; another one is refused by its hash."""
-        model = load_classifier(**self.model_arguments(manifest))
-        if model.digest == manifest.model_hash:
+        model = load_classifier(**self.model_arguments(spec))
+        if model.digest == spec.model_hash:
             return model
-        if model.digests["model"] == (manifest.model_digests or {}).get("model"):
+        if model.digests["model"] == (spec.model_digests or {}).get("model"):
             raise RunError(
                 "the model file is the run's, its preprocessing or precision is another: give the "
                 "run's --mean, --std and --precision"
             )
         raise RunError("the model is another one than the run was made with (its hash differs)")
 
-    def open_data(self, manifest: Manifest, model: Classifier | None = None) -> Dataset:
+    def open_data(self, spec: Spec, model: Classifier | None = None) -> Dataset:
         """The run's data, with labels numbered as the model knows them."""
         if self.data is None:
-            self._refuse_code("data", manifest.data, ", or give your own copy with --data")
+            self._refuse_code("data", spec.data, ", or give your own copy with --data")
         given = {k: v for k, v in self.reading.items() if v is not None}
-        kept = _given(manifest.reading, READING)
+        kept = _given(spec.reading, READING)
         if self.data is not None and (words := sorted(OPTIONS.keys() & kept.keys() - given.keys())):
             raise RunError(
                 f"the run says itself how your data is labelled ({', '.join(words)}): give "
                 f"{' and '.join(OPTIONS[word] for word in words)} of your own"
             )
-        found = load_dataset(self.data or manifest.data, **{**kept, **given})
-        classes = manifest.classes if model is None else model.classes
+        found = load_dataset(self.data or spec.data, **{**kept, **given})
+        classes = spec.classes if model is None else model.classes
         if classes is not None:
             found = found.aligned(classes)
-        if list(found.shape) != list(manifest.shape):
+        if list(found.shape) != list(spec.shape):
             raise RunError(
-                f"{found.name} has inputs of shape {found.shape}, the run of {manifest.shape}"
+                f"{found.name} has inputs of shape {found.shape}, the run of {spec.shape}"
             )
         return found
 
-    def noise(self, manifest: Manifest, text: str | None = None) -> Noise:
+    def noise(self, spec: Spec, text: str | None = None) -> Noise:
         """The noise that a certificate speaks of: its own, or (None) the one of the whole run.
 
         From its numbers where the run has them: no code of the run's author is needed.
         """
-        text = text or manifest.noise
-        if text == manifest.noise and manifest.noise_data is not None:
-            found = from_data(manifest.noise_data)
-            if found.text != text:
-                raise RunError(f"the run's noise is called {text}, its numbers are {found.text}")
-            if CODE not in text:  # a noise that is no file's reads as what its name says
-                parse(text)
-            return found
-        self._refuse_code("noise", text, "")
-        return parse(text)
+        if text is None or text == spec.noise.text:
+            return self._opened(spec.noise)
+        return self._opened(read_noise(text))
+
+    def _opened(self, noise: Noise) -> Noise:
+        """A noise that is code in a file, where that file is trusted; any other as it is."""
+        if not isinstance(noise, ClosedNoise):
+            return noise
+        self._refuse_code("noise", noise.text, "")
+        found = parse(noise.text)
+        if found.text != noise.text:
+            raise RunError(f"the noise is written {noise.text!r}, it should be {found.text!r}")
+        return found
+
+    def open(self, spec: Spec) -> Spec:
+        """The run's spec, with its noise and those that its procedure names opened."""
+        plan = replace(spec.plan, procedure=spec.plan.procedure.opened(self._opened))
+        return replace(spec, noise=self._opened(spec.noise), plan=plan)
 
 
 def _given(stored: Mapping[str, Any] | None, known: Mapping[str, Any]) -> dict[str, Any]:
@@ -122,4 +130,4 @@ def _given(stored: Mapping[str, Any] | None, known: Mapping[str, Any]) -> dict[s
     return dict(stored or {})
 
 
-NOTHING = Own()
+NO_TRUST = Trusted()

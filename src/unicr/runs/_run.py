@@ -7,49 +7,39 @@ import math
 import sqlite3
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from unicr.errors import UNREADABLE, RunError, UnicrError
 from unicr.runs._database import Database
-from unicr.runs._manifest import Manifest
-from unicr.smoothing import Certificate, NormRadius
+from unicr.runs._spec import Execution, Spec
+from unicr.smoothing import Certificate, NormRadius, Transcript
 from unicr.tables import Tabular
 
 if TYPE_CHECKING:
     from unicr.metrics import Scores
-    from unicr.runs._reopen import Own
-    from unicr.runs._verify import Choice, Problem
 
 FILE = "run.sqlite"
 ENVIRONMENT = "environment: "  # begins the reason of a failure that is not the input's
-OLDER = ("not stored: ", ENVIRONMENT)
 Status = Literal["certified", "abstained", "failed"]
+# `claims` are the fields of a certificate, `transcript` its questions and answers, from which all
+# claims follow again. An input without claims failed, for a `reason`.
 _SCHEMA = """
-CREATE TABLE IF NOT EXISTS manifest (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS spec (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS execution (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS results (
     idx INTEGER PRIMARY KEY,
     label INTEGER NOT NULL,
-    status TEXT NOT NULL,
-    reason TEXT,
-    predict INTEGER NOT NULL,
-    p_a REAL, p_b REAL,
-    n0 INTEGER, n INTEGER, alpha REAL,
-    selection TEXT, counts TEXT,
-    radii TEXT NOT NULL,
     input_hash TEXT NOT NULL,
     seconds REAL NOT NULL,
-    noise TEXT,
-    more TEXT
+    reason TEXT,
+    claims TEXT,
+    transcript TEXT
 )
 """
-CERTIFICATE = ("p_a", "p_b", "n0", "n", "alpha", "selection", "counts")
-OWN = {"predict", "radii", "noise", "seed", *CERTIFICATE}  # in columns, or the manifest's
-
-
-_OLDER = {"lattice": None, "moved": False, "charge": None}  # of real-valued noise
+ELSEWHERE = {"transcript", "seed"}  # fields of a certificate with a column, or in the spec
 
 
 @dataclass(frozen=True)
@@ -97,65 +87,58 @@ class Run(Database, Tabular):
     """
 
     schema = _SCHEMA
-    tables = frozenset({"manifest", "results"})
+    tables = frozenset({"spec", "execution", "results"})
 
     def __init__(self, folder: Path | str, *, create: bool = False) -> None:
         self.folder = Path(folder)
         super().__init__(self.folder / FILE, create=create)
 
-    def _begin(self) -> None:
-        super()._begin()
-        present = {name for (_, name, *_) in self._db.execute("PRAGMA table_info(results)")}
-        for later in ("noise", "more"):
-            if later not in present:
-                self._db.execute(f"ALTER TABLE results ADD COLUMN {later} TEXT")
-
     @property
     def started(self) -> bool:
         """Whether the run has its settings."""
-        return bool(self.settings("manifest"))
+        return bool(self.settings("spec"))
 
     @cached_property
-    def manifest(self) -> Manifest:
-        """The settings that the run was started with."""
-        values = self.settings("manifest")
+    def spec(self) -> Spec:
+        """All that decides the run."""
+        values = self.settings("spec")
         if not values:
-            raise RunError(f"{self.folder} has no manifest: it was never started")
-        return Manifest.from_dict(values)
+            raise RunError(f"{self.folder} has no spec: the run was never started")
+        return Spec.from_dict(values)
 
-    def set_manifest(self, manifest: Manifest) -> None:
-        """Write the settings of a run."""
-        values = [(key, json.dumps(value)) for key, value in manifest.to_dict().items()]
+    @property
+    def execution(self) -> Execution:
+        """Where and when the run was begun."""
+        return Execution.from_dict(self.settings("execution"))
+
+    def set_spec(self, spec: Spec, execution: Execution | None = None) -> None:
+        """Write the spec of a run, and where it is begun."""
         with self.writing():
-            self.put("manifest", values)
-        vars(self).pop("manifest", None)
+            self.put("spec", [(key, json.dumps(value)) for key, value in spec.to_dict().items()])
+            if execution is not None:
+                made = vars(execution).items()
+                self.put("execution", [(key, json.dumps(value)) for key, value in made])
+        self.__dict__["spec"] = spec
 
     def add(self, row: Row) -> None:
         """Write one result, in a transaction of its own."""
         c = row.certificate
-        radii = json.dumps([r.to_dict() for r in c.radii] if c else [])
-        bounds = (c.p_a, c.p_b, c.n0, c.n, c.alpha) if c else (None,) * 5
-        votes = (json.dumps(c.selection), json.dumps(c.counts)) if c else (None, None)
-        more = {f.name: getattr(c, f.name) for f in fields(c) if f.name not in OWN} if c else {}
-        more = {} if not more or more == _OLDER else more
-        head = (row.idx, row.label, row.status, row.reason, row.predict)
-        tail = (c.noise if c else None, json.dumps(more) if more else None)
+        claims = None if c is None else json.dumps(claims_of(c))
+        transcript = None if c is None else json.dumps(c.transcript.to_list())
+        head = (row.idx, row.label, row.input_hash, row.seconds, row.reason)
         with self.writing():
-            self.put(
-                "results", [(*head, *bounds, *votes, radii, row.input_hash, row.seconds, *tail)]
-            )
+            self.put("results", [(*head, claims, transcript)])
 
     def done(self, *, retry: bool = False) -> set[int]:
         """Inputs that are not to be done again: all that have a result, but failures of the
         environment (a full disk, a killed worker, no memory), and with `retry` no failure at all.
         """
-        found = self.read("SELECT idx, status, reason FROM results")
-        again = {
+        found = self.read("SELECT idx, reason FROM results")
+        return {
             idx
-            for idx, status, reason in found
-            if status == "failed" and (retry or str(reason).startswith(OLDER))
+            for idx, reason in found
+            if reason is None or not (retry or str(reason).startswith(ENVIRONMENT))
         }
-        return {idx for idx, _, _ in found} - again
 
     def records(self) -> list[sqlite3.Row]:
         """The rows as they are stored, in the order of the inputs."""
@@ -163,10 +146,7 @@ class Run(Database, Tabular):
 
     def row(self, record: sqlite3.Row) -> Row:
         """What a stored row says; ValueError where it says nothing that makes sense."""
-        row = read_row(dict(record), self.manifest.plan.measure.certificate)
-        if row.certificate is None:
-            return row
-        return replace(row, certificate=replace(row.certificate, seed=self.manifest.seed))
+        return read_row(dict(record), self.spec)
 
     def rows(self) -> Iterator[Row]:
         """Every result, in the order of the inputs."""
@@ -188,7 +168,7 @@ class Run(Database, Tabular):
         """Radii, hits and abstentions in one norm."""
         from unicr.runs._scores import scores_of
 
-        return scores_of(list(self.rows()), norm, self.folder.name, self.manifest.plan.alpha)
+        return scores_of(list(self.rows()), norm, self.folder.name, self.spec.plan.alpha)
 
     def table(self) -> list[dict[str, Any]]:
         """Every result with what is needed to check it again, as plain values."""
@@ -200,20 +180,11 @@ class Run(Database, Tabular):
         """One row of plain values for each input, with columns for each norm and class names."""
         from unicr.runs._export import flat
 
-        return [flat(row, self.manifest) for row in self.rows()]
+        return [flat(row, self.spec) for row in self.rows()]
 
     def __repr__(self) -> str:
-        about = f"{self.manifest.model}, {self.manifest.data}" if self.started else "not started"
+        about = f"{self.spec.model}, {self.spec.data}" if self.started else "not started"
         return f"Run({str(self.folder)!r}: {about})"
-
-    def replay(self, count: int, own: Own, search: Choice | None = None) -> list[Problem]:
-        """Do `count` inputs again with the model and data that `own` leads to: what differs."""
-        from unicr.runs._verify import Problem, replay
-
-        model = own.open_model(self.manifest)
-        data = own.open_data(self.manifest, model)
-        again = replay(self, model, data, count, own=own, search=search)
-        return [Problem(idx, text) for idx, text in again if text is not None]
 
 
 def load_run(folder: str | Path) -> Run:
@@ -221,7 +192,13 @@ def load_run(folder: str | Path) -> Run:
     return Run(Path(folder).expanduser())
 
 
-def read_row(r: dict[str, Any], kind: type[Certificate] = Certificate) -> Row:
+def claims_of(c: Certificate) -> dict[str, Any]:
+    """What a certificate says, as plain values; its transcript is kept apart."""
+    values = {f.name: getattr(c, f.name) for f in fields(c) if f.name not in ELSEWHERE}
+    return values | {"radii": [one.to_dict() for one in c.radii]}
+
+
+def read_row(r: dict[str, Any], spec: Spec) -> Row:
     """A row from its stored values. What could not have been written is a ValueError."""
     if not (isinstance(r["idx"], int) and isinstance(r["label"], int) and r["label"] >= -1):
         raise ValueError(f"input {r['idx']!r} with label {r['label']!r}")
@@ -229,43 +206,26 @@ def read_row(r: dict[str, Any], kind: type[Certificate] = Certificate) -> Row:
         raise ValueError(f"it took {r['seconds']!r} seconds")
     if not isinstance(r["input_hash"], str):
         raise ValueError("its input has no hash")
-    certificate = None
-    if r["status"] != "failed":
-        certificate = _certificate(r, kind)
-    elif not isinstance(r["reason"], str) or any(r[name] is not None for name in CERTIFICATE):
-        raise ValueError("it is marked as failed, without a reason or with a certificate")
-    row = Row(r["idx"], r["label"], r["input_hash"], r["seconds"], certificate, r["reason"])
-    if (row.status, row.predict) != (r["status"], r["predict"]):
-        raise ValueError(f"status {r['status']!r} with class {r['predict']!r}")
-    return row
+    failed = r["claims"] is None and r["transcript"] is None
+    if failed != isinstance(r["reason"], str) or not (failed or r["reason"] is None):
+        raise ValueError("it has no certificate and no reason, or both")
+    certificate = None if failed else _certificate(r, spec)
+    return Row(r["idx"], r["label"], r["input_hash"], r["seconds"], certificate, r["reason"])
 
 
-def _certificate(r: dict[str, Any], kind: type[Certificate]) -> Certificate:
-    if r["reason"] is not None:
-        raise ValueError(f"it has a certificate, and failed: {r['reason']!r}")
-    if not all(isinstance(r[name], int) for name in ("predict", "n0", "n")):
-        raise ValueError(f"class {r['predict']!r}, n0 {r['n0']!r}, n {r['n']!r}")
-    if not all(isinstance(r[name], float) for name in ("p_a", "p_b", "alpha")):
-        raise ValueError(f"p_A {r['p_a']!r}, p_B {r['p_b']!r}, alpha {r['alpha']!r}")
+def _certificate(r: dict[str, Any], spec: Spec) -> Certificate:
+    """The certificate of a row: values of the right kind; `verify` says if they are right."""
     try:
-        radii = tuple(NormRadius.from_dict(v) for v in json.loads(r["radii"]))
+        values = json.loads(r["claims"])
+        radii = tuple(NormRadius.from_dict(v) for v in values.pop("radii"))
         if not all(v >= 0 for one in radii for v in (one.radius, one.proved, one.searched)):
-            raise ValueError(f"its radii are {r['radii']}")
-        more = json.loads(r.get("more") or "{}")
-        return kind(
-            **{name: r[name] for name in ("predict", "p_a", "p_b", "n0", "n", "alpha")},
-            selection=_counts(r["selection"]),
-            counts=_counts(r["counts"]),
-            radii=radii,
-            noise=r.get("noise"),
-            **more,
-        )
+            raise ValueError(f"its radii are {radii}")
+        whole = [values[name] for name in ("predict", "n0", "n")]
+        real = [values[name] for name in ("p_a", "p_b", "alpha")]
+        if {type(v) for v in whole} != {int} or {type(v) for v in real} != {float}:
+            raise ValueError(f"class, n0, n are {whole}; p_A, p_B, alpha are {real}")
+        transcript = Transcript.from_list(json.loads(r["transcript"]))
+        kind = spec.plan.procedure.certificate
+        return kind(**values, radii=radii, transcript=transcript, seed=spec.seed)
     except (UnicrError, *UNREADABLE) as error:
         raise ValueError(f"its certificate cannot be read: {error!r}") from None
-
-
-def _counts(text: Any) -> tuple[int, ...]:
-    values = json.loads(text)
-    if not isinstance(values, list) or not all(type(v) is int and v >= 0 for v in values):
-        raise ValueError(f"{text!r} are no counts")
-    return tuple(values)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 
+from unicr.errors import RunError
 from unicr.metrics import Scores
-from unicr.norms import parse_norm
-from unicr.runs._logs import LogRow, read_log
-from unicr.runs._manifest import THIS_INPUT, Manifest
+from unicr.norms import Norm, l2, parse_norm
 from unicr.runs._run import Row, Run
-from unicr.smoothing import Certificate
+from unicr.runs._spec import Spec
+from unicr.runs.logs import LogRow, read_log
+from unicr.smoothing import THIS_INPUT
 
 
 def scores_of(rows: Sequence[Row | LogRow], norm: str, name: str, alpha: float | None) -> Scores:
@@ -20,9 +21,6 @@ def scores_of(rows: Sequence[Row | LogRow], norm: str, name: str, alpha: float |
     radius = [row.radius if isinstance(row, LogRow) else row.radius(norm) for row in rows]
     abstained = [row.predict == -1 for row in rows]
     correct = [row.correct for row in rows]
-    kept = [_kept(row) for row in rows]
-    claims = [None if one is None else one.in_norm(norm) for one in kept]
-    off = [0.0 if one is None else one.off for one in claims]
     return Scores(
         name=name,
         norm=norm,
@@ -30,38 +28,60 @@ def scores_of(rows: Sequence[Row | LogRow], norm: str, name: str, alpha: float |
         correct=np.array(correct, dtype=np.float64),
         abstained=np.array(abstained, dtype=np.float64),
         alpha=alpha,
-        lattice=next((one.lattice for one in kept if one is not None), None),
-        off=np.array(off, dtype=np.float64),
+        grid=next((grid for row in rows if (grid := _grid(row)) is not None), None),
     )
 
 
-def _kept(row: Row | LogRow) -> Certificate | None:
-    """The certificate, where its radii are for changes that keep to its lattice."""
+def _grid(row: Row | LogRow) -> str | None:
+    """The grid between whose points the radius holds; None where it holds for every change."""
     one = None if isinstance(row, LogRow) else row.certificate
-    return None if one is None or one.lattice is None or one.moved else one
+    return one.lattice if one is not None and one.between_points else None
 
 
-def load_scores(paths: Sequence[Path], norm: str | None) -> dict[str, list[Scores]]:
-    """Runs and logs grouped by norm; a log counts for the norm asked for, l2 by default."""
-    wanted = None if norm is None else parse_norm(norm).text
+def load_scores(
+    paths: Sequence[Path],
+    norm: str | None,
+    on_problem: Callable[[RunError], None] | None = None,
+) -> dict[str, list[Scores]]:
+    """Runs and logs grouped by norm; a log counts for the norm asked for, l2 by default.
+
+    With `on_problem`, what cannot be read is told and left out, as long as something is left.
+    """
     groups: dict[str, list[Scores]] = {}
+    problems = []
     for path in paths:
-        if path.suffix == ".tsv" or path.is_file():
-            name = path.name.removesuffix(".tsv")
-            one = scores_of(read_log(path), wanted or "2", name, None)
-            groups.setdefault(one.norm, []).append(one)
-            continue
-        with Run(path) as run:
-            manifest, rows = run.manifest, list(run.rows())
-        for text in manifest.norms:
-            if wanted in (None, text):
-                name = f"{path.name} ({_smoothed_with(manifest)})"
-                one = scores_of(rows, text, name, manifest.plan.alpha)
-                groups.setdefault(text, []).append(one)
+        try:
+            for one in _load_one(path, None if norm is None else parse_norm(norm)):
+                groups.setdefault(one.norm, []).append(one)
+        except RunError as error:
+            if on_problem is None:
+                raise
+            problems.append(error)
+    if problems and not groups:
+        raise problems[0]
+    for problem in problems:
+        assert on_problem is not None
+        on_problem(problem)
     return groups
 
 
-def _smoothed_with(manifest: Manifest) -> str:
+def _load_one(path: Path, norm: Norm | None) -> Iterator[Scores]:
+    """The scores of one run in each of its norms, or of one log."""
+    if path.suffix == ".tsv" or not path.is_dir() or (path / "prob_lb.npy").is_file():
+        lp = norm or l2
+        yield scores_of(read_log(path, lp), lp.text, path.name.removesuffix(".tsv"), None)
+        return
+    with Run(path) as run:
+        spec, rows = run.spec, list(run.rows())
+    if not rows:
+        raise RunError(f"{path} has no results yet")
+    for text in spec.norm_texts:
+        if norm is None or norm.text == text:
+            name = f"{path.name} ({_smoothed_with(spec)})"
+            yield scores_of(rows, text, name, spec.plan.alpha)
+
+
+def _smoothed_with(spec: Spec) -> str:
     """The noise of a run, or that every input has its own; and if its radii are not proved."""
-    own = f"{THIS_INPUT}, from " if manifest.scope == THIS_INPUT else ""
-    return f"{own}{manifest.noise}{', searched radii' if manifest.searched else ''}"
+    own = f"{THIS_INPUT}, from " if spec.scope == THIS_INPUT else ""
+    return f"{own}{spec.noise.text}{', searched radii' if spec.searched else ''}"

@@ -7,27 +7,27 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from unicr.classifier import Classifier, Selective, load_classifier
 from unicr.classifier.internal import Trust
 from unicr.errors import CertifyError
+from unicr.extras import torch
 from unicr.noise import Lattice, Noise
 from unicr.norms import Norm
-from unicr.select._certify import selective, share_of
-from unicr.select._selector import Selector, file_of
+from unicr.select._file import file_of, load_selector
 from unicr.smoothing import (
     ABSTAIN,
     AUTO,
     Counts,
+    Curves,
     Plan,
     SmoothedClassifier,
+    answer_all,
     clear_winner,
-    converse,
     lower_bound,
     norms_of,
 )
-from unicr.smoothing.measures import MemberVotes, SelectiveCertificate
+from unicr.smoothing.measures import MemberVotes
+from unicr.smoothing.procedures import SelectiveCertificate, Selector
 from unicr.tables import to_html
 
 Query = Norm | float | str | Iterable[Norm | float | str]
@@ -62,8 +62,9 @@ class SelectiveClassifier:
         members = [load_classifier(one) for one in several]
         self.settings = Selector(noise, tuple(choices), **settings)
         self.model = Selective(load_classifier(selector), members)
+        finest = self.settings.finest(noise)
         self._smoothed = SmoothedClassifier(
-            self.model, self.settings.finest, batch=batch, seed=seed, nonce=nonce, lattice=lattice
+            self.model, finest, batch=batch, seed=seed, nonce=nonce, lattice=lattice
         )
 
     def __repr__(self) -> str:
@@ -79,7 +80,7 @@ class SelectiveClassifier:
         file = file_of(Path(path))
         model = load_classifier(str(file), trust=trust)
         assert isinstance(model, Selective)
-        found, one = Selector.load(file), model.members
+        found, one = load_selector(file), model.members
         return cls(one[0], found.noise, one[1:], found.choices, **settings)
 
     def certify(
@@ -94,17 +95,18 @@ class SelectiveClassifier:
         searched: bool = False,
         input_index: int = 0,
     ) -> SelectiveCertificate:
-        """With probability ≥ 1 − α: g(x + δ) = g(x) for every ‖δ‖_p below the radius (`selective`).
+        """With probability ≥ 1 − α: g(x + δ) = g(x) for every ‖δ‖_p below the radius.
 
         n is for the chosen classifier, and the most for each test beside it; most need far fewer.
         """
         plan = plan or Plan(n0=n0, n=n, alpha=alpha)
-        plan = self.settings.plan(plan.n0, plan.n, plan.alpha, plan)
+        plan = self.settings.fit(plan)
         x, norms = torch.as_tensor(x), norms_of(norm)
         lattice = self._smoothed.lattice_of(x, norms)
-        radii = self.settings.radii(norms, x.numel(), searched, lattice)
-        procedure = selective(self.settings, plan, [one.of(x) for one in radii])
-        found = converse(procedure, lambda ask: self._smoothed.answer(ask, x, input_index))
+        curves = Curves(norms, x.numel(), searched=searched, lattice=lattice)
+        steps = self.settings.steps(plan, self.settings.noise, curves)
+        found = answer_all(steps, lambda asked: self._smoothed.answer(asked, x, input_index))
+        assert isinstance(found, SelectiveCertificate)
         return replace(found, seed=self._smoothed.seed)
 
     def predict(
@@ -129,7 +131,7 @@ class SelectiveClassifier:
         end = len(self.settings.choices) - 1
 
         def more_than_half(first: int, last: int) -> bool:
-            return lower_bound(share_of(chosen, first, last), n, level) > 0.5
+            return lower_bound(int(chosen[first : last + 1].sum()), n, level) > 0.5
 
         first = max(k for k in range(end + 1) if k == 0 or more_than_half(k, end))
         last = min(k for k in range(end + 1) if k == end or more_than_half(0, k))

@@ -1,7 +1,7 @@
 """How many noisy copies go through a model at once, on which threads: from input size and memory.
 
 The size of a pass is part of the one function that is certified (a label may depend on it in its
-last bit), so it is settled before the first vote, for good, and a run writes it down.
+last bit), so it is chosen before the first vote, for good, and a run writes it down.
 """
 
 from __future__ import annotations
@@ -16,10 +16,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, cast
 
-import torch
-
 from unicr.classifier import Classifier, Selective
 from unicr.errors import BatchError
+from unicr.extras import torch
 
 MOST = 1000
 VALUES = 10_000_000  # in one batch: larger ones are no faster
@@ -34,7 +33,7 @@ def pass_size(batch: int, device: torch.device) -> int:
     return batch if device.type != "cpu" else -(-batch // PASSES)
 
 
-def fitting(shape: tuple[int, ...], device: torch.device, sharing: int = 1) -> int:
+def guess_batch_size(shape: tuple[int, ...], device: torch.device, sharing: int = 1) -> int:
     """1000, or a half, a quarter, … of it: the most that suits inputs of this shape and the memory.
 
     `sharing` processes work at once; on a CPU all threads do.
@@ -47,14 +46,14 @@ def fitting(shape: tuple[int, ...], device: torch.device, sharing: int = 1) -> i
     return batch
 
 
-def settled(
+def select_batch_size(
     shape: tuple[int, ...],
     device: torch.device,
     rehearse: Callable[[int], object],
     sharing: int = 1,
 ) -> int:
-    """`fitting`, and halved further until `rehearse`, one round of passes, has memory enough."""
-    batch = fitting(shape, device, sharing)
+    """`guess_batch_size`, halved until `rehearse`, one round of passes, has memory enough."""
+    batch = guess_batch_size(shape, device, sharing)
     while batch > 1 and _need(batch, shape, device, sharing) * SURE > 1:
         try:
             rehearse(batch)

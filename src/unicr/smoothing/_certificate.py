@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from unicr.errors import CertifyError
+from unicr.smoothing._question import BOUND, CHOOSE, EMPTY, Transcript
 from unicr.tables import to_html
 from unicr.values import round_down
 
@@ -18,7 +19,8 @@ ABSTAIN = -1
 class NormRadius:
     """The radius in one norm: `radius` is what is claimed, with the bracket it comes from.
 
-    `off` is what moving to the lattice costs: see `Certificate`.
+    `grade` says how good the proof of `proved` is (`unicr.radius.Grade`), None where nothing is
+    proved.
     """
 
     norm: str
@@ -26,14 +28,19 @@ class NormRadius:
     proved: float
     searched: float
     guarantee: str
-    off: float = 0.0
+    grade: str | None = None
+
+    def __post_init__(self) -> None:
+        """Keep the grade as a plain text, as a stored certificate has it."""
+        if self.grade is not None:
+            object.__setattr__(self, "grade", str(self.grade))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values; an infinite radius is the text "inf"."""
         radii = {k: getattr(self, k) for k in ("radius", "proved", "searched")}
         numbers = {k: "inf" if v == math.inf else v for k, v in radii.items()}
-        more = {"off": self.off} if self.off else {}
-        return {"norm": self.norm, **numbers, "guarantee": self.guarantee, **more}
+        words = {"guarantee": self.guarantee, "grade": self.grade}
+        return {"norm": self.norm, **numbers, **words}
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> NormRadius:
@@ -44,7 +51,7 @@ class NormRadius:
             proved=float(values["proved"]),
             searched=float(values["searched"]),
             guarantee=values["guarantee"],
-            off=float(values.get("off", 0.0)),
+            grade=values["grade"],
         )
 
 
@@ -52,16 +59,18 @@ class NormRadius:
 class Certificate:
     """With probability ≥ 1 − α over the samples: every ‖δ‖_p below the radius keeps `predict`.
 
-    `predict` is −1 where the smoothed classifier abstains (all radii are 0). `selection` holds the
-    votes of the n0 samples that chose the class, `counts` those of the n fresh ones that bound its
-    probability. `p_b` is an upper bound for every other class. `noise` is the text of the noise
-    that was chosen for this input; None where the whole run has one.
+    `predict` is −1 where the smoothed classifier abstains (all radii are 0). `n0` samples chose
+    what to claim, `n` fresh ones bound it; `transcript` holds every question for samples with its
+    answer, and all of the certificate follows from that again. `p_b` is an upper bound for every
+    other class. `noise` is the text of the noise that was chosen for this input; None where the
+    whole run has one.
 
-    With a `lattice` (its step) every δ is meant that leads to a point of it. Any other x + δ is
-    moved there first, which takes `off` from each radius; if x itself had to be `moved`, that is
-    taken already and any δ is meant. `charge` is what p_A and p_B paid for the law of the sampler,
-    None where there is no bound of its error; `seed` is given where noise was not from a nonce but
-    could be foretold: an experiment.
+    Inputs are moved to the points of a `lattice` (its step) before noise is added; the radii have
+    paid for that and hold for every δ. Only where `between_points` is true (every offset of
+    splitting noise was counted) they hold for δ from lattice point to lattice point. `charge` is
+    what p_A and p_B paid for the law of the sampler, None where there is no bound of its error.
+    `seed` is given where the noise came from a seed, not from a nonce: it is predictable then, and
+    the certificate is an experiment.
     """
 
     predict: int
@@ -70,14 +79,24 @@ class Certificate:
     n0: int
     n: int
     alpha: float
-    selection: tuple[int, ...]
-    counts: tuple[int, ...]
     radii: tuple[NormRadius, ...]
     noise: str | None = None
     lattice: str | None = None
-    moved: bool = False
+    between_points: bool = False
     charge: float | None = None
     seed: int | None = None
+    transcript: Transcript = EMPTY
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """The votes, by class, of the fresh samples under this noise that bound the probability."""
+        return self.transcript.counts(BOUND, self.noise)
+
+    @property
+    def selection(self) -> tuple[int, ...]:
+        """The votes under this noise that chose the class."""
+        of = next((e.counted for e in self.transcript if e.purpose == BOUND), None)
+        return self.transcript.counts(CHOOSE, self.noise, of)
 
     @property
     def abstained(self) -> bool:
@@ -94,8 +113,7 @@ class Certificate:
             + ("" if r.radius <= r.proved else f" (searched; proved only {round_down(r.proved)})")
             for r in self.radii
         )
-        kept = self.lattice is not None and not self.moved
-        where = f" that keeps to the lattice {self.lattice}" if kept else ""
+        where = f" between points of the grid {self.lattice}" if self.between_points else ""
         seeded = "" if self.seed is None else f"; noise of seed {self.seed}: an experiment"
         if self.lattice is not None and self.charge is None:
             seeded += "; the error of this noise's sampler has no bound"
@@ -105,18 +123,15 @@ class Certificate:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values in one row; each norm has its columns radius_l2, proved_l2, …, and on a
-        lattice off_l2: what a change that does not keep to it takes off the radius.
-        """
+        """Plain values in one row; each norm has its columns radius_l2, proved_l2, …"""
         values: dict[str, Any] = {"predict": self.predict}
         for one in self.radii:
-            for name in ("radius", "proved", "searched", "guarantee"):
+            for name in ("radius", "proved", "searched", "guarantee", "grade"):
                 values[f"{name}_l{one.norm}"] = getattr(one, name)
         for name in ("p_a", "p_b", "n0", "n", "alpha"):
             values[name] = getattr(self, name)
         if self.lattice is not None:
             values["lattice"] = self.lattice
-            values |= {f"off_l{one.norm}": one.off for one in self.radii}
         if self.noise is not None:
             values["noise"] = self.noise
         return values

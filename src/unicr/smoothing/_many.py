@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, overload
 
 import numpy as np
-import torch
 
 from unicr.classifier import Classifier, check_shape
 from unicr.data import Dataset
 from unicr.errors import CertifyError, ModelError
+from unicr.extras import torch
 from unicr.smoothing._certificate import Certificate
 from unicr.tables import Tabular
 

@@ -1,4 +1,4 @@
-"""Values that are known by a name: in a package of one file each, in a manifest, and as text.
+"""Values that are known by a name: in a package of one file each, in a spec, and as text.
 
 A subclass is a frozen dataclass with a `name`; a new one is a new file in its package, or an entry
 point of another distribution.
@@ -51,7 +51,7 @@ class Registered:
         return cls.from_dict({"name": call.func.id, **values})
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, for a manifest."""
+        """Plain values, for a spec."""
         values = {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
         return {"name": self.name, **values}
 
@@ -63,11 +63,16 @@ class Registered:
         if name not in known:
             hint = did_you_mean(name, known)
             raise CertifyError(f"no {cls.kind} {name!r}: {hint}there are {', '.join(known)}")
-        own = {f.name for f in fields(known[name])}  # type: ignore[arg-type]
+        return known[name].read(settings)
+
+    @classmethod
+    def read(cls, settings: Mapping[str, Any]) -> Self:
+        """The value with these settings, which are numbers; a subclass may read others."""
+        own = {f.name for f in fields(cls)}  # type: ignore[arg-type]
         for key, value in settings.items():
             if key not in own or isinstance(value, str | bool | list | dict):
-                raise CertifyError(f"the {cls.kind} {name} has no setting {key}={value!r}")
+                raise CertifyError(f"the {cls.kind} {cls.name} has no setting {key}={value!r}")
         try:
-            return known[name](**settings)
+            return cls(**settings)
         except TypeError as error:
-            raise CertifyError(f"the {cls.kind} {name}: {error}") from None
+            raise CertifyError(f"the {cls.kind} {cls.name}: {error}") from None

@@ -1,4 +1,4 @@
-"""How many samples to take, what to count, and what may be concluded: the settings of sampling."""
+"""How many samples to take, by which procedure and rule: the settings of sampling."""
 
 from __future__ import annotations
 
@@ -7,26 +7,26 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from unicr.errors import CertifyError
-from unicr.smoothing._measure import Measure
+from unicr.smoothing._procedure import Procedure
 from unicr.smoothing._rule import Rule
-from unicr.smoothing.measures import ClassVotes
-from unicr.smoothing.rules import Fixed, Target, ThreeTests, Tolerance, Union
+from unicr.smoothing.procedures.two_steps import TwoSteps
+from unicr.smoothing.rules.fixed import Fixed
 
-FIXED, CLASSES = Fixed(), ClassVotes()
+FIXED, TWO_STEPS = Fixed(), TwoSteps()
 
 
 @dataclass(frozen=True)
 class Plan:
     """n0 samples choose what to claim, up to n fresh ones test it, at failure probability α.
 
-    `rule` says when to stop and what follows, `measure` what is counted and claimed.
+    `rule` says when to stop and which bounds follow, `procedure` which questions are asked.
     """
 
     n0: int = 100
     n: int = 100_000
     alpha: float = 0.001
     rule: Rule = FIXED
-    measure: Measure = CLASSES
+    procedure: Procedure = TWO_STEPS
 
     def __post_init__(self) -> None:
         if not all(isinstance(n, int) and n >= 1 for n in (self.n0, self.n)):
@@ -35,21 +35,22 @@ class Plan:
         if not (isinstance(self.alpha, float) and (0 < self.alpha < 1 or exact)):
             raise CertifyError(f"alpha={self.alpha!r} must lie strictly between 0 and 1")
         self.rule.check(self)
+        self.procedure.check_plan(self)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, for the manifest of a run."""
+        """Plain values, for the spec of a run."""
         sizes = {"n0": self.n0, "n": self.n, "alpha": self.alpha}
-        return {**sizes, "rule": self.rule.to_dict(), "measure": self.measure.to_dict()}
+        return {**sizes, "rule": self.rule.to_dict(), "procedure": self.procedure.to_dict()}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Plan:
-        """The inverse of `to_dict`; plans of older versions name a `mode` and a `bound`."""
+        """The inverse of `to_dict`."""
         try:
             plain = {key: values[key] for key in ("n0", "n", "alpha")}
-            if "rule" not in values:
-                return cls(**plain, rule=_older(values))
-            rule, measure = Rule.from_dict(values["rule"]), Measure.from_dict(values["measure"])
-            return cls(**plain, rule=rule, measure=measure)
+            rule, procedure = values["rule"], values["procedure"]
+            if len(values) > 5:
+                raise ValueError("it says more than a plan has")
+            return cls(**plain, rule=Rule.from_dict(rule), procedure=Procedure.from_dict(procedure))
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             if isinstance(error, CertifyError):
                 raise
@@ -57,18 +58,9 @@ class Plan:
 
     def keyed(self, *words: object) -> Plan:
         """This plan with what its rule draws taken from these words."""
-        return replace(self, rule=self.rule.keyed(*words))
+        rule = self.rule.keyed(*words)
+        return self if rule is self.rule else replace(self, rule=rule)
 
     def best_p_a(self) -> float:
         """The largest p_A that this plan can ever establish."""
         return self.rule.best(self)
-
-
-def _older(values: Mapping[str, Any]) -> Rule:
-    if values.get("mode") == "target":
-        return Target(values["target"])
-    if values.get("mode") == "tolerance":
-        return Tolerance(values["tolerance"])
-    if values.get("bound") == "both":
-        return ThreeTests()
-    return Union(values["candidates"]) if values.get("candidates", 1) > 1 else Fixed()

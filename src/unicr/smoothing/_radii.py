@@ -8,15 +8,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property, lru_cache
 
-import numpy as np
-import torch
-
 from unicr.errors import CertifyError
-from unicr.noise import IID, Lattice, Noise
-from unicr.noise.internal import LatticeNoise, RadialNoise
+from unicr.noise import Lattice, Noise
+from unicr.noise.internal import LatticeNoise
 from unicr.norms import Norm, parse_norm
-from unicr.radius import RadiusCurve, certified_radius
-from unicr.radius.internal import guarantee_of
+from unicr.radius import Grade, RadiusCurve, certified_radius
+from unicr.radius.internal import NOTHING_PROVED, Proof, guarantee_of
 from unicr.smoothing._certificate import NormRadius
 from unicr.smoothing._plan import Plan
 
@@ -26,7 +23,8 @@ class Radii:
 
     Proved radii, or with `searched` the paper's approximate ones. With a `lattice` they hold for
     the noise that is drawn on it: p_A and p_B pay its distance from the law, `charge`, which is
-    None where there is no bound of it.
+    None where there is no bound of it, and each radius pays for moving inputs to the lattice, so
+    that it holds for every real change. `between_points` gives radii between lattice points.
     """
 
     def __init__(
@@ -40,14 +38,13 @@ class Radii:
     ) -> None:
         if not norms:
             raise CertifyError("at least one norm is needed")
-        if not isinstance(noise, IID | RadialNoise):
+        if noise.iid is None and noise.radial is None:
             raise CertifyError(
                 f"{noise.text} has no radius curve: certify single inputs with "
                 "unicr.radius.certified_radius(engine='montecarlo')"
             )
         self.noise, self.norms, self.dim, self.searched = noise, tuple(norms), dim, searched
-        self.lattice, self.moved = lattice, False
-        self._moved: Radii | None = None
+        self.lattice, self.any_change = lattice, True
         self._curves = [RadiusCurve(noise, norm, dim) for norm in norms]
         self._needed: dict[float, float] = {}
 
@@ -73,67 +70,59 @@ class Radii:
         if lattice == self.lattice:
             return self
         twin = copy.copy(self)
-        twin.lattice, twin._moved, twin._needed = lattice, None, {}
+        twin.lattice, twin._needed = lattice, {}
         vars(twin).pop("charge", None)
         return twin
 
-    def of(self, x: torch.Tensor) -> Radii:
-        """These radii for one input: what moving it to the lattice costs is taken off."""
-        on = self.lattice is None or self.lattice.holds(x.cpu().numpy())
-        return self.when(moved=not on)
-
-    def when(self, *, moved: bool) -> Radii:
-        """These radii for an input that is on the lattice, or that had to be moved to it."""
-        if self.moved or not moved:
-            return self
-        if self._moved is None:
-            self._moved = copy.copy(self)
-            self._moved.moved, self._moved._needed = True, {}
-        return self._moved
+    def between_points(self) -> Radii:
+        """The same radii for changes that lead from one lattice point to another."""
+        twin = copy.copy(self)
+        twin.any_change, twin._needed = False, {}
+        return twin
 
     def at(
-        self, p_a: float, p_b: float, proved: Callable[[Norm], float] = lambda _: 0.0
+        self, p_a: float, p_b: float, more: Callable[[Norm], Proof] = lambda _: NOTHING_PROVED
     ) -> tuple[NormRadius, ...]:
         """The radius in every norm; zeros where p_A ≤ p_B.
 
-        For changes that keep to the lattice, or for any change of an x that was moved to it.
-        `proved` gives radii that are proved otherwise, from more than p_A and p_B.
+        `more` gives radii that are proved from more than p_A and p_B.
         """
         found = tuple(
-            _raised(self._one(norm, curve, p_a, p_b), proved(norm))
+            _raised(self._one(norm, curve, p_a, p_b), more(norm))
             for norm, curve in zip(self.norms, self._curves, strict=True)
         )
-        return found if self.lattice is None else tuple(self._off(one) for one in found)
+        return tuple(self._for_any_change(one) for one in found)
 
-    def _left(self, radius: float, norm: Norm) -> float:
-        """What a radius on the lattice is worth for any change."""
-        assert self.lattice is not None
-        return self.lattice.off(radius, norm.p, self.dim, moved=self.moved)
+    def _reduce(self, radius: float, norm: Norm) -> float:
+        """What a radius between lattice points is worth for the changes that are meant."""
+        if self.lattice is None or not self.any_change:
+            return radius
+        return self.lattice.reduce(radius, norm.p, self.dim)
 
-    def _off(self, one: NormRadius) -> NormRadius:
+    def _for_any_change(self, one: NormRadius) -> NormRadius:
         norm = parse_norm(one.norm)
-        left = [self._left(r, norm) for r in (one.radius, one.proved, one.searched)]
-        off = one.radius - left[0] if math.isfinite(one.radius) else 0.0
-        if not self.moved:
-            return replace(one, off=off)
-        return replace(one, radius=left[0], proved=left[1], searched=left[2], off=off)
+        radius, proved, searched = (
+            self._reduce(r, norm) for r in (one.radius, one.proved, one.searched)
+        )
+        return replace(one, radius=radius, proved=proved, searched=searched)
 
     def _one(self, norm: Norm, curve: RadiusCurve, p_a: float, p_b: float) -> NormRadius:
         if p_a <= p_b:
             return NormRadius(norm.text, 0.0, 0.0, 0.0, "abstain")
         if p_b >= 1.0 - p_a:
-            proved = float(curve(p_a))
+            proved, grade = float(curve(p_a)), curve.grade
             searched = max(float(curve(p_a, searched=True)), proved)
         else:
-            searched, proved = _surface(self.noise, norm, self.dim, p_a, p_b)
+            searched, proved, grade = _surface(self.noise, norm, self.dim, p_a, p_b)
         radius = searched if self.searched else proved
-        return NormRadius(norm.text, radius, proved, searched, guarantee_of(proved, searched))
+        says = guarantee_of(proved, searched)
+        return NormRadius(norm.text, radius, proved, searched, says, grade if proved > 0 else None)
 
     def first(self, p_a: float) -> float:
         """The radius in the first norm at p_A: what early stopping looks at."""
         p_a = self.charged(p_a, 1.0 - p_a)[0]
         radius = float(self._curves[0](p_a, searched=self.searched)) if p_a > 0.5 else 0.0
-        return self._left(radius, self.norms[0]) if self.moved else radius
+        return self._reduce(radius, self.norms[0])
 
     def needed(self, radius: float) -> float:
         """The least p_A that certifies `radius` in the first norm, rounded up."""
@@ -155,28 +144,30 @@ class Radii:
 
         Builds every curve that certificates will be read from.
         """
-        plan.measure.check(plan, self)
+        plan.procedure.check(plan, self)
         p_a = plan.best_p_a()
         bounds = self.charged(p_a, 1.0 - p_a)
         return {one.norm: one.radius for one in self.at(*bounds)}
 
 
-def _raised(one: NormRadius, proved: float) -> NormRadius:
+def _raised(one: NormRadius, proof: Proof) -> NormRadius:
+    proved = proof.radius
     if proved <= one.proved or one.guarantee == "abstain":
         return one
     radius, searched = max(one.radius, proved), max(one.searched, proved)
-    return NormRadius(one.norm, radius, proved, searched, "approximate")
+    return NormRadius(one.norm, radius, proved, searched, "approximate", proof.grade)
 
 
 @lru_cache(maxsize=65536)
-def _surface(noise: Noise, norm: Norm, dim: int, p_a: float, p_b: float) -> tuple[float, float]:
-    """(searched, proved) for a free p_B, never below what the binary curve gives at p_A."""
-    found = certified_radius(noise, norm, dim, p_a=p_a, p_b=p_b)
+def _surface(
+    noise: Noise, norm: Norm, dim: int, p_a: float, p_b: float
+) -> tuple[float, float, Grade | None]:
+    """(searched, proved, its grade) for a free p_B, at least what the binary curve gives at p_A."""
+    single = certified_radius(noise, norm, dim, p_a=p_a, p_b=p_b)
+    searched, proved, grade = single.searched, single.proved, single.grade
     if p_a > 0.5:
         curve = RadiusCurve(noise, norm, dim)
-        at = np.array(p_a)
-        return (
-            max(found.searched, float(curve(at, searched=True))),
-            max(found.proved, float(curve(at))),
-        )
-    return found.searched, found.proved
+        searched = max(searched, float(curve(p_a, searched=True)))
+        if float(curve(p_a)) > proved:
+            proved, grade = float(curve(p_a)), curve.grade
+    return searched, proved, grade

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from unicr.errors import CertifyError
 from unicr.registry import Catalogue
 from unicr.smoothing._anytime import anytime_lower_bound
 from unicr.smoothing._named import Registered
@@ -63,29 +61,6 @@ class Rule(Registered, ABC):
     def best(self, plan: Plan) -> float:
         """The largest p_A that can ever be established: every sample votes for one class."""
         return math.exp(math.log(plan.alpha) / plan.n)
-
-
-@dataclass(frozen=True)
-class Allowance:
-    """What may be given away by stopping: a `radius` (in the first norm), or a `share` of the
-    largest one.
-    """
-
-    radius: float | None = None
-    share: float | None = None
-
-    def check(self, plan: Plan) -> None:
-        """One of the two, not negative."""
-        given = [value for value in (self.radius, self.share) if value is not None]
-        if len(given) != 1 or not 0 <= given[0] < math.inf:
-            raise CertifyError(
-                f"the tolerance (radius={self.radius!r}, share={self.share!r}) must be one finite "
-                "number, not negative"
-            )
-
-    def allowed(self, largest: Callable[[], float]) -> float:
-        """In units of the radius; `largest` is asked for only where a share of it is allowed."""
-        return (self.share or 0.0) * largest() if self.radius is None else self.radius
 
 
 class EarlyRule(Rule):

@@ -12,25 +12,33 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import torch
 from scipy import special
 
 from unicr.classifier import Classifier, load_classifier
 from unicr.data import Dataset
 from unicr.errors import CertifyError
+from unicr.extras import torch
 from unicr.noise import IID, Lattice, Noise
-from unicr.noise.internal import LatticeNoise, RadialNoise, derive, lattice_for
+from unicr.noise.internal import LatticeNoise, RadialNoise, derive
 from unicr.norms import Norm, l2, parse_norm
-from unicr.smoothing._batch import check_alone, cut, one_thread_each, pass_size, pool, settled
+from unicr.smoothing._batch import (
+    check_alone,
+    cut,
+    one_thread_each,
+    pass_size,
+    pool,
+    select_batch_size,
+)
 from unicr.smoothing._certificate import ABSTAIN, Certificate
-from unicr.smoothing._certify import CLASSES, Ask, certification, converse
+from unicr.smoothing._curves import Curves
+from unicr.smoothing._lattice import lattice_for
 from unicr.smoothing._many import Certificates, inputs_of
 from unicr.smoothing._measure import Counts, Measure, add
 from unicr.smoothing._plan import Plan
-from unicr.smoothing._radii import Radii
+from unicr.smoothing._question import CLASSES, Request, answer_all
 from unicr.tables import facts_to_html
 
-AUTO, FINE = "auto", "fine"  # a lattice of the data's own
+AUTO = "auto"  # a lattice so fine that radii hold for every change
 
 
 class _Team:
@@ -52,12 +60,12 @@ class SmoothedClassifier:
     """g(x) = the class that f most often gives to x + ε.
 
     `model` is a classifier of `unicr.classifier`, a torch module, or a callable. x is moved to a
-    `lattice` and noise is drawn on it, so that sums are exact: a `Lattice` or its text, "auto" or
-    "fine" for that of the first input seen, None for real-valued noise. The noise of sample s of an
-    input follows from a key, whatever the batch: of the model's digest, `settings`, the input and a
-    `nonce` (64 hexadecimal digits, drawn here unless given), or, for experiments, of a `seed`,
-    which anybody can foretell. `batch` is how many samples are worked on at once; without, it
-    follows from the first input's size and the memory, for good.
+    `lattice` and noise is drawn on it, so that sums are exact: a `Lattice` or its text, "auto"
+    for one so fine that radii hold for every change, None for real-valued noise. The noise of
+    sample s of an input follows from a key, whatever the batch: of the model's digest, `settings`,
+    the input and a `nonce` (64 hexadecimal digits, drawn here unless given), or, for experiments,
+    of a `seed`, which anybody can predict. `batch` is how many samples are worked on at once; if
+    left out, it follows from the first input's size and the memory.
     """
 
     def __init__(
@@ -83,7 +91,7 @@ class SmoothedClassifier:
         self.batch, self.seed = batch, seed
         drawn = secrets.token_hex(32) if nonce is None and seed is None else nonce
         self.nonce = None if drawn is None else checked_nonce(drawn)
-        told = lattice is not None and lattice not in (AUTO, FINE)
+        told = lattice is not None and lattice != AUTO
         self._lattice = Lattice.parse(lattice) if told and lattice is not None else lattice
         parts = ("seed", seed) if self.nonce is None else (self.classifier.digest, settings)
         self._key = derive(*parts, self.nonce or "")
@@ -113,11 +121,15 @@ class SmoothedClassifier:
             f"inputs have shape {self.input_shape}, so {tuple(x.shape)} is neither one nor several"
         )
 
-    def lattice_of(self, x: torch.Tensor, norms: Iterable[Norm] = (l2,)) -> Lattice | None:
-        """The lattice that inputs are moved to; "auto" is settled by the first input, for good."""
-        if self._lattice in (AUTO, FINE):
-            fine = self._lattice == FINE
-            self._lattice = chosen_lattice([x], self.noise, norms, fine=fine)
+    def lattice_of(
+        self, x: torch.Tensor, norms: Iterable[Norm] = (l2,), *, own: bool = False
+    ) -> Lattice | None:
+        """The lattice that inputs are moved to; the first input decides what "auto" means.
+
+        `own` asks for the grid that 8-bit images have by themselves.
+        """
+        if self._lattice == AUTO:
+            self._lattice = lattice_for([x], self.noise, norms, own=own)
         assert not isinstance(self._lattice, str)
         return self._lattice
 
@@ -176,7 +188,9 @@ class SmoothedClassifier:
         """
         if self.batch is None:
             x = self._checked(x)
-            self.batch = settled(tuple(x.shape), x.device, partial(self._rehearse, x), sharing)
+            self.batch = select_batch_size(
+                tuple(x.shape), x.device, partial(self._rehearse, x), sharing
+            )
         return self.batch
 
     def _rehearse(self, x: torch.Tensor, batch: int) -> None:
@@ -202,17 +216,17 @@ class SmoothedClassifier:
         key = derive(self._key, input_index, base.astype("<i8").tobytes())
         return LatticeNoise(noise, lattice).copies(base, key=key)
 
-    def answer(self, ask: Ask, x: torch.Tensor, input_index: int) -> Counts:
+    def answer(self, question: Request, x: torch.Tensor, input_index: int) -> Counts:
         """The votes that a procedure asks for."""
-        if ask.clean:
+        n, counted = question.n, question.counted
+        if not counted.noisy:
             x = self._checked(x)
             if (lattice := self.lattice_of(x)) is not None:
                 floats = lattice.floats(lattice.integers(x.cpu().numpy()))
                 x = torch.from_numpy(floats).to(x.device)
-            return ask.measure.count(self.classifier, x[None], self.num_classes)
-        return self.votes(
-            x, ask.n, start=ask.start, input_index=input_index, noise=ask.noise, measure=ask.measure
-        )
+            return counted.count(self.classifier, x[None], self.num_classes)
+        where = {"start": question.start, "input_index": input_index}
+        return self.votes(x, n, **where, noise=question.noise, measure=counted)
 
     @functools.cached_property
     def _teams(self) -> list[_Team]:
@@ -279,36 +293,22 @@ class SmoothedClassifier:
         plan = plan or Plan(n0=n0, n=n, alpha=alpha)
         several = self._inputs(x)
         inputs = iter([torch.as_tensor(x)]) if several is None else several
-        found, radii, norms = [], None, norms_of(norm)
+        found, curves, norms = [], None, norms_of(norm)
         for index, one in enumerate(inputs, input_index):
-            if radii is None:
-                lattice, dim = self.lattice_of(self._checked(one), norms), one.numel()
-                radii = Radii(self.noise, norms, dim, searched=searched, lattice=lattice)
-            found.append(self.certify_with(one, plan, radii, index))
+            if curves is None:
+                own = plan.procedure.on_own_grid
+                lattice = self.lattice_of(self._checked(one), norms, own=own)
+                curves = Curves(norms, one.numel(), searched=searched, lattice=lattice)
+            found.append(self.certify_with(one, plan, curves, index))
         return found[0] if several is None else Certificates(found, self.classifier.classes)
 
     def certify_with(
-        self, x: torch.Tensor, plan: Plan, radii: Radii, input_index: int
+        self, x: torch.Tensor, plan: Plan, curves: Curves, input_index: int
     ) -> Certificate:
-        """`certify` with radii that were prepared once for many inputs."""
-        radii = radii.on(self.lattice_of(self._checked(x))).of(x)
-        found = converse(certification(plan, radii), lambda ask: self.answer(ask, x, input_index))
+        """`certify` with curves that were prepared once for many inputs, on this lattice."""
+        steps = plan.procedure.steps(plan, self.noise, curves)
+        found = answer_all(steps, lambda question: self.answer(question, x, input_index))
         return replace(found, seed=self.seed)
-
-
-def chosen_lattice(
-    inputs: Iterable[torch.Tensor], noise: Noise, norms: Iterable[Norm], *, fine: bool = False
-) -> Lattice:
-    """The lattice that fits inputs and noise: see `unicr.noise.internal.lattice_for`."""
-    values, size = [x.cpu().numpy() for x in inputs], size_of(noise)
-    return lattice_for(values, size, values[0].size, [norm.p for norm in norms], fine=fine)
-
-
-def size_of(noise: Noise) -> float:
-    """Sigma, or the scale where there is none."""
-    if math.isfinite(noise.sigma):
-        return noise.sigma
-    return noise.scale if isinstance(noise, IID) else 1.0
 
 
 def checked_nonce(nonce: str) -> str:

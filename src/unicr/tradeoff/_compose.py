@@ -21,14 +21,17 @@ from unicr.tradeoff._ratio import RatioLaw
 from unicr.values import Array
 
 OUTSIDE = 1e-15  # probability that may lie outside the window, on each side
-ROUNDING = 2e-13  # charged to every hockey-stick value for floating point, and per coordinate:
-ROUNDING_EACH = 4e-16  # the masses of one law are known to about this much
-FREQUENCIES = 6144
+# Charged to every hockey-stick value (docs/theory.md#rounding-charges): sums of some thousand terms
+# of size 1 by FFT or Fourier series are off by fewer than 1000 units of 2e-16; and the masses of
+# each coordinate's law are known to two units.
+ROUNDING = 2e-13
+ROUNDING_EACH = 4e-16
+FREQUENCIES = 6144  # coefficients at most; where more are needed the grid serves
 BLOCK = 64  # frequencies computed at a time, a power of two
-GRID_SPREAD = 2e-5
+GRID_SPREAD = 2e-5  # of the variance of a sum, that splitting atoms onto a grid may add
 SMOOTHED = 8e-5  # of the variance of a sum: Gaussian noise that makes it smooth
 SILENT = 9.2  # widths of that noise: beyond, its coefficients are below 1e-18
-LARGEST_GRID = 1 << 22
+LARGEST_GRID = 1 << 22  # points, 32 MB: a coarser grid is as sound and loses radius
 SMALL_GRID = 1 << 15  # below this an FFT beats counting frequencies
 
 Complex = NDArray[np.complex128]

@@ -16,7 +16,7 @@ from unicr.tradeoff._base import common_bound
 from unicr.tradeoff._ratio import RatioLaw
 from unicr.values import Array
 
-NODES = 1200
+NODES = 1200  # of the envelope, evenly and again near the middle; chords between them lie above
 FARTHEST = 700.0  # e^t beyond is no number
 
 

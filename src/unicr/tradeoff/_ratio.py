@@ -23,11 +23,11 @@ from unicr.values import Array
 
 EPS = float(np.finfo(np.float64).eps)
 TAIL = 1e-26  # what lies beyond this quantile of P and of Q counts as L = ∞
-PROBITS = 97
+PROBITS = 97  # quantiles to start from, evenly in Φ⁻¹: cells are cut where it matters
 NEGLIGIBLE = 1e-17  # a cell of less mass is not worth splitting
 VAGUE = 1e-17  # a mass below this is known to its order of magnitude only
 ROUNDED = 1e-27  # variance that rounding of L adds
-ROUNDS = 60
+ROUNDS = 60  # of cutting: what is still too coarse then costs radius, not truth
 MOST = 200_000  # cells
 INSIDE = np.array([1e-9, 0.25, 0.5, 0.75, 1 - 1e-9])
 TOWARDS_ZERO = np.concatenate([[0.0], 2.0 ** -np.arange(20.0, 0.0, -2.0), [1.0]])
@@ -159,10 +159,11 @@ def _measure(noise: IID, shift: float, edges: Array, real: Flags, monotone: bool
     low, high = _ranges(noise, shift, edges, monotone)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         ratio = np.log(q) - np.log(p)
-        slack = 1e-11 + q_error / q + p_error / p
+        # 1e-11: of log-densities whose terms are some thousand at most
+        allowed = 1e-11 + q_error / q + p_error / p
         # beyond what a mass is known to, L decides; elsewhere a contradiction hides something
         vague = (np.minimum(p, q) > 0) & (np.minimum(p, q) < VAGUE)
-        wrong = ~vague & ((ratio < low - slack) | (ratio > high + slack))
+        wrong = ~vague & ((ratio < low - allowed) | (ratio > high + allowed))
         ratio = np.where(vague, np.clip(ratio, low, high), ratio)
         p, q = (
             np.where(vague & (p < q), q * np.exp(-ratio), p),

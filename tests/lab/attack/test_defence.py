@@ -149,7 +149,7 @@ def test_left_out_inputs_are_counted(run: Path) -> None:
         endless = tuple(dataclasses.replace(r, proved=math.inf) for r in c.radii)
         store.add(dataclasses.replace(rows[2], certificate=dataclasses.replace(c, radii=endless)))
         rows = list(store.rows())
-        aims, left = aims_of(rows, load_dataset(DATA), store.manifest, ["2"])
+        aims, left = aims_of(rows, load_dataset(DATA), store.spec, ["2"])
     assert [aim.idx for aim in aims] == [3, 4, 5]
     assert (left.abstained, left.failed, left.without_radius) == (1, 1, 1)
     assert {int(k): torch.equal(v, aims[0].x) for k, v in starts_of(aims[:1]).items()} == {
@@ -159,7 +159,7 @@ def test_left_out_inputs_are_counted(run: Path) -> None:
 
 def test_groups_are_small_where_inputs_are_large(run: Path) -> None:
     with Run(run) as store:
-        aims, _ = aims_of(list(store.rows()), load_dataset(DATA), store.manifest, ["2"])
+        aims, _ = aims_of(list(store.rows()), load_dataset(DATA), store.spec, ["2"])
     many = tasks_of([make("gaussian")], aims, [("2", 1.0)], samples=20_000)
     assert [len(task.aims) for task in many] == [2, 2, 2]
     assert list(tasks_of([make("gaussian")], [], [("2", 1.0)], samples=8)) == []
@@ -309,7 +309,7 @@ def test_a_study_can_be_sent_to_a_process(run: Path) -> None:
     import pickle
 
     with Run(run) as store:
-        aims, _ = aims_of(list(store.rows()), load_dataset(DATA), store.manifest, ["2"])
+        aims, _ = aims_of(list(store.rows()), load_dataset(DATA), store.spec, ["2"])
     whole = Study(None, {"spec": MODEL}, FEW, 10, 0, starts_of(aims))
     (task,) = tasks_of([make("gaussian", 0.2)], aims[:1], [("2", 1.0)], FEW.samples)
     work, sent = pickle.loads(pickle.dumps((whole, task)))

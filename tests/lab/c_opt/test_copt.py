@@ -88,11 +88,11 @@ def test_the_table_follows_from_the_runs(
     point = out / "points" / "gennorm-beta-2-sigma-0.5"
     with Run(point / "run") as store:
         assert [problem for problem in verify(store) if problem is not None] == []
-        assert store.manifest.noise == "gennorm(beta=2, sigma=0.5)"
+        assert store.spec.noise.text == "gennorm(beta=2, sigma=0.5)"
         nonce = json.loads((out / "c-opt.json").read_text())["nonce"]
-        assert (store.manifest.nonce, store.manifest.seed) == (nonce, None)
-        assert store.manifest.lattice is not None
-        assert store.manifest.loading == {"weights": str(point / "model.safetensors")}
+        assert (store.spec.nonce, store.spec.seed) == (nonce, None)
+        assert store.spec.lattice is not None
+        assert store.spec.loading == {"weights": str(point / "model.safetensors")}
     assert app(["verify", str(point / "run"), "--replay", "5"], result_action="return_value") == 0
     assert "5 of 20 inputs sampled again, 0 differ" in capsys.readouterr().out
 
@@ -203,8 +203,8 @@ def test_parameters_by_name_and_scale_in_place_of_sigma(
     assert run(data, tmp_path / "out", "--param", "beta=1,2", "--scale", "0.2", "--max", "4") == 0
     names = {path.name for path in (tmp_path / "out" / "points").iterdir()}
     assert names == {"gennorm-beta-1-scale-0.2", "gennorm-beta-2-scale-0.2"}
-    manifest = json.loads((tmp_path / "out" / "c-opt.json").read_text())
-    assert manifest["family"]["given"] == "scale"
+    spec = json.loads((tmp_path / "out" / "c-opt.json").read_text())
+    assert spec["family"]["given"] == "scale"
 
 
 def test_words_and_several_parameters_in_tables(tmp_path: Path) -> None:

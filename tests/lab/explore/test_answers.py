@@ -177,6 +177,8 @@ def test_a_proved_line_is_never_interpolated(monkeypatch: pytest.MonkeyPatch) ->
         assert value <= max(r for at, r in points if at <= p) * (1 + 1e-12)
 
 
+@pytest.mark.slow
+@pytest.mark.important
 def test_a_noise_without_a_curve_is_drawn_from_its_points(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

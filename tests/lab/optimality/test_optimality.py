@@ -28,27 +28,31 @@ from unicr.lab.optimality import (
 from unicr.lab.report.optimality import Group, draw_gallery, optimality_table
 from unicr.norms import parse_norm
 from unicr.radius import certified_radius
-from unicr.runs import Job, Manifest, Row, Run, certify_run
+from unicr.runs import Job, Row, Run, Spec, certify_run
 from unicr.smoothing import Certificate, NormRadius, Plan, norms_of
 
 P = (0.6, 0.9, 0.99)
-CAUCHY = Manifest(
+CAUCHY = Spec(
     model="m",
     model_hash="",
     data="d",
     shape=(4,),
-    dim=4,
-    noise="cauchy(scale=1)",
-    norms=("1",),
+    noise=noise.parse("cauchy(scale=1)"),
+    norms=norms_of(1),
     plan=Plan(),
     seed=0,
     searched=False,
     skip=1,
     max=None,
     batch=1,
-    workers=0,
-    device="cpu",
-    unicr="0",
+    data_size=1,
+    lattice=None,
+    nonce=None,
+    classes=None,
+    model_digests={},
+    data_hash=None,
+    loading={},
+    reading={},
 )
 
 
@@ -268,8 +272,6 @@ def test_inputs_with_a_noise_of_their_own_keep_their_sigma(
         n0=10,
         n=100,
         alpha=0.001,
-        selection=(0, 10),
-        counts=(5, 95),
         radii=(NormRadius("1", 1.0, 1.0, 1.0, "exact"), NormRadius("inf", 0.1, 0.1, 0.1, "exact")),
         noise="gaussian(sigma=2)",
     )
@@ -296,7 +298,7 @@ def test_inputs_with_a_noise_of_their_own_keep_their_sigma(
 
 def test_a_run_without_a_sigma_or_results(tmp_path: Path) -> None:
     with Run(tmp_path, create=True) as store:
-        store.set_manifest(CAUCHY)
+        store.set_spec(CAUCHY)
         with pytest.raises(RunError, match="holds no results yet"):
             read_run(tmp_path)
         store.add(Row(0, 1, "", 0.0, None, "no label"))

@@ -32,7 +32,9 @@ from unicr.lab.train import (
 from unicr.lab.train._folder import CHECKPOINT, SETTINGS, WEIGHTS
 from unicr.lab.train._schedule import one_cycle
 from unicr.lab.train._trainer import Trainer
-from unicr.noise import Lattice, parse
+from unicr.noise import gaussian, parse
+from unicr.norms import l2
+from unicr.smoothing import lattice_for
 
 FACTORY = """
 from torch import nn
@@ -232,7 +234,7 @@ def test_training_draws_other_noise_than_certification(
 ) -> None:
     """Certificates need votes independent of the weights: no stream may be used for both."""
     from unicr.classifier import load_classifier
-    from unicr.noise import Noise, gaussian
+    from unicr.noise import Noise
     from unicr.noise.internal import LatticeNoise
     from unicr.smoothing import SmoothedClassifier
 
@@ -387,7 +389,8 @@ def test_held_out_inputs_get_the_noise_that_certificates_have(tmp_path: Path) ->
     trainer = Trainer(examples, Training("gaussian(sigma=0.5)", epochs=1, val_share=0.5))
     rows = trainer.held_out
     noisy = trainer._noisy(rows, "validation", 0, 0)
-    assert Lattice.parse("1/255").holds(noisy.numpy())
+    lattice = lattice_for([torch.from_numpy(x)], gaussian(sigma=0.5), [l2])
+    assert lattice.holds(noisy.numpy())
     assert torch.equal(trainer._noisy(rows[7:], "validation", 0, 7), noisy[7:])
     assert not torch.equal(trainer._noisy(rows, "validation", 1, 0), noisy)
     assert 0.4 < (noisy - torch.from_numpy(x)[rows]).std() < 0.6

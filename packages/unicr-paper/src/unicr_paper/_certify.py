@@ -139,9 +139,12 @@ def compare(context: Context, setup: Setup) -> dict[str, Pair]:
     settings = IOpt(grid, keep=setup.keep)
     fixed = certified(context, setup, gaussian, sizes["norms"], "fixed")
     context.log(f"searching among {grid.size} noises for each input")
-    with RunBar(_job(context, setup, gaussian, sizes["norms"])) as shown:
+    job = _job(context, setup, gaussian, sizes["norms"])
+    with RunBar(job) as shown:
         out = context.work / "i-opt"
-        folders = i_opt_run(shown.job, settings, out, resume=True, on_result=shown.add)
+        folders = i_opt_run(
+            job, settings, out, resume=True, on_result=shown.add, on_samples=shown.count
+        )
     pairs = {}
     for norm, folder in folders.items():
         with Run(folder) as run:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 FAILED, MISSING = 3, 4  # exit codes: an item failed; one was skipped because its data is not there
 VARIABLE = "UNICR_PAPER_DATA"
-SEED = "Of everything random, so that tables come out again; certificates are experiments."
+SEED = "Random seed; the same seed gives the same tables. Certificates from a seed are experiments."
 
 
 def paper(
@@ -89,11 +89,11 @@ def _options(given: Sequence[str]) -> dict[str, str]:
 
 
 def _print_list(request: Request) -> None:
-    from unicr.lab.report.tables import lay
+    from unicr.lab.report.tables import format_table
     from unicr_paper import ITEMS, state_of
 
     rows = [(one.name, one.source, one.title, state_of(one, request)) for one in ITEMS.values()]
-    print(lay(("item", "in the paper", "what", "state"), rows))
+    print(format_table(("item", "in the paper", "what", "state"), rows))
 
 
 def _run(names: Sequence[str], request: Request) -> int:

@@ -7,9 +7,6 @@ from functools import partial
 from importlib.resources import files
 from pathlib import Path
 
-import torch
-from torch import nn
-
 from unicr.classifier import lenet, mlp, resnet
 from unicr.classifier._adapter import Adapter, ModelAsked, with_prefix
 from unicr.classifier._base import Classifier
@@ -17,12 +14,13 @@ from unicr.classifier._digest import combined_digest
 from unicr.classifier._weights import load_weights, read_weights
 from unicr.classifier.adapters.module import classifier_of
 from unicr.errors import ModelError
+from unicr.extras import torch
 from unicr.files import file_digest
 
 RESNETS = {f"builtin:resnet{depth}": depth for depth in (8, 20, 56, 110)}
 WEIGHTS = Path(str(files("unicr.classifier") / "weights"))
 SHIPPED = tuple(f"builtin:{file.stem}" for file in sorted(WEIGHTS.glob("mnist-*.safetensors")))
-SIZED: dict[str, Callable[[Mapping[str, torch.Tensor]], nn.Module]] = {
+SIZED: dict[str, Callable[[Mapping[str, torch.Tensor]], torch.nn.Module]] = {
     "builtin:mlp": mlp.sized_as,
     "builtin:lenet": lenet.sized_as,
     "builtin:deep-lenet": lenet.sized_as,
@@ -40,7 +38,7 @@ def load(asked: ModelAsked) -> Classifier:
         if weights is not None:
             raise ModelError(f"{spec} brings its own weights: leave {weights} out")
         file = WEIGHTS / f"{spec.removeprefix('builtin:')}.safetensors"
-        network: nn.Module = SIZED[f"builtin:{spec.split('-')[1]}"](read_weights(file))
+        network: torch.nn.Module = SIZED[f"builtin:{spec.split('-')[1]}"](read_weights(file))
     elif weights is None:
         raise ModelError(f"{spec} is an architecture: it needs weights (--weights FILE)")
     else:
@@ -48,7 +46,7 @@ def load(asked: ModelAsked) -> Classifier:
         network = SIZED[spec](read_weights(weights, asked.trust))
     load_weights(network, file, asked.trust)
     own = network.linear[-1] if isinstance(network, mlp.MLP) else getattr(network, "linear", None)
-    assert isinstance(own, nn.Linear)
+    assert isinstance(own, torch.nn.Linear)
     if asked.num_classes not in (None, own.out_features):
         raise ModelError(f"{file} is for {own.out_features} classes, not {asked.num_classes}")
     digest = combined_digest(spec, file_digest(file))

@@ -10,12 +10,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import torch
 
 from unicr.classifier._adapter import Adapter, ModelAsked
 from unicr.classifier._base import Classifier
 from unicr.classifier._digest import source_digest
 from unicr.errors import ModelError, foreign
+from unicr.extras import torch
 
 
 class CallableClassifier(Classifier):

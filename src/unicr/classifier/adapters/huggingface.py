@@ -78,6 +78,9 @@ def _kind(folder: Path) -> str:
     config_file = folder / "config.json"
     if not config_file.is_file():
         raise ModelError(f"{folder} has no config.json: it is no Hugging Face model folder")
+    for one in folder.iterdir():
+        if not (one.is_file() or one.is_dir()):  # reading a pipe may never end
+            raise ModelError(f"{one} is neither a file nor a folder")
     if not any(folder.glob("*.safetensors")):
         raise ModelError(
             f"{folder} has no .safetensors file; only those are read. Convert the weights with "
@@ -88,6 +91,11 @@ def _kind(folder: Path) -> str:
             f"{folder} is an adapter to another model's weights: merge the two and save them "
             "(model.merge_and_unload().save_pretrained(DIR))"
         )
+    if (asked := _asks_for_code(_json(config_file))) is not None:
+        raise ModelError(
+            f"{config_file} asks for {asked}, which transformers would fetch as code or read from "
+            "outside the digest: take it out of the configuration"
+        )
     architecture = str(next(iter(_json(config_file).get("architectures") or []), "none"))
     for kind in KINDS:
         if architecture.endswith(kind):
@@ -96,6 +104,24 @@ def _kind(folder: Path) -> str:
         f"{folder} is a {architecture}: image and sequence classifiers "
         f"({', '.join('…' + kind for kind in KINDS)}) are accepted"
     )
+
+
+def _asks_for_code(values: Any) -> str | None:
+    """What in a configuration, at any depth, names a kernel of the hub or a weights file.
+
+    Transformers downloads and runs `attn_implementation` (or that of experts) where it is written
+    as a repository, ORGANISATION/NAME.
+    """
+    if isinstance(values, dict):
+        for key, value in values.items():
+            if key == "transformers_weights" or (
+                key.strip("_").endswith(("_implementation", "_implementation_internal"))
+                and "/" in str(value)
+            ):
+                return f"{key}={value!r}"
+    nested = values.values() if isinstance(values, dict) else values
+    parts = nested if isinstance(values, dict | list) else ()
+    return next((found for part in parts if (found := _asks_for_code(part)) is not None), None)
 
 
 def own_normalisation(folder: Path) -> tuple[list[float], list[float]] | None:

@@ -7,17 +7,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
-import torch
-from torch import nn
-
 from unicr.classifier._adapter import Adapter, ModelAsked
 from unicr.classifier._base import Classifier
 from unicr.classifier._digest import combined_digest, module_digest
 from unicr.classifier._weights import load_weights
 from unicr.errors import ModelError, foreign
+from unicr.extras import torch
 from unicr.files import file_digest
 
-PRECISIONS = {"bf16": torch.bfloat16, "fp16": torch.float16}
+PRECISIONS = {"bf16": "bfloat16", "fp16": "float16"}  # the names of torch's types
 
 
 class ModuleClassifier(Classifier):
@@ -30,7 +28,7 @@ class ModuleClassifier(Classifier):
 
     def __init__(
         self,
-        module: nn.Module,
+        module: torch.nn.Module,
         *,
         name: str | None = None,
         digest: str | None = None,
@@ -84,7 +82,7 @@ class ModuleClassifier(Classifier):
 
     def scores(self, batch: torch.Tensor) -> object:
         """What the module gives; its own exceptions become ModelError."""
-        kind = None if self.precision is None else PRECISIONS[self.precision]
+        kind = None if self.precision is None else getattr(torch, PRECISIONS[self.precision])
         bits = nullcontext() if kind is None else torch.autocast(self.device.type, kind)
         with foreign(ModelError, f"{self.name} failed"), bits:
             out = self.module(batch)
@@ -93,7 +91,7 @@ class ModuleClassifier(Classifier):
 
 
 @contextmanager
-def evaluating(module: nn.Module) -> Iterator[None]:
+def evaluating(module: torch.nn.Module) -> Iterator[None]:
     """Every sub-module in eval mode inside, and back in its own mode after."""
     training = [part for part in module.modules() if part.training]
     if training:
@@ -105,13 +103,13 @@ def evaluating(module: nn.Module) -> Iterator[None]:
             part.training = True
 
 
-def _device_of(module: nn.Module) -> torch.device:
+def _device_of(module: torch.nn.Module) -> torch.device:
     first = next(iter((*module.parameters(), *module.buffers())), None)
     return torch.device("cpu") if first is None else first.device
 
 
 def classifier_of(
-    asked: ModelAsked, module: nn.Module, digest: str | None, num_classes: int | None = None
+    asked: ModelAsked, module: torch.nn.Module, digest: str | None, num_classes: int | None = None
 ) -> ModuleClassifier:
     """The classifier of a module that an adapter made of what was asked for."""
     return ModuleClassifier(
@@ -127,7 +125,7 @@ def load(asked: ModelAsked) -> Classifier:
     """A classifier of a module in memory or in a Python file, with weights put in if given."""
     module, digest = asked.thing, None
     if asked.weights is not None:
-        if not isinstance(module, nn.Module):
+        if not isinstance(module, torch.nn.Module):
             raise ModelError(f"{asked.name} is no torch module: weights cannot go in")
         load_weights(module, asked.weights, asked.trust)
     if asked.spec is not None:
@@ -141,7 +139,7 @@ ADAPTERS = (
     Adapter(
         "file.py:name (a module, a factory of one, an estimator or a function)",
         lambda asked: (
-            isinstance(asked.thing, nn.Module)
+            isinstance(asked.thing, torch.nn.Module)
             or (asked.thing is not None and asked.weights is not None)
         ),
         load,

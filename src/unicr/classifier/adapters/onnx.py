@@ -10,13 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
 from unicr.classifier._adapter import Adapter, ModelAsked, with_ending
 from unicr.classifier._base import Classifier, in_pieces
 from unicr.classifier._digest import check_inside, files_digest
 from unicr.errors import ModelError, foreign
-from unicr.extras import require
+from unicr.extras import require, torch
 from unicr.files import file_digest
 
 INPUT_TYPES: dict[str, type[np.generic]] = {

@@ -12,12 +12,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from unicr.classifier._adapter import Adapter, ModelAsked
 from unicr.classifier._base import Classifier
 from unicr.classifier._digest import check_inside, combined_digest
 from unicr.errors import ModelError
+from unicr.extras import torch
 from unicr.files import is_among
 
 FILE = "selector.json"
@@ -107,6 +106,8 @@ def load(asked: ModelAsked) -> Classifier:
     return Selective(members[0], members[1:], name=str(asked.spec))
 
 
-ADAPTERS = (
-    Adapter(FILE, lambda asked: asked.thing is None and asked.path.name == FILE, load, rank=-1),
-)
+def _is_selector(asked: ModelAsked) -> bool:
+    return asked.thing is None and asked.path.name == FILE and asked.path.is_file()
+
+
+ADAPTERS = (Adapter(FILE, lambda asked: _is_selector(asked), load, rank=-1),)

@@ -7,13 +7,12 @@ import pickle
 from typing import Any
 
 import numpy as np
-import torch
 
 from unicr.classifier._adapter import Adapter, ModelAsked, with_ending
 from unicr.classifier._base import Classifier
 from unicr.classifier._trust import check_trusted
 from unicr.errors import ModelError, foreign
-from unicr.extras import require
+from unicr.extras import require, torch
 from unicr.files import file_digest
 
 

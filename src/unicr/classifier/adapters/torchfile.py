@@ -10,14 +10,12 @@ import warnings
 import zipfile
 from pathlib import Path
 
-import torch
-from torch import nn
-
 from unicr.classifier._adapter import Adapter, ModelAsked, with_ending
 from unicr.classifier._base import Classifier
 from unicr.classifier._trust import check_trusted
 from unicr.classifier.adapters.module import classifier_of
 from unicr.errors import ModelError, foreign
+from unicr.extras import torch
 from unicr.files import file_digest
 
 SCRIPTS = (".ts", ".torchscript")
@@ -47,7 +45,7 @@ def load(asked: ModelAsked) -> Classifier:
                 module = torch.jit.load(path, map_location=asked.device)  # type: ignore[no-untyped-call]
             else:
                 module = torch.load(path, map_location="cpu", weights_only=False)
-    if not isinstance(module, nn.Module):
+    if not isinstance(module, torch.nn.Module):
         raise ModelError(
             f"{path} holds weights without their architecture: give file.py:factory or a builtin "
             f"network as the model and this file as weights (--weights {path.name})"

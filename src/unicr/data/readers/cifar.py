@@ -44,9 +44,12 @@ class _ArraysOnly(pickle.Unpickler):
 
 
 def _reconstruct(kind: Any, shape: Any, code: Any) -> NDArray[Any]:
-    """What numpy's own function of this name does for a plain array."""
-    if kind is not np.ndarray:
-        raise pickle.UnpicklingError("it asks for an array of another class")
+    """What numpy's own function of this name does for a plain array: an empty one to be filled.
+
+    numpy writes no other shape here; a larger one would take memory that no byte of the file backs.
+    """
+    if kind is not np.ndarray or shape != (0,):
+        raise pickle.UnpicklingError("it asks for an array of another class or shape")
     return np.ndarray.__new__(np.ndarray, shape, code)
 
 
@@ -61,7 +64,7 @@ def _batches(asked: DataAsked) -> list[Path]:
     for inside in ("", "cifar-10-batches-py", "cifar-10-batches-bin"):
         for ending in ("", ".bin"):
             pattern = ("test_batch" if asked.split == "test" else "data_batch_[1-9]") + ending
-            found = sorted((path / inside).glob(pattern))
+            found = sorted(p for p in (path / inside).glob(pattern) if p.is_file())
             if found:
                 return found
     return []

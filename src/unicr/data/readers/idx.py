@@ -17,7 +17,7 @@ def _images(asked: DataAsked) -> Path | None:
     """The images file that is asked for: the file itself, or that of the split in a folder."""
     if not asked.path.is_dir():
         return asked.path if IMAGE_FILE.search(asked.path.name) else None
-    files = [p for p in asked.path.iterdir() if IMAGE_FILE.search(p.name)]
+    files = [p for p in asked.path.iterdir() if IMAGE_FILE.search(p.name) and p.is_file()]
     files.sort(key=lambda p: (p.suffix, p.name))
     return next((p for p in files if p.name.startswith(STARTS[asked.split])), None)
 

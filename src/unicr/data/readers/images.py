@@ -54,7 +54,8 @@ def read(asked: DataAsked) -> Dataset:
 
 
 def _is_image(path: Path) -> bool:
-    return path.suffix.lower() in ENDINGS and not path.name.startswith(".")
+    named = path.suffix.lower() in ENDINGS and not path.name.startswith(".")
+    return named and path.is_file()
 
 
 def _first_readable(files: list[Path]) -> Path:

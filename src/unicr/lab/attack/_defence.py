@@ -23,9 +23,9 @@ from unicr.lab.attack._base import Attack, AttackError
 from unicr.lab.attack._store import AttackStore, Outcome
 from unicr.lab.attack._study import Aim, Settings, Study, Task, attacked
 from unicr.lab.attack._verdict import interval
-from unicr.runs import NOTHING, Manifest, Own, Row, Run, execute
-from unicr.select import Recount
+from unicr.runs import NO_TRUST, Row, Run, Spec, Trusted, execute
 from unicr.smoothing import Certificate
+from unicr.smoothing.procedures import Selector
 
 FACTORS = (1.0, 1.5, 3.0)
 GROUP = 32  # inputs attacked together
@@ -59,7 +59,7 @@ def attack_run(
     gpus: float = 0,
     on_task: Callable[[Task], None] | None = None,
     on_plan: Callable[[Sequence[Task]], None] | None = None,
-    own: Own = NOTHING,
+    trusted: Trusted = NO_TRUST,
 ) -> tuple[list[Outcome], Left]:
     """Attack the certified inputs of the run in `folder`; outcomes are stored beside it.
 
@@ -70,18 +70,19 @@ def attack_run(
     """
     settings = settings or Settings()
     with Run(folder) as run:
-        manifest, rows = run.manifest, list(run.rows())
-    if classifier.digest != manifest.model_hash:
+        spec, rows = run.spec, list(run.rows())
+    if classifier.digest != spec.model_hash:
         raise RunError("the model is another one than the run was made with (its hash differs)")
     if limit is not None and limit < 1:
         raise AttackError(f"max={limit}: at least one input")
-    texts, classes = manifest.some_norms(norms), _num_classes(classifier, rows)
-    selector = None if manifest.selector is None else Recount.of(manifest, own).settings
-    probe = attacked(classifier, selector, [], [], manifest.shape, num_classes=classes)
+    texts, classes = spec.some_norms(norms), _num_classes(classifier, rows)
+    procedure = trusted.open(spec).plan.procedure
+    selector = procedure if isinstance(procedure, Selector) else None
+    probe = attacked(classifier, selector, [], [], spec.shape, num_classes=classes)
     for attack in attacks:
-        attack.check(probe, manifest.shape)
+        attack.check(probe, spec.shape)
     aims, left = aims_of(
-        rows, data, manifest, texts, searched=settings.searched, limit=limit, own=own
+        rows, data, spec, texts, searched=settings.searched, limit=limit, trusted=trusted
     )
     goals = [(text, _factor(factor)) for text in texts for factor in dict.fromkeys(factors)]
     study = Study(
@@ -89,10 +90,11 @@ def attack_run(
         arguments=model_arguments,
         settings=settings,
         num_classes=classes,
-        run_seed=manifest.drawn,
-        lattice=manifest.points,
+        run_seed=spec.drawn,
+        lattice=spec.lattice,
+        between_points=procedure.on_own_grid,
         starts=starts_of(aims),
-        batch=batch or manifest.batch,
+        batch=batch or spec.batch,
         selector=selector,
     )
     with AttackStore(folder) as kept:
@@ -130,15 +132,15 @@ def _num_classes(classifier: Classifier, rows: Sequence[Row]) -> int:
 def aims_of(
     rows: Sequence[Row],
     data: Dataset,
-    manifest: Manifest,
+    spec: Spec,
     norms: Sequence[str],
     *,
     searched: bool = False,
     limit: int | None = None,
-    own: Own = NOTHING,
+    trusted: Trusted = NO_TRUST,
 ) -> tuple[list[Aim], Left]:
     """The certified inputs of a run with a finite radius above 0 in every norm, at most `limit`."""
-    noise = cache(lambda text: own.noise(manifest, text))
+    noise = cache(lambda text: trusted.noise(spec, text))
     aims: list[Aim] = []
     abstained = failed = without = 0
     for row in rows:

@@ -112,8 +112,6 @@ def _outcome(row: Sequence[Any]) -> Outcome:
 
 def _attacked(radius: NormRadius, settings: dict[str, Any]) -> float:
     """The radius that an attack with these settings goes for."""
-    if settings.get("sound") is False:  # of an older version: what the run claims
-        return radius.radius
     return radius.searched if settings.get("searched") else radius.proved
 
 

@@ -89,6 +89,7 @@ class Study:
     batch: int = 1024
     selector: Selector | None = None
     lattice: Lattice | None = None
+    between_points: bool = False
 
     def open(self) -> Callable[[Task], list[Outcome]]:
         """Load the model; what comes back attacks the inputs of one task."""
@@ -146,15 +147,15 @@ class _Worker:
             bounds = np.array([aim.radii[text] * factor for aim in task.aims])
             moved = task.attack.perturb(targets, parse_norm(text), bounds, memory)
             for aim, x, bound in zip(task.aims, moved, bounds.tolist(), strict=True):
-                x = self._on_lattice(aim.x, x)
+                if self._study.between_points:
+                    x = self._cut_to_points(aim.x, x)
                 outcomes.append(self._judged(task.attack.name, text, factor, aim, x, bound))
         return outcomes
 
-    def _on_lattice(self, x: torch.Tensor, moved: torch.Tensor) -> torch.Tensor:
-        """The change that a certificate on the lattice speaks of: cut to whole steps, inwards."""
+    def _cut_to_points(self, x: torch.Tensor, moved: torch.Tensor) -> torch.Tensor:
+        """The change cut to whole steps, inwards: what a radius between grid points speaks of."""
         lattice = self._study.lattice
-        if lattice is None or not lattice.holds(x.cpu().numpy()):
-            return moved
+        assert lattice is not None
         steps = (moved.cpu().double() - x.cpu().double()).numpy() / float(lattice.step)
         there = lattice.integers(x.cpu().numpy()) + np.trunc(steps).astype(np.int64)
         return torch.from_numpy(lattice.floats(there)).to(moved.device)

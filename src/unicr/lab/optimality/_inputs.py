@@ -10,9 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from unicr.errors import RunError
-from unicr.noise import IID, Noise
-from unicr.noise.internal import RadialNoise
-from unicr.runs import NOTHING, Run
+from unicr.noise import Noise
+from unicr.runs import NO_TRUST, Run
 from unicr.values import Array
 
 
@@ -29,17 +28,18 @@ class RunInputs:
     @property
     def comparable(self) -> bool:
         """Whether the run's own noise can take part: it has a σ and a curve."""
-        return math.isfinite(self.noise.sigma) and isinstance(self.noise, IID | RadialNoise)
+        known = self.noise.iid is not None or self.noise.radial is not None
+        return known and math.isfinite(self.noise.sigma)
 
 
 def read_run(folder: Path) -> RunInputs:
     """The p_A of every input of a run, in the order of the inputs."""
     with Run(folder) as run:
-        manifest, rows = run.manifest, list(run.rows())
+        spec, rows = run.spec, list(run.rows())
     if not rows:
         raise RunError(f"{folder} holds no results yet: there is no p_A to compare at")
-    law = NOTHING.noise(manifest)
-    sigma_of = cache(lambda text: NOTHING.noise(manifest, text).sigma)
+    law = NO_TRUST.noise(spec)
+    sigma_of = cache(lambda text: NO_TRUST.noise(spec, text).sigma)
     p_a, sigma = np.zeros(len(rows)), np.full(len(rows), law.sigma)
     for i, row in enumerate(rows):
         certificate = row.certificate
@@ -49,4 +49,4 @@ def read_run(folder: Path) -> RunInputs:
             p_a[i] = certificate.p_a
         if certificate.noise is not None:
             sigma[i] = sigma_of(certificate.noise)
-    return RunInputs(p_a, sigma, law, manifest.dim, manifest.norms)
+    return RunInputs(p_a, sigma, law, spec.dim, spec.norm_texts)

@@ -9,7 +9,7 @@ from typing import Any
 
 from unicr.errors import RunError
 from unicr.lab.attack import AttackStore, Defence, Left, Task, defences
-from unicr.lab.report.tables import Bar, Form, as_csv, as_json, lay, title
+from unicr.lab.report.tables import Bar, Form, as_csv, as_json, format_table, title
 
 
 class AttackBar(Bar):
@@ -51,7 +51,7 @@ def _by_norm(found: Sequence[Defence], form: Form) -> str:
             cells = {one.factor: one for one in here if one.attack == name}
             inputs = max(one.inputs for one in cells.values())
             rows.append([name, str(inputs), *(_cell(cells.get(factor)) for factor in factors)])
-        table = lay(["attack", "inputs", *(f"{f:g} R" for f in factors)], rows, form)
+        table = format_table(["attack", "inputs", *(f"{f:g} R" for f in factors)], rows, form)
         words = "defence accuracy in % (95 % interval), significant changes of class"
         blocks.append(f"{title(f'l{norm}', form)}: {words}\n\n{table}")
     within = [one for one in found if one.factor <= 1]

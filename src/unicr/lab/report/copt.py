@@ -8,7 +8,7 @@ from threading import Event, Thread
 
 from unicr.lab.c_opt import COpt, ShapeScore, Trained, best_of
 from unicr.lab.report.plots import figure
-from unicr.lab.report.tables import Bar, as_csv, lay
+from unicr.lab.report.tables import Bar, as_csv, format_table
 from unicr.values import number, round_down
 
 GAUSSIAN = (("beta", 2.0),)
@@ -65,7 +65,7 @@ def copt_table(lines: Sequence[ShapeScore], norms: Sequence[str]) -> str:
     ]
     head = [*(name for name, _ in lines[0].shape), *(f"l{norm}" for norm in norms)]
     failures = [f"- {reason}" for line in lines for reason in line.failures]
-    table = lay(head, rows, "markdown")
+    table = format_table(head, rows, "markdown")
     return "\n".join([table, *(["", "Failed:", "", *failures] if failures else [])])
 
 

@@ -63,19 +63,21 @@ def draw_curves(
 def _draw(curves: Sequence[RadiusCurve], path: Path) -> None:
     with figure(path) as axes:
         draw_curves(axes, curves)
-        axes.set_title(f"{_title(curves)} (band: up to the searched radius)")
+        grades = " / ".join(dict.fromkeys(str(curve.grade or "nothing") for curve in curves))
+        axes.set_title(f"{_title(curves)} (band: up to the searched radius)\nproved by: {grades}")
 
 
 def _write_csv(curves: Sequence[RadiusCurve], path: Path) -> None:
     p = probabilities()
     with path.open("w", newline="") as file:
         writer = csv.writer(file)
-        writer.writerow(["noise", "norm", "dim", "p_a", "proved", "searched"])
+        writer.writerow(["noise", "norm", "dim", "p_a", "proved", "searched", "grade"])
         for curve in curves:
             rows = zip(p, curve(p), curve(p, searched=True), strict=True)
             for one, proved, searched in rows:
                 values = (repr(float(v)) for v in (one, proved, searched))
-                writer.writerow([curve.noise.text, curve.norm.text, curve.dim, *values])
+                grade = curve.grade if proved > 0 else ""
+                writer.writerow([curve.noise.text, curve.norm.text, curve.dim, *values, grade])
 
 
 def _write_html(curves: Sequence[RadiusCurve], path: Path) -> None:
@@ -83,7 +85,7 @@ def _write_html(curves: Sequence[RadiusCurve], path: Path) -> None:
     p = probabilities()
     chart = graph.Figure()
     for curve in curves:
-        chart.add_scatter(x=p, y=curve(p), name=repr(curve.noise))
+        chart.add_scatter(x=p, y=curve(p), name=f"{curve.noise!r}, {curve.grade or 'not proved'}")
         above = {"y": curve(p, searched=True), "name": f"{curve.noise!r} searched"}
         chart.add_scatter(x=p, line={"dash": "dot"}, **above)
     chart.update_layout(title=_title(curves), xaxis_title="p_A", yaxis_title="certified radius")

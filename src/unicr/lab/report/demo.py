@@ -20,7 +20,7 @@ from unicr.errors import RunError
 from unicr.lab.report.curves import draw_curves, probabilities
 from unicr.lab.report.plots import figures
 from unicr.lab.report.runs import COUNTED, draw_steps, run_shown, score_table
-from unicr.lab.report.tables import lay
+from unicr.lab.report.tables import format_table
 from unicr.metrics import Scores
 from unicr.noise import parse
 from unicr.norms import l1, l2, linf
@@ -91,7 +91,7 @@ def _table(norm: str, group: Sequence[Scores], rows: Found) -> str:
         share = f"{one.certified_accuracy(0):.0%}"
         lines.append((one.name, share, round_down(one.average_radius, 4), round_down(searched, 4)))
     head = ("noise", "certified accuracy", "average radius, proved", "searched")
-    return f"l{norm}: {_best(group).name} certifies furthest\n{lay(head, lines)}"
+    return f"l{norm}: {_best(group).name} certifies furthest\n{format_table(head, lines)}"
 
 
 def _best(group: Sequence[Scores]) -> Scores:

@@ -9,8 +9,7 @@ import numpy as np
 
 from unicr.errors import UnicrError
 from unicr.lab.report.plots import figure
-from unicr.noise import IID, Noise
-from unicr.noise.internal import RadialNoise
+from unicr.noise import Noise
 from unicr.values import Array
 
 
@@ -35,17 +34,18 @@ def describe(noise: Noise) -> dict[str, str]:
         "finite variance": word(facts.finite_variance),
         "facts are": facts.source,
     }
-    if isinstance(noise, IID):
-        rows["scale"] = f"{noise.scale:.9g}"
-        rows["mean"] = f"{noise.mean:.6g}" if math.isfinite(noise.mean) else "none"
-        rows["support"] = "[{:.6g}, {:.6g}]".format(*noise.support)
+    law, radial = noise.iid, noise.radial
+    if law is not None:
+        rows["scale"] = f"{law.scale:.9g}"
+        rows["mean"] = f"{law.mean:.6g}" if math.isfinite(law.mean) else "none"
+        rows["support"] = "[{:.6g}, {:.6g}]".format(*law.support)
         levels = (0.001, 0.01, 0.1, 0.5, 0.9, 0.99, 0.999)
-        at = [0.0 if abs(x) < 1e-12 * noise.scale else x for x in noise.ppf(levels).tolist()]
+        at = [0.0 if abs(x) < 1e-12 * law.scale else x for x in law.ppf(levels).tolist()]
         rows["quantiles"] = "  ".join(f"{u:g}: {x:.5g}" for u, x in zip(levels, at, strict=True))
-    if isinstance(noise, RadialNoise):
-        rows["scale"] = f"{noise.scale:.9g}"
+    if radial is not None:
+        rows["scale"] = f"{radial.scale:.9g}"
         rows["radius"] = "  ".join(
-            f"{u:g}: {float(noise.radius_ppf(u)):.5g}" for u in (0.01, 0.5, 0.99)
+            f"{u:g}: {float(radial.radius_ppf(u)):.5g}" for u in (0.01, 0.5, 0.99)
         )
     return rows
 
@@ -55,16 +55,17 @@ def density_line(noise: Noise, points: int, tail: float) -> tuple[Array, Array, 
 
     Beyond 10 % more than what lies between the two tails nothing is drawn; jumps are drawn as such.
     """
-    if isinstance(noise, IID):
-        low, high = float(noise.ppf(tail)), float(noise.isf(tail))
+    law, radial = noise.iid, noise.radial
+    if law is not None:
+        low, high = float(law.ppf(tail)), float(law.isf(tail))
         margin = 0.1 * (high - low)
         x = np.linspace(low - margin, high + margin, points)
-        edges = [e for b in noise.breakpoints for e in (np.nextafter(b, -np.inf), b)]
+        edges = [e for b in law.breakpoints for e in (np.nextafter(b, -np.inf), b)]
         x = np.unique(np.concatenate([x, [e for e in edges if x[0] < e < x[-1]]]))
-        return x, noise.pdf(x), "one coordinate"
-    if isinstance(noise, RadialNoise):
-        x = np.linspace(float(noise.radius_ppf(1e-4)), float(noise.radius_isf(1e-4)), points)
-        return x, np.gradient(noise.radius_cdf(x), x), "the length"
+        return x, law.pdf(x), "one coordinate"
+    if radial is not None:
+        x = np.linspace(float(radial.radius_ppf(1e-4)), float(radial.radius_isf(1e-4)), points)
+        return x, np.gradient(radial.radius_cdf(x), x), "the length"
     raise UnicrError(f"{noise.text} has no one-dimensional density to draw")
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from unicr.lab.optimality import Comparison, Heard, Standing
 from unicr.lab.report.curves import draw_curves
 from unicr.lab.report.plots import figure
-from unicr.lab.report.tables import Form, as_csv, as_json, lay, title
+from unicr.lab.report.tables import Form, as_csv, as_json, format_table, title
 from unicr.noise import Noise
 from unicr.norms import Norm
 from unicr.radius import RadiusCurve
@@ -90,7 +90,7 @@ def optimality_table(
         ]
         verdicts = [f"- {head}: {c.text}" for head, c in zip(heads, columns, strict=True)]
         above = title(f"{norm}, dimension {columns[0].dim}, {words}", form)
-        table = lay(["noise", *heads], rows, form)
+        table = format_table(["noise", *heads], rows, form)
         blocks.append("\n".join([above, "", table, "", *verdicts]))
     return "\n\n".join([*blocks, KEY, NOTE])
 

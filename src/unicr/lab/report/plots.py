@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from unicr.errors import UnicrError, listed
+from unicr.extras import require
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -30,7 +31,7 @@ def figures(
         raise UnicrError(f"cannot draw to {path.name}: endings are: {listed(FORMATS)}")
     if not path.absolute().parent.is_dir():
         raise UnicrError(f"cannot write {path}: the folder {path.parent} does not exist")
-    import matplotlib
+    matplotlib = require("matplotlib", "plots")
 
     with matplotlib.rc_context({"backend": "Agg", "svg.hashsalt": "unicr", "legend.fontsize": 8}):
         from matplotlib.figure import Figure

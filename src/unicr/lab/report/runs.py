@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +11,7 @@ import numpy as np
 from rich.console import Console
 
 from unicr.lab.report.plots import figures
-from unicr.lab.report.tables import Bar, Form, as_csv, as_json, lay, title
+from unicr.lab.report.tables import Bar, Form, as_csv, as_json, format_table, title
 from unicr.metrics import Scores, accuracy_curve, envelope, robustness_score
 from unicr.runs import Job, Row, certify_run, scores_of
 from unicr.values import round_down
@@ -21,12 +20,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-OFF = ("lattice", "average_radius_any_change")
 COUNTED = "wrong and abstained inputs count as radius 0; radii are in the units of the inputs"
 TERMS = (
     "certified_accuracy: inputs that are certified as their label, of all inputs; average_radius: "
-    "wrong and abstained inputs count as 0; accuracy_holds: what stays of the certified accuracy, "
-    "at 99.9 % confidence, when certificates fail as often as their alpha allows; at R: certified "
+    "wrong and abstained inputs count as 0; accuracy_holds: the certified accuracy "
+    "after allowing for certificates that are wrong by chance (99.9 % confidence); at R: certified "
     "with at least that radius; robustness score: area under the best of the runs' curves"
 )
 
@@ -43,9 +41,9 @@ class RunBar(Bar):
         self._samples = job.plan.n0 + job.plan.n
         self._correct = self._seen = self._failed = 0
         self._under_way = 0.0
-        self.job = replace(job, on_samples=self._count)
 
-    def _count(self, samples: int) -> None:
+    def count(self, samples: int) -> None:
+        """Hear how many samples were counted just now."""
         self._under_way += samples / self._samples
         self._show()
 
@@ -75,7 +73,8 @@ def run_shown(job: Job, folder: Path, first: str = "") -> list[Row]:
     with RunBar(job) as shown:
         if first:
             shown.say(first)
-        with certify_run(shown.job, folder, resume=True, on_result=shown.add) as run:
+        run = certify_run(job, folder, resume=True, on_result=shown.add, on_samples=shown.count)
+        with run:
             return list(run.rows())
 
 
@@ -90,31 +89,24 @@ def summary(rows: Sequence[Row], norms: Sequence[str], *, searched: bool = False
         radii = (one.average_radius, one.median_radius)
         share = f"{one.certified_accuracy(0):.1%}"
         lines.append([f"l{norm}", share, *(round_down(radius, 4) for radius in radii)])
-    table = lay(["norm", "certified accuracy", f"average {kind}", f"median {kind}"], lines)
+    table = format_table(["norm", "certified accuracy", f"average {kind}", f"median {kind}"], lines)
     blocks = [f"{len(rows)} inputs: {words}", table, COUNTED, *changes_meant(scores)]
     p_a = [row.certificate.p_a for row in rows if row.certificate and row.predict >= 0]
     if p_a:
         low, middle, high = (round_down(float(v), 4) for v in np.quantile(p_a, (0.1, 0.5, 0.9)))
         blocks.append(
-            f"p_A (lower bounds of the top class's probability): {low} or less for a tenth of the "
-            f"certified inputs, {middle} in the middle, {high} or more for a tenth"
+            "p_A, the lower bound of the top class's probability, at the 10th, 50th and 90th "
+            f"percentile of the certified inputs: {low}, {middle}, {high}"
         )
     return "\n".join(blocks)
 
 
 def changes_meant(scores: Sequence[Scores]) -> list[str]:
-    """Which changes the radii speak of, where that is not all."""
-    kept = [one for one in scores if one.lattice is not None]
-    left: dict[str, list[str]] = {}
-    for one in kept:
-        text = f"l{one.norm} {round_down(one.average_of_any_change, 4)}"
-        left.setdefault(one.name, []).append(text)
-    named = [(f"{name}: " if len(left) > 1 else "") + ", ".join(v) for name, v in left.items()]
-    steps = sorted({str(one.lattice) for one in kept})
-    images = ", as those between 8-bit images do" if "1/255" in steps else ""
-    words = f"radii are for changes that keep to the lattice {', '.join(steps)}{images}; for any "
-    words += f"other change the average radius is {'; '.join(named)} (more with --lattice fine)"
-    return [words] if kept else []
+    """Which changes the radii speak of, where that is not every change."""
+    grids = sorted({one.grid for one in scores if one.grid is not None})
+    return (
+        [f"radii hold for changes between points of the grid {', '.join(grids)}"] if grids else []
+    )
 
 
 def default_radii(runs: Sequence[Scores]) -> list[float]:
@@ -152,20 +144,18 @@ def _records(runs: Sequence[Scores], radii: Sequence[float] | None) -> list[dict
             "abstention": run.abstention,
             **({} if run.alpha is None else {"accuracy_holds": run.accuracy_bound(0.0)}),
             **{f"at {r:g}": run.certified_accuracy(r) for r in at},
-            **({} if run.lattice is None else dict(zip(OFF, _off(run), strict=True))),
+            **({} if run.grid is None else {"grid": run.grid}),
         }
         for run in runs
     ]
 
 
-def _off(run: Scores) -> tuple[str | None, float]:
-    return run.lattice, run.average_of_any_change
-
-
 def _table(norm: str, runs: Sequence[Scores], radii: Sequence[float] | None, form: Form) -> str:
     records = _records(runs, radii)
-    keys = [key for key in records[0] if key not in ("norm", *OFF)]
-    table = lay(keys, [[_cell(key, record[key]) for key in keys] for record in records], form)
+    keys = [key for key in records[0] if key not in ("norm", "grid")]
+    table = format_table(
+        keys, [[_cell(key, record[key]) for key in keys] for record in records], form
+    )
     total = round_down(robustness_score(runs), 5)
     above = title(f"l{norm}", form)
     return f"{above}\n\n{table}\n\nrobustness score over {len(runs)} run(s): {total}"

@@ -21,7 +21,9 @@ EVERY = 20.0  # seconds between lines where nobody sees a bar
 Form = Literal["table", "markdown", "csv", "json"]
 
 
-def lay(columns: Sequence[str], rows: Iterable[Sequence[str]], form: Form = "table") -> str:
+def format_table(
+    columns: Sequence[str], rows: Iterable[Sequence[str]], form: Form = "table"
+) -> str:
     """A table for people: Markdown, or aligned columns, of which nothing is cut off.
 
     One that is too wide for a terminal is turned, if it fits that way.

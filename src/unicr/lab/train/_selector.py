@@ -30,8 +30,8 @@ from unicr.lab.train._trainer import seeded, stream
 from unicr.noise import Noise
 from unicr.noise.internal import check_parses
 from unicr.norms import Norm
-from unicr.select import Selector
 from unicr.smoothing import Radii
+from unicr.smoothing.procedures import Selector
 
 WEIGHTS = "selector.safetensors"
 GROUP = 32  # inputs whose noisy copies are classified together

@@ -24,10 +24,10 @@ from unicr.lab.train._examples import Examples, TrainError
 from unicr.lab.train._method import METHODS, Reach, Step, Tuned
 from unicr.lab.train._schedule import SCHEDULES
 from unicr.lab.train._settings import Training, build
-from unicr.noise import Gaussian, Noise, parse
+from unicr.noise import Noise, parse
 from unicr.noise.internal import LatticeNoise, derive
 from unicr.norms import parse_norm
-from unicr.smoothing import chosen_lattice
+from unicr.smoothing import lattice_for
 
 WARM = 0.1  # share of the training over which what a method adds grows to its full weight
 WATCHED, VOTES = 64, 100  # held-out inputs, and votes for each, behind the estimated radius
@@ -180,7 +180,8 @@ class Trainer:
         reach = Reach(self.noise, parse_norm(given.norm or "2"), math.prod(self.examples.shape))
         if usual.radius and given.radius is None:
             tuned = replace(tuned, radius=reach.at(usual.radius))
-        wanted = given.norm or isinstance(self.noise, Gaussian) or usual.radius
+        closed = self.noise.iid is not None and self.noise.iid.normal_sigma is not None
+        wanted = given.norm or closed or usual.radius
         return tuned, reach if wanted else None
 
     def _check_scores(self) -> None:
@@ -227,7 +228,7 @@ class Trainer:
             return clean.repeat_interleave(copies, 0).to(self.device)
         if self._drawn is None:
             norm = parse_norm(self.settings.norm or 2)
-            self._drawn = LatticeNoise(self.noise, chosen_lattice(clean[:16], self.noise, [norm]))
+            self._drawn = LatticeNoise(self.noise, lattice_for(clean[:16], self.noise, [norm]))
         key = derive("unicr training", purpose, self.settings.seed, number)
         out = torch.empty(len(clean), copies, *clean.shape[1:])
         for i, x in enumerate(clean):

@@ -9,7 +9,6 @@ The text form, `unicr noise list`, the explorer, I-OPT, C-OPT and the optimality
 from __future__ import annotations
 
 from unicr.errors import NoiseError
-from unicr.noise._base import Noise
 from unicr.noise._family import Named
 from unicr.registry import Catalogue
 
@@ -30,9 +29,3 @@ FAMILIES: Catalogue[type[Named]] = Catalogue(
     "unicr.families", __name__, Named, classes=True, sort=_order, check=_check
 )
 """Every family by its name."""
-
-
-def plainest(noise: Noise) -> Noise:
-    """The same law under its plainest name: General Normal 2 is Gaussian, as the family says."""
-    name = noise.plain if isinstance(noise, Named) else None
-    return noise if name is None else FAMILIES[name](sigma=noise.sigma)

@@ -26,16 +26,18 @@ from unicr.noise import IID
 from unicr.values import Array
 
 EVEN = 2500  # points of equal probability, and in Φ⁻¹ of it for the tails
-SMALLEST = 1e-6
+SMALLEST = 1e-6  # width of the table, of the noise's scale; below it DECAY continues χ
 PER_OCTAVE = 6
-OCTAVES = 24
+OCTAVES = 24  # up to 17 scales, farther than any step of a flow
+# of χ: halved cells tell what cells in which the difference changes sign are worth, to first order;
+# 2 % more pays for the rest, which falls fourfold with each halving
 SAFETY = 1.02
 DECAY = (0.75, 0.97)  # from one halving to the next, beyond the table: no less, no more is believed
-TAIL = 1e-10
+TAIL = 1e-10  # probability at either end that is not cut into cells, and charged four times
 AROUND = np.concatenate(
     [np.linspace(-2, 2, 161), np.geomspace(2, 1e3, 60), -np.geomspace(2, 1e3, 60)]
 )
-BENDS = 48
+BENDS = 48  # places of v in 0 … u between which ψ′ is bounded by chords of the convex ψ
 EPS = float(np.finfo(np.float64).eps)
 
 

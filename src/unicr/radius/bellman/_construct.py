@@ -18,12 +18,12 @@ from unicr.radius.bellman._mesh import Mesh
 from unicr.radius.bellman._verify import Flow, Rows
 from unicr.values import Array
 
-TINY = 1 / 12
-HEAT = TINY
-GROW = 1.2
-BLUR = 1.0
-PASSES = 12
-IGNORED = 1e-9
+# Nothing here is a proof: these numbers decide how good a Φ is, not whether it is true.
+SMALL_STEP = 1 / 12  # of a step between nodes: shifts that cost less act as heat
+GROW = 1.2  # ratio of the first budgets
+BLUR = 1.0  # width of the smoothing, in widths of the heat of one step
+PASSES = 12  # of giving back what blurring took off
+IGNORED = 1e-9  # an excess below it is rounding
 ENOUGH = 2e-6  # what blurring may leave
 FAINT = 1e-3  # of the largest rise: below it, at the ends of the mesh, a cell is straight
 
@@ -116,11 +116,11 @@ def construct(g: Generators, start: Array, nodes: Array, largest: int) -> Flow:
     for e in range(count):
         step = nodes[e + 1] - nodes[e]
         spectrum = fft.rfft(masses[e], size)
-        rate = float(np.max(g.rates[: largest + 1][costs <= max(HEAT * step, 2 * costs[0])]))
+        rate = float(np.max(g.rates[: largest + 1][costs <= max(SMALL_STEP * step, 2 * costs[0])]))
         heated = fft.irfft(spectrum * np.exp(step * rate * g.dust), size)[:n]
         heated = np.maximum(heated, 0.0)
         base = mesh.values(heated)
-        low, high = np.searchsorted(costs, (TINY * step, step * (1 + 1e-12)))
+        low, high = np.searchsorted(costs, (SMALL_STEP * step, step * (1 + 1e-12)))
         excess = np.zeros(n)
         if low < high:  # as often as they fit, and heat for the rest
             times = np.maximum(np.floor(step / costs[low:high]), 1.0)[:, None]

@@ -77,17 +77,17 @@ class Profile:
 
     def __init__(self, law: RatioLaw, step: float, cells: int) -> None:
         w = step / PARTS * np.arange(cells * PARTS + 1, dtype=np.float64)
-        mass = law.mass * np.exp(np.minimum(-law.loss, 700.0))  # what is cut off is missing below
-        missing = max(0.0, 1.0 - float(np.sum(mass)))
+        mass = law.mass * np.exp(np.minimum(-law.loss, 700.0))  # what is cut off counts as lost
+        lost = max(0.0, 1.0 - float(np.sum(mass)))  # P-mass at L = −∞
         self.width = step / PARTS
         upper, lower = law.loss > 0, law.loss < 0
         self.up = self._side(w, law.loss[upper], law.mass[upper], mass[upper], 1.0, 0.0)
         self.down = self._side(
-            w, -law.loss[lower][::-1], law.mass[lower][::-1], mass[lower][::-1], -1.0, missing
+            w, -law.loss[lower][::-1], law.mass[lower][::-1], mass[lower][::-1], -1.0, lost
         )
 
     def _side(
-        self, w: Array, x: Array, q: Array, p: Array, sign: float, missing: float
+        self, w: Array, x: Array, q: Array, p: Array, sign: float, lost: float
     ) -> tuple[Array, Array, Array]:
         """(∫K, ∫(|w| − left end)K) over each part, and K at the grid points, one side of zero.
 
@@ -106,7 +106,7 @@ class Profile:
         part, mass, near = part[inside], q[inside], -sign * (x[inside] - w[part[inside]])
         whole += np.bincount(part, mass * _rest(near, 2), len(whole))
         moment += np.bincount(part, -sign * mass * _rest(near, 3), len(whole))
-        gone = missing * np.exp(-w)
+        gone = lost * np.exp(-w)
         whole += gone[:-1] - gone[1:]
         moment += gone[1:] * _rest(np.asarray(self.width), 2)
         return whole, np.clip(moment, 0.0, whole * self.width), value + gone

@@ -21,13 +21,13 @@ from unicr.tradeoff import TradeOff, shifted
 from unicr.tradeoff.internal import margin
 from unicr.values import Array
 
-LARGEST = 6.75  # Φ⁻¹(p_A) at the end of a curve
-SMALLEST = 0.02
+LARGEST = 6.75  # Φ⁻¹(p_A) at the end of a curve: p_A = 1 − 7e-12
+SMALLEST = 0.02  # and at its beginning: p_A = 0.508
 APART = 1.4  # from one scale of a curve to the next, p ≤ 2, where users read
 READ = 0.25  # Φ⁻¹(p_A) from there on; below it every second scale will do
-TOLERANCE = 2e-4
-ABOVE = 1.002
-BETTER = 26  # flows that are made beyond the first ones; of finer grids they count twice
+TOLERANCE = 2e-4  # of the radius, at which bisection ends on the proved side
+ABOVE = 1.002  # of what no radius exceeds: a flow is made for a little more than can be proved
+MOST_FLOWS = 26  # that are made beyond the first ones; of finer grids they count twice
 NEAR = 1e-3  # margins that are as good as the smallest: the widest of those cells is looked at
 WORTH = 5e-4  # what is gained by a flow that was worth it
 PATIENCE = 8  # flows in a row that were not
@@ -51,12 +51,13 @@ def _refined(sheet: Sheet, p_a: float, p_b: float) -> float:
         patience = PATIENCE if found > best * (1 + WORTH) else patience - 1
         best = found
         close = best * ABOVE > CLOSE * sheet.r
-        if patience <= (PATIENCE // 2 if close else 0) or best in (0.0, sheet.r) or spent >= BETTER:
+        tired = patience <= (PATIENCE // 2 if close else 0) or spent >= MOST_FLOWS
+        if tired or best in (0.0, sheet.r):
             return best
         above = best * (1 + TOLERANCE)
         margins = [sheet.margin(i, above, p_a, p_b) for i in range(len(sheet.first) - 1)]
         near = np.flatnonzero(margins <= np.min(margins) + NEAR)
-        cost = sheet.better(int(near[np.argmax(np.diff(sheet.first)[near])]))
+        cost = sheet.tighten(int(near[np.argmax(np.diff(sheet.first)[near])]))
         spent += cost
         if cost == 0:
             return best

@@ -25,37 +25,37 @@ from unicr.radius.bellman._chord import gaps
 from unicr.radius.bellman._construct import Generators, construct, nodes_of
 from unicr.radius.bellman._kernel import Kernels, laws_of
 from unicr.radius.bellman._mesh import Mesh
-from unicr.radius.bellman._verify import missing
+from unicr.radius.bellman._verify import surcharge
 from unicr.values import Array
 
 SMOOTH = 0.03  # the width s of G_s, in units of the Gaussian shift that p_A stands for
 BLURRED = 0.04  # the same inside Ψ_0
-PER_SMOOTH = 2.5
+PER_SMOOTH = 2.5  # mesh points in the width s: h = 0.4 s, for which stencils are found
 RATIO = 0.1  # log of the ratio of neighbouring shifts
 LARGE = 0.12  # of r: above it shifts are FINER
-FINER = 2.0
+FINER = 2.0  # times as many shifts
 FINE = 1e-2  # of r^p: below it, for p < 1, they are coarser
 DUST = 1e-3  # share of the budget that coordinates too small to matter may claim
 UNEVEN = 0.07  # how much smaller the smallest shift is where K need not grow with u
-NODES = 34
+NODES = 34  # budgets of a flow
 FIRST = (0.16, 0.3, 0.45, 0.62, 0.8, 1.0)  # of r: largest coordinates to begin with
 LOW = 300  # dimensions in which they count whatever p, and in which several κ are tried
 NARROWEST = 0.015  # of r: a cell of u₁ that is not split
 FLAT = 2e-3  # the charge of a chord below which steps that are allowed in vain are looked at first
 AGAIN = 2  # times a cell of a curve is split whose chord is charged more than
-LOOSE = 0.02
+LOOSE = 0.02  # of a probability
 FINEST = 1.5e-3  # of r^p: how finely u₁ is cut when the criterion is read
-WINDOW = 12
-COARSE = 25
-BETWEEN = 12
-LEFT = 4.8
+WINDOW = 12  # mesh points on either side of the best line in which a better one is sought
+COARSE = 25  # radii of a curve at which every cell is asked
+BETWEEN = 12  # further radii between two of them, at which only the worst cells are
+LEFT = 4.8  # ends of the mesh, in shifts from the middle; what lies beyond is charged, not lost
 RIGHT = 5.0
 FARTHEST = 30.0
 OUTSIDE = 3e-4  # hockey-stick of the largest shift where the mesh ends
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class ProvedFlow:
     """Φ at the nodes and the bends between them, for one largest coordinate; Ξ at finer budgets.
 
     Steps up to `following` are allowed.
@@ -65,7 +65,7 @@ class Part:
     nodes: Array
     values: Array
     bends: Array
-    slack: tuple[Array, Array]
+    surcharge: tuple[Array, Array]
     following: float
     effort: int
 
@@ -76,7 +76,7 @@ class Part:
         tau = ((budgets - t[i]) / (t[i + 1] - t[i]))[:, None]
         low, high = self.values[i, columns], self.values[i + 1, columns]
         inside = (1 - tau) * low + tau * high - tau * (1 - tau) * self.bends[i, columns]
-        inside += np.interp(budgets, *self.slack)[:, None]
+        inside += np.interp(budgets, *self.surcharge)[:, None]
         return np.where(budgets[:, None] <= self.limit, inside, np.inf)
 
 
@@ -118,11 +118,11 @@ class Sheet:
             -s / 2 + offsets / s
         )
         self.grids: dict[int, Grids] = {}
-        self.parts = [self._part(i, 1) for i in range(len(self.first))]
+        self.flows = [self._flow(i, 1) for i in range(len(self.first))]
         self.gaps = gaps(unit, np.asarray(self.first), close=True)[0]
         self.failed = 0
 
-    def _part(self, i: int, effort: int) -> Part:
+    def _flow(self, i: int, effort: int) -> ProvedFlow:
         if effort not in self.grids:
             self.grids[effort] = Grids(self, effort)
         mesh, a, grids = self.mesh, self.first[i], self.grids[effort]
@@ -141,31 +141,31 @@ class Sheet:
         flow = construct(grids.generators, start, nodes, top)
         if not np.array_equal(flow.masses[0], start):
             raise ValueError("a flow must begin where it was told to")
-        slack = missing(flow, grids.kernels[: top + 1], costs, shares, mesh, limit)
+        charged = surcharge(flow, grids.kernels[: top + 1], costs, shares, mesh, limit)
         values, bends = self._smoothed(flow.masses) + never, self._smoothed(flow.bends)
-        return Part(limit, flow.nodes, values, bends, slack, following, effort)
+        return ProvedFlow(limit, flow.nodes, values, bends, charged, following, effort)
 
     def twin(self) -> Sheet:
         """The same sheet, to be split by itself."""
         other = copy.copy(self)
-        other.first, other.parts = list(self.first), list(self.parts)
+        other.first, other.flows = list(self.first), list(self.flows)
         return other
 
-    def better(self, i: int) -> int:
+    def tighten(self, i: int) -> int:
         """Prove cell i by something tighter; what it costs, 0 where nothing is left to do.
 
         The chord of a wide cell is cut; then no flow allows steps that are not left; then flows
         are cut more finely; then narrow cells are cut too.
         """
         if i > 0 and self.gaps[i] > FLAT and self.split(i):
-            return self.parts[i + 1].effort
-        stale = self.parts[i].following > self.first[i + 1] * (1 + 1e-9)
-        coarse = [j for j in ((i, i + 1) if i > 0 else (0,)) if self.parts[j].effort == 1]
+            return self.flows[i + 1].effort
+        stale = self.flows[i].following > self.first[i + 1] * (1 + 1e-9)
+        coarse = [j for j in ((i, i + 1) if i > 0 else (0,)) if self.flows[j].effort == 1]
         if not stale and not coarse:
             return 2 * self.split(i)
         again = i if stale else coarse[0]
-        effort = self.parts[i].effort if stale else 2
-        self.parts[again] = self._part(again, effort)
+        effort = self.flows[i].effort if stale else 2
+        self.flows[again] = self._flow(again, effort)
         return effort
 
     def split(self, i: int) -> bool:
@@ -177,12 +177,12 @@ class Sheet:
         if high - low < NARROWEST * self.r:
             return False
         self.first.insert(i + 1, 0.5 * (low + high) if i > 0 else 0.6 * high)
-        self.parts.insert(i + 1, self._part(i + 1, self.parts[i].effort))
+        self.flows.insert(i + 1, self._flow(i + 1, self.flows[i].effort))
         self.gaps = gaps(self.unit, np.asarray(self.first), close=True)[0]
         return True
 
     def _start(self, a: float, blurred: float) -> tuple[Array, float]:
-        """Masses of Ψ_0 and a slack, above the hockey-sticks of both signs of the first shift."""
+        """Masses of Ψ_0 and a constant, above both signs of the first shift's hockey-sticks."""
         mesh = self.mesh
         bell = np.exp(-0.5 * ((mesh.points - blurred**2 / 2) / blurred) ** 2)
         bell /= np.sum(bell)
@@ -259,11 +259,11 @@ class Sheet:
     def _cell(self, i: int, r: float, levels: list[float] | None) -> float:
         """For u₁ in cell i: Σ T at the levels; without levels the largest α with T(α) ≥ 1/2."""
         budgets, shares = self._cut(i, r)
-        ends = [self.parts[i]] if i == 0 else [self.parts[i], self.parts[i + 1]]
+        ends = [self.flows[i]] if i == 0 else [self.flows[i], self.flows[i + 1]]
         gamma = self.mesh.gamma
 
         def bound(rows: slice, columns: slice) -> Array:
-            values = [part.at(budgets[rows], columns) for part in ends]
+            values = [flow.at(budgets[rows], columns) for flow in ends]
             if len(ends) == 1:
                 return values[0]
             mixed = [

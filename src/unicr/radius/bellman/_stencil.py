@@ -5,7 +5,7 @@ point j smeared by N(0, s²), over h, row m of `stencils` has numbers c_j, some 
 
     φ_s(y − mh/parts) ≤ Σ_j c_j τ_j(y)        for ALL real y,
 
-and a sum hardly above 1: found by linear programming, proved by `above`. Over the left side the
+and a sum hardly above 1: found by linear programming, proved by `dominates`. Over the left side the
 right one is Σ c_j e_j, where e_j = τ_j(y)/φ_s(y − mh/parts) is a positive mixture of exponentials
 e^(tx), x = y/s. So e_j and e_j″ are convex: between two x of a grid a term with c_j < 0 is at most
 its chord, and one with c_j > 0 less than its chord by at most width²/8 of the larger e_j″ of the
@@ -48,7 +48,7 @@ def terms(x: Array, place: float, step: float, smooth: float) -> tuple[Array, Ar
     return value, second
 
 
-def above(c: Array, place: float, step: float, smooth: float) -> bool:
+def dominates(c: Array, place: float, step: float, smooth: float) -> bool:
     """Whether the inequality of the module holds for every real y."""
     x = np.linspace(-FAR, FAR, 1 + round(2 * FAR / STEP))
     value, second = terms(x, place, step, smooth)
@@ -83,6 +83,6 @@ def _stencil(place: float, step: float, smooth: float) -> Array:
         )
         if found.x is not None:
             c = found.x[: len(cost)] - found.x[len(cost) :]
-            if above(c, place, step, smooth):
+            if dominates(c, place, step, smooth):
                 return c
     raise ValueError(f"no stencil for mesh step {step!r} and width {smooth!r} was found")

@@ -4,13 +4,13 @@ A `Flow` is Φ(E, ·) = G_s ⊗ Ψ(E, ·) for budgets 0 ≤ E ≤ t_N: with τ =
 
     Ψ(E) = (1 − τ)Ψ_e + τΨ_{e+1} − τ(1 − τ)C_e,
 
-every Ψ(E) a mesh function with masses ≥ 0. `missing` returns a rising function Ξ of E, the same
+every Ψ(E) a mesh function with masses ≥ 0. `surcharge` returns a rising function Ξ of E, the same
 at every ℓ, with which
 
     A_u Φ(E) + Ξ(E) ≤ Φ(E + c(u)) + Ξ(E + c(u))        for ALL shifts u, all E, all ℓ.
 
 How: A_uΦ − Φ is bounded by a kernel on the mesh (`_kernel.py`), so the inequality is between
-mesh functions, and holds everywhere if it holds at the points and the slack pays outside them.
+mesh functions, and holds everywhere if it holds at the points and the surcharge pays outside them.
 In E both sides are quadratic between the nodes t_i and t_i − c(u_k): the ends of such an interval
 are checked, and a convex difference loses curvature·length²/8. Between two shifts u_k < u < u_{k+1}
 the left side is at most the chord (its own gap is inside the kernel); the right side, a function S
@@ -31,11 +31,16 @@ from unicr.radius.bellman._kernel import Kernel
 from unicr.radius.bellman._mesh import Mesh
 from unicr.values import Array
 
-ROUNDING = 4e-15  # of a convolution by FFT of masses that add up to about 1
-TINY = 1e-15  # of the integrals in a kernel
+# Charges for floating point, all onto what Φ lacks (docs/theory.md#rounding-charges):
+FFT_ROUNDING = 4e-15  # of a convolution by FFT of masses that add up to about 1: some log₂ n units
+KERNEL_ROUNDING = 1e-15  # of the integrals in a kernel: sums of positive terms, at most 1
+VALUES = 4  # of Ψ in one inequality: two nodes on either side, each cumulated
+OPERATIONS = 8  # roundings of double precision in one inequality, each of at most the total
+UNIT = float(np.finfo(np.float64).eps) / 2
+
 PIECES = 8  # of every cell of budgets, for Ξ
 LEAP = 6  # pieces; shorter steps are paid by a slope
-TILE = 256  # points that are checked together
+TILE = 256  # points that are checked together: a tile stays in the processor's first cache
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,7 +180,7 @@ def _outside(values: Array, bends: Array) -> Array:
     return np.maximum(most[1:], most[:-1]) + 0.25 * np.maximum(-np.min(bends, axis=1), 0.0)
 
 
-def missing(
+def surcharge(
     flow: Flow, kernels: list[Kernel], costs: Array, shares: Array, mesh: Mesh, limit: float
 ) -> tuple[Array, Array]:
     """Budgets and Ξ at them, straight between: what pays for all that Φ lacks.
@@ -197,8 +202,8 @@ def missing(
     if np.any(flow.bends > (roots[1:] + roots[:-1]) ** 2 * (1 + 1e-12) + 1e-300):
         raise ValueError("a bend of the flow is stronger than its masses")
     psi, bend = (
-        _with_zero(mesh.values(masses), masses),
-        _with_zero(mesh.values(flow.bends), flow.bends),
+        _with_zero(mesh.careful_values(masses), masses),
+        _with_zero(mesh.careful_values(flow.bends), flow.bends),
     )
     rise = np.diff(psi, axis=0)
     step = np.diff(t)[:, None]
@@ -211,6 +216,9 @@ def missing(
     lacks = np.zeros((len(kernels), len(t) - 1))  # what shift k lacks in cell e
     rows, bows = Rows(masses, mesh), Rows(flow.bends, mesh)
     total = float(np.max(psi[:, 0]) + 0.25 * np.max(np.maximum(-bend[:, 0], 0.0)))
+    # a bend enters with τ(1 − τ) ≤ 1/4
+    summed = total + 0.25 * float(np.max(np.sum(np.abs(flow.bends), axis=1), initial=0.0))
+    rounding = KERNEL_ROUNDING + (VALUES * mesh.rounding + OPERATIONS * UNIT) * summed
     chords = np.zeros((2, *rise.shape))  # below and above shift k
     inc, inc_bend = np.zeros_like(psi), np.zeros_like(bend)
     for k, kernel in enumerate(kernels):
@@ -233,15 +241,16 @@ def missing(
             _between(t, steepest, curve, jumps, low, high, share, chords[1, :cells])
         lost = np.maximum(chords[0], chords[1]) if 0 < k < len(costs) - 1 else chords[int(k == 0)]
         _short(t, psi, bend, rise, inc, inc_bend, float(costs[k]), prior, lost, limit, lacks[k])
-        fuzz = ROUNDING * total * kernel.size_of_terms if kernel.spectrum is not None else 0.0
-        lack = np.maximum(lacks[k, :cells], right) + left + fuzz + TINY + kernel.beyond * total
+        lack = np.maximum(lacks[k, :cells], right) + left + rounding + kernel.beyond * total
+        if kernel.spectrum is not None:
+            lack += FFT_ROUNDING * total * kernel.size_of_terms
         lacks[k, :cells] = lack
     if not np.all(np.isfinite(lacks)):  # no comparison with such a number says anything
         raise ValueError("a kernel is not finite")
-    return slack(t, costs, shares, lacks, np.maximum(falls, 0.0))
+    return pay_lacks(t, costs, shares, lacks, np.maximum(falls, 0.0))
 
 
-def slack(
+def pay_lacks(
     nodes: Array, costs: Array, shares: Array, lack: Array, falls: Array
 ) -> tuple[Array, Array]:
     """Budgets and Ξ there, rising and straight between, with Ξ(E + c(u)) − Ξ(E) ≥ what is missing.

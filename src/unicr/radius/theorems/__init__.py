@@ -17,17 +17,17 @@ __all__ = ["THEOREMS", "Bound", "Proof", "Theorem", "bounds_of", "exact_bound", 
 
 NOTHING_PROVED = Proof(0.0, None)
 
-# closed forms first, then by letter
+# formulas first, so that the first exact one is the simplest; then by letter
 THEOREMS: Catalogue[Theorem] = Catalogue(
     "unicr.theorems",
     __name__,
     Theorem,
-    sort=lambda theorem: (not theorem.closed, theorem.letter, theorem.words),
+    sort=lambda theorem: (theorem.rank, theorem.letter, theorem.words),
 )
 
 
 def theorems() -> tuple[Theorem, ...]:
-    """All of them: closed forms first, then by letter."""
+    """All of them: formulas first, then by letter."""
     return tuple(THEOREMS.values())
 
 

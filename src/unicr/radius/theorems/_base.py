@@ -123,15 +123,16 @@ class Proof(NamedTuple):
 class Theorem:
     """One theorem of docs/theory.md: `match` gives its bound for a question at unit scale, or None.
 
-    `needs` says in words what `match` asks for. `closed` theorems are asked first, those of two
-    `laws` only where the evidence has votes under a second law.
+    `needs` says in words what `match` asks for. Theorems are asked in the order of `rank`: 0 for a
+    formula in every norm, 1 for any other formula, 2 for the rest; those of two `laws` only where
+    the evidence has votes under a second law.
     """
 
     letter: str
     words: str
     needs: str
     match: Callable[[Question], Bound | None]
-    closed: bool = False
+    rank: int = 2
     laws: int = 1
 
     @property

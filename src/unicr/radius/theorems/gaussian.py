@@ -62,4 +62,4 @@ def _factor(scales: Array, p: float) -> float:
     return least / float(np.sum((least / scales) ** (2 * q)) ** (0.5 / q))
 
 
-THEOREM = Theorem("d", "Gaussian", "every p > 0", match, closed=True)
+THEOREM = Theorem("d", "Gaussian", "every p > 0", match, rank=0)

@@ -56,5 +56,5 @@ THEOREM = Theorem(
     "one-hot, log-concave",
     "ℓp, p ≤ 1, or one dimension; symmetric log-concave coordinates",
     match,
-    closed=True,
+    rank=1,
 )

@@ -1,20 +1,17 @@
-"""Votes by class: the class of g at x, and how far it reaches (Cohen et al.)."""
+"""Votes by class, of noisy copies or of the input itself."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-import torch
-
 from unicr.classifier import Classifier
-from unicr.smoothing._measure import Counts, Measure, as_tuple, at
-from unicr.smoothing._rule import Votes
+from unicr.extras import torch
+from unicr.smoothing._measure import Counts, Measure
 
 
 @dataclass(frozen=True)
 class ClassVotes(Measure):
-    """Every noisy copy votes for the class that f gives it; the class with most votes is tested."""
+    """Every noisy copy votes for the class that f gives it."""
 
     name = "classes"
 
@@ -22,13 +19,10 @@ class ClassVotes(Measure):
         """Votes by class."""
         return model.votes(batch, classes).numpy()
 
-    def chosen(self, selection: Counts) -> int:
-        """The class with the most votes, the first of equals."""
-        return int(np.argmax(selection))
 
-    def votes(self, selection: Counts, counts: Counts) -> Votes:
-        """Votes for the chosen class and for its runner-up on the selection."""
-        order = np.argsort(-selection, kind="stable")
-        second = at(counts, int(order[1])) if len(order) > 1 else None
-        top = at(counts, int(order[0]))
-        return Votes(top, second, int(counts.sum()), as_tuple(selection))
+@dataclass(frozen=True)
+class CleanVote(ClassVotes):
+    """The class that f gives the input itself, without noise: one vote."""
+
+    name = "clean"
+    noisy = False

@@ -4,24 +4,22 @@ A new rule is a new file here: `unicr certify --rule 'name(setting=1)'` and `uni
 """
 
 from unicr.smoothing._rule import Rule, Votes
+from unicr.smoothing.rules.every import Every
 from unicr.smoothing.rules.fixed import Fixed
-from unicr.smoothing.rules.looks import Looks
 from unicr.smoothing.rules.pilot import Pilot
 from unicr.smoothing.rules.randomised import Randomised
 from unicr.smoothing.rules.target import Target
 from unicr.smoothing.rules.three import ThreeTests
-from unicr.smoothing.rules.tolerance import Tolerance
 from unicr.smoothing.rules.union import Union
 
 __all__ = [
+    "Every",
     "Fixed",
-    "Looks",
     "Pilot",
     "Randomised",
     "Rule",
     "Target",
     "ThreeTests",
-    "Tolerance",
     "Union",
     "Votes",
 ]

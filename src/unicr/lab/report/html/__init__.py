@@ -8,7 +8,7 @@ from pathlib import Path
 from unicr.errors import UnicrError
 from unicr.lab.report.html._data import collect
 from unicr.lab.report.html._page import page
-from unicr.runs import Own
+from unicr.runs import Trusted
 
 __all__ = ["write_report"]
 
@@ -25,7 +25,7 @@ def write_report(
     """Write the report of `runs` (folders) to `path`; returns what the reader should know of it.
 
     Runs are compared, and a robustness score is given, among runs on the very same inputs. `data`
-    names the inputs where the manifest's own name no longer leads to them; at most `max_images`
+    names the inputs where the run's own name no longer leads to them; at most `max_images`
     inputs are drawn for each set of inputs. Nothing that a run names is executed, but files in
     `trust`.
     """
@@ -35,7 +35,7 @@ def write_report(
         raise UnicrError(f"cannot write {path}: the folder {path.parent} does not exist")
     if max_images < 0:
         raise UnicrError(f"max_images={max_images}: how many inputs to draw, 0 or more")
-    own = Own(data=data, trust=tuple(trust))
-    content = collect(runs, own=own, max_images=max_images if images else 0)
+    trusted = Trusted(data=data, trust=tuple(trust))
+    content = collect(runs, trusted=trusted, max_images=max_images if images else 0)
     path.write_text(page(content), encoding="utf-8")
     return list(content["notes"])

@@ -1,4 +1,4 @@
-"""Everything that the page shows, as plain JSON values: scores, curves, brackets, inputs, manifest.
+"""Everything that the page shows, as plain JSON values: scores, curves, brackets, inputs, spec.
 
 Numbers that promise something (radii, p_A, accuracies, scores) are rounded down here, in texts and
 in the values that are drawn, so that the page cannot show more than was certified.
@@ -25,7 +25,7 @@ from unicr.lab.report.runs import changes_meant, default_radii
 from unicr.metrics import Scores, accuracy_curve, envelope, robustness_score
 from unicr.norms import parse_norm
 from unicr.radius import RadiusCurve, round_down
-from unicr.runs import Manifest, Own, Row, Run, floor_decimal, scores_of
+from unicr.runs import Row, Run, Spec, Trusted, floor_decimal, scores_of
 from unicr.values import Array
 
 DIGITS = 4
@@ -36,21 +36,21 @@ TOP_CLASSES = 5
 REPLAY = 5
 
 
-def collect(runs: Sequence[Path], *, own: Own, max_images: int) -> dict[str, Any]:
+def collect(runs: Sequence[Path], *, trusted: Trusted, max_images: int) -> dict[str, Any]:
     """The content of a report about these run folders."""
     if not runs:
         raise RunError("a report needs at least one run folder")
-    pictures = Pictures(own, max_images)
+    pictures = Pictures(trusted, max_images)
     loaded = [_load(path) for path in runs]
     names = _names(runs)
     shown: list[dict[str, Any]] = []
     groups: dict[str, list[int]] = {}
     scores: list[dict[str, Scores]] = []
-    for path, name, (manifest, rows) in zip(runs, names, loaded, strict=True):
+    for path, name, (spec, rows) in zip(runs, names, loaded, strict=True):
         groups.setdefault(_fingerprint(rows), []).append(len(shown))
-        alpha = manifest.plan.alpha
-        scores.append({p: scores_of(rows, p, name, alpha) for p in manifest.norms})
-        shown.append(_run(path, name, manifest, rows, scores[-1], pictures, own))
+        alpha = spec.plan.alpha
+        scores.append({p: scores_of(rows, p, name, alpha) for p in spec.norm_texts})
+        shown.append(_run(path, name, spec, rows, scores[-1], pictures, trusted))
     for members in groups.values():
         _label([shown[i] for i in members])
     return {
@@ -63,14 +63,14 @@ def collect(runs: Sequence[Path], *, own: Own, max_images: int) -> dict[str, Any
     }
 
 
-def _load(path: Path) -> tuple[Manifest, list[Row]]:
+def _load(path: Path) -> tuple[Spec, list[Row]]:
     if path.is_file():
         raise RunError(f"{path} is a file: a report is made of run folders (unicr certify --out)")
     with Run(path) as run:
-        manifest, rows = run.manifest, list(run.rows())
+        spec, rows = run.spec, list(run.rows())
     if not rows:
         raise RunError(f"{path} has no results yet")
-    return manifest, rows
+    return spec, rows
 
 
 def _names(runs: Sequence[Path]) -> list[str]:
@@ -96,39 +96,39 @@ def _label(runs: list[dict[str, Any]]) -> None:
 def _run(
     path: Path,
     name: str,
-    manifest: Manifest,
+    spec: Spec,
     rows: list[Row],
     scores: dict[str, Scores],
     pictures: Pictures,
-    own: Own,
+    trusted: Trusted,
 ) -> dict[str, Any]:
     status = [row.status for row in rows]
     correct = sum(row.correct for row in rows)
     one = next(iter(scores.values()))
-    noises = _noises(rows, manifest)
+    noises = _noises(rows, spec)
     return {
         "name": name,
-        "noise": manifest.noise,
-        "norms": list(manifest.norms),
-        "model": manifest.model,
-        "data": manifest.data,
-        "classes": [str(one) for one in manifest.classes or ()],
-        "proved": not manifest.searched,
-        "kept": any(score.lattice is not None for score in scores.values()),
+        "noise": spec.noise.text,
+        "norms": list(spec.norm_texts),
+        "model": spec.model,
+        "data": spec.data,
+        "classes": [str(one) for one in spec.classes or ()],
+        "proved": not spec.searched,
+        "kept": any(score.grid is not None for score in scores.values()),
         "said": [*changes_meant(list(scores.values())), *_doubts(rows)],
         "both": any(c.p_b < 1 - c.p_a for row in rows if (c := row.certificate) is not None),
-        "alpha": manifest.plan.alpha,
+        "alpha": spec.plan.alpha,
         "total": len(rows),
         "correct": correct,
         "status": {s: status.count(s) for s in ("certified", "abstained", "failed")},
         "accuracy": percent(correct, len(rows)),
         "holds": percent(round(one.accuracy_bound(0.0) * len(rows)), len(rows)),
         "scores": {norm: _scores(score) for norm, score in scores.items()},
-        "curves": {norm: _curves(noises, norm, manifest, rows, own) for norm in manifest.norms},
+        "curves": {norm: _curves(noises, norm, spec, rows, trusted) for norm in spec.norm_texts},
         "noises": len(noises),
         "own": any(row.certificate is not None and row.certificate.noise for row in rows),
-        "rows": _rows(rows, manifest, pictures.noisy_of(rows, manifest)),
-        "manifest": [[key, _text(value)] for key, value in manifest.to_dict().items()],
+        "rows": _rows(rows, spec, pictures.noisy_of(rows, spec)),
+        "spec": [[key, _text(value)] for key, value in spec.to_dict().items()],
         "verify": _commands(path),
         "attacks": attack_records(path, pictures.notes),
     }
@@ -250,14 +250,14 @@ def _finite(run: Scores) -> Scores:
     return replace(run, radius=np.where(np.isfinite(run.radius), run.radius, 0.0))
 
 
-def _noises(rows: Sequence[Row], manifest: Manifest) -> list[str]:
+def _noises(rows: Sequence[Row], spec: Spec) -> list[str]:
     """The noises of a run: one, or those chosen for single inputs."""
     chosen = [row.certificate.noise for row in rows if row.certificate is not None]
-    return list(dict.fromkeys(text or manifest.noise for text in chosen))
+    return list(dict.fromkeys(text or spec.noise.text for text in chosen))
 
 
 def _curves(
-    noises: list[str], norm: str, manifest: Manifest, rows: Sequence[Row], own: Own
+    noises: list[str], norm: str, spec: Spec, rows: Sequence[Row], trusted: Trusted
 ) -> list[dict[str, Any]]:
     """R against p_A with its bracket, for each noise; none where there are too many."""
     if len(noises) > MOST_NOISES:
@@ -267,7 +267,7 @@ def _curves(
     found: list[dict[str, Any]] = []
     for text in noises:
         try:
-            curve = RadiusCurve(own.noise(manifest, text), norm, manifest.dim)
+            curve = RadiusCurve(trusted.noise(spec, text), norm, spec.dim)
             proved, searched = curve(p), curve(p, searched=True)
         except (UnicrError, OSError) as error:
             found.append({"noise": text, "error": str(error)})
@@ -297,7 +297,7 @@ def _probabilities(top: float) -> Array:
     return np.unique(np.round(p, 8))
 
 
-def _rows(rows: Sequence[Row], manifest: Manifest, noisy: list[str | None]) -> dict[str, Any]:
+def _rows(rows: Sequence[Row], spec: Spec, noisy: list[str | None]) -> dict[str, Any]:
     """The inputs by column; None where a failed input has no value."""
     certificates = [row.certificate for row in rows]
     return {
@@ -315,7 +315,7 @@ def _rows(rows: Sequence[Row], manifest: Manifest, noisy: list[str | None]) -> d
         "n": [None if c is None else c.n for c in certificates],
         "noise": [None if c is None else c.noise for c in certificates],
         "votes": [None if c is None else _votes(c.counts) for c in certificates],
-        "radii": {norm: _radii(rows, norm) for norm in manifest.norms},
+        "radii": {norm: _radii(rows, norm) for norm in spec.norm_texts},
     }
 
 
@@ -336,7 +336,8 @@ def _votes(counts: Sequence[int]) -> list[list[int]]:
 
 
 def _radii(rows: Sequence[Row], norm: str) -> dict[str, list[Any]]:
-    columns: dict[str, list[Any]] = {k: [] for k in ("value", "radius", "proved", "searched", "by")}
+    names = ("value", "radius", "proved", "searched", "by", "grade")
+    columns: dict[str, list[Any]] = {name: [] for name in names}
     for row in rows:
         one = None if row.certificate is None else row.certificate.in_norm(norm)
         columns["value"].append(None if one is None else low(one.radius))
@@ -344,4 +345,5 @@ def _radii(rows: Sequence[Row], norm: str) -> dict[str, list[Any]]:
             value = None if one is None else round_down(getattr(one, key), DIGITS)
             columns[key].append(value)
         columns["by"].append(None if one is None else one.guarantee)
+        columns["grade"].append(None if one is None else one.grade)
     return columns

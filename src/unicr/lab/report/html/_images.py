@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from unicr.data import Dataset
 from unicr.errors import UnicrError
-from unicr.runs import Manifest, Own, Row
+from unicr.runs import Row, Spec, Trusted
 
 SIDE = 96
 LEAST = 4
@@ -69,54 +69,54 @@ def value_range(values: NDArray[Any]) -> tuple[float, float]:
 class Pictures:
     """Pictures of the inputs of runs, each drawn once; `notes` says what could not be drawn."""
 
-    def __init__(self, own: Own, most: int) -> None:
-        self._own, self._most = own, most
+    def __init__(self, trusted: Trusted, most: int) -> None:
+        self._trusted, self._most = trusted, most
         self._sets: dict[str, Dataset | None] = {}
         self.inputs: dict[str, str] = {}
         self.notes: list[str] = []
 
-    def noisy_of(self, rows: list[Row], manifest: Manifest) -> list[str | None]:
+    def noisy_of(self, rows: list[Row], spec: Spec) -> list[str | None]:
         """Noisy copies of the first inputs of a run, None where there is no picture.
 
         The inputs themselves are drawn into `inputs`, by their hash.
         """
         noisy: list[str | None] = [None] * len(rows)
-        if not self._most or picture_axes(manifest.shape) is None:
+        if not self._most or picture_axes(spec.shape) is None:
             return noisy
-        spec = self._own.data or manifest.data
-        data = self._dataset(spec, manifest)
+        named = self._trusted.data or spec.data
+        data = self._dataset(named, spec)
         if data is None:
             return noisy
         others = 0
         for i, row in enumerate(rows[: self._most]):
             if _same_input(data, row):
-                noisy[i] = self._draw(data, row, manifest)
+                noisy[i] = self._draw(data, row, spec)
             else:
                 others += 1
         if others:
-            self._note(f"{others} inputs without pictures: {spec} holds other inputs there")
+            self._note(f"{others} inputs without pictures: {named} holds other inputs there")
         if len(rows) > self._most:
             self._note(f"pictures of the first {self._most} inputs of each run only")
         return noisy
 
-    def _dataset(self, spec: str, manifest: Manifest) -> Dataset | None:
-        if spec not in self._sets:
+    def _dataset(self, named: str, spec: Spec) -> Dataset | None:
+        if named not in self._sets:
             try:
-                self._sets[spec] = self._own.open_data(manifest)
+                self._sets[named] = self._trusted.open_data(spec)
             except (UnicrError, OSError) as error:
-                self._sets[spec] = None
-                self._note(f"no pictures of {spec}: {error}")
-        return self._sets[spec]
+                self._sets[named] = None
+                self._note(f"no pictures of {named}: {error}")
+        return self._sets[named]
 
-    def _draw(self, data: Dataset, row: Row, manifest: Manifest) -> str | None:
+    def _draw(self, data: Dataset, row: Row, spec: Spec) -> str | None:
         x, _ = data[row.idx]
         low, high = value_range(x.numpy())
         if row.input_hash not in self.inputs:
             self.inputs[row.input_hash] = picture(x.numpy(), low, high, smooth=True)
         text = row.certificate.noise if row.certificate else None
         try:
-            noise = self._own.noise(manifest, text)
-            drawn = noise.sample(1, seed=manifest.drawn, input_index=row.idx, base=x)[0]
+            noise = self._trusted.noise(spec, text)
+            drawn = noise.sample(1, seed=spec.drawn, input_index=row.idx, base=x)[0]
         except (UnicrError, OSError) as error:
             self._note(f"no noisy copies: {error}")
             return None

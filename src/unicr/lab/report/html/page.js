@@ -238,7 +238,7 @@
     const g = group();
     const alphas = [...new Set(g.runs.map((i) => D.runs[i].alpha))];
     const proved = g.runs.every((i) => D.runs[i].proved);
-    const kept = g.runs.some((i) => D.runs[i].kept) ? " and keeps to the lattice named below" : "";
+    const kept = g.runs.some((i) => D.runs[i].kept) ? " and leads from one point of the grid named below to another" : "";
     $("promise").textContent = `For each input, except with probability ${alphas.join(" or ")} over the noise samples: no change of the input that is below its radius${kept} changes the class that the smoothed classifier gives it. `
       + (proved ? "Every radius here is proved." : "A radius marked exact is proved up to 0.2 %; one marked approximate was searched for, and the proved radius stands beside it.")
       + " What holds at 99.9 % is the accuracy left when every certificate that may be wrong by chance is taken off. In an average radius wrong and abstained inputs count as 0; radii are in the units of the inputs.";
@@ -325,7 +325,7 @@
     if (at("status")(e) === "certified") {
       for (const p of r.norms) {
         const one = r.rows.radii[p];
-        add(normNode(p), `radius ${one.radius[e.row]}, proved ${one.proved[e.row]}, searched ${one.searched[e.row]}: ${one.by[e.row]}`);
+        add(normNode(p), `radius ${one.radius[e.row]}, proved ${one.proved[e.row]}, searched ${one.searched[e.row]}: ${one.by[e.row]}${one.grade[e.row] ? `, ${one.grade[e.row]}` : ""}`);
       }
     }
     add("Noise", at("noise")(e) ? `${at("noise")(e)} (scope: this input's noise)` : r.noise);
@@ -422,7 +422,7 @@
   function drawManifests() {
     fill($("manifests"), ...D.runs.map((run, i) => el("details", { open: i === 0 }, el("summary", {}, `${run.name}: ${run.noise}`),
       el("div", {}, ...run.verify.flatMap(([words, command]) => [el("p", { class: "faint" }, words), commandLine(command)]),
-        el("dl", {}, ...run.manifest.flatMap(([name, value]) => [el("dt", {}, name), el("dd", { class: "mono" }, value)]),
+        el("dl", {}, ...run.spec.flatMap(([name, value]) => [el("dt", {}, name), el("dd", { class: "mono" }, value)]),
           el("dt", {}, "inputs (SHA-256)"), el("dd", { class: "mono" }, D.groups.find((g) => g.runs.includes(i)).fingerprint))))));
     $("made").textContent = `Made by unicr ${D.version} with plotly ${D.plotly}. Radii, bounds and accuracies are rounded down. This page loads nothing from anywhere.`;
   }

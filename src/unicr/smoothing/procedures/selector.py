@@ -1,0 +1,330 @@
+"""Certify "the selector, then the classifier that it chooses" at one input.
+
+Let s(x) be the median of h(x + η), g_k the classifier smoothed with noise k, g(x) = g_{s(x)}(x). If
+s stays among the choices l … u on the open ball B(x, R_s), and every g_k with l ≤ k ≤ u gives A on
+B(x, R_k), then g = A on B(x, min(R_s, R_l, …, R_u)): at any point of it s picks one of those k, and
+that one says A. Nothing depends on other inputs. s ≥ l as long as P(h ≥ l) > ½, and s ≤ u as long
+as P(h ≤ u) > ½: two binary smoothed classifiers, each with the radius of its own bound. With l = 0
+and u = m − 1 nothing is asked of h at all.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from unicr.binomial import lower_bound as clopper_pearson
+from unicr.classifier import Classifier, Selective
+from unicr.errors import CertifyError, UnicrError
+from unicr.noise import Noise
+from unicr.noise.internal import check_parses
+from unicr.radius import Grade
+from unicr.radius.internal import guarantee_of, weakest
+from unicr.smoothing._certificate import ABSTAIN, Certificate, NormRadius
+from unicr.smoothing._closed import ClosedNoise, read_noise
+from unicr.smoothing._lattice import size_of
+from unicr.smoothing._measure import Counts, add
+from unicr.smoothing._question import BOUND, CHOOSE, SUPPORT, Request, Steps
+from unicr.smoothing.measures.member import MemberVotes
+from unicr.smoothing.procedures.two_steps import TwoSteps
+
+if TYPE_CHECKING:
+    from unicr.smoothing._curves import Curves
+    from unicr.smoothing._plan import Plan
+    from unicr.smoothing._radii import Radii
+
+LOOKS = 4  # a test may stop at 1/27, 1/9 and 1/3 of its votes, each look at its share of α
+CAUTION = 0.25  # a share of few votes is taken at this quantile
+LITTLE = 0.02  # of the radius wanted: what is not worth waiting for
+SHARE = 0.1  # of α, for all that backs the first classifier up
+
+
+def median(counts: Counts) -> int:
+    """The first choice that, with all before it, has half of the votes or more."""
+    return int(np.searchsorted(np.cumsum(counts), counts.sum() / 2))
+
+
+def share_of(counts: Counts, first: int, last: int) -> int:
+    """How many votes are for first … last."""
+    return int(counts[first : last + 1].sum())
+
+
+@dataclass(frozen=True)
+class _Test:
+    """P(member votes for first … last) from below; the radius that this gives backs the others."""
+
+    member: int
+    first: int
+    last: int
+
+
+class _Tests:
+    """One input: the samples taken so far, and the tests that back the first classifier up.
+
+    Samples are taken one after the other from the input's stream, each once: whatever is decided
+    from earlier ones, the next are fresh, so every test holds at its own α given all before it, and
+    the α of all tests add up (union bound).
+    """
+
+    def __init__(self, settings: Selector, plan: Plan, radii: Sequence[Radii]) -> None:
+        self.plan, self.radii, self.choices = plan, radii, len(settings.choices)
+        self.laws = settings.laws
+        self.alpha = plan.alpha * settings.share
+        self.most = settings.votes or plan.n
+        self.few: dict[int, Counts] = {}
+        self.used = 0
+
+    def ask(self, member: int, n: int, purpose: str = SUPPORT) -> Steps[Counts]:
+        """n fresh votes of a member under its noise."""
+        start, self.used = self.used, self.used + n
+        return (yield Request(n, start, self.laws[member], MemberVotes(member), purpose))
+
+    def look(self, member: int) -> Steps[Counts]:
+        """n0 votes that nothing is bounded with: they choose what to claim and to test."""
+        if member not in self.few:
+            self.few[member] = yield from self.ask(member, self.plan.n0, CHOOSE)
+        return self.few[member]
+
+    def expected(self, test: _Test, tests: int) -> Steps[float]:
+        """The radius, in the first norm, that a test promises by the few votes of its member."""
+        few = yield from self.look(test.member)
+        share = clopper_pearson(share_of(few, test.first, test.last), self.plan.n0, CAUTION)
+        return self._reached(test, math.floor(share * self.most), self.most, tests)
+
+    def _reached(self, test: _Test, k: int, n: int, tests: int) -> float:
+        bound = clopper_pearson(k, n, self.alpha / (tests * LOOKS))
+        return self.radii[test.member].first(bound)
+
+    def tests(self, first: int, last: int, main: int, label: int) -> list[_Test]:
+        """What must hold so that the predictor says `label` wherever s is in first … last."""
+        end = self.choices - 1
+        sides = [_Test(0, first, end)] if first > 0 else []
+        sides += [_Test(0, 0, last)] if last < end else []
+        others = [k for k in range(first, last + 1) if k != main]
+        return sides + [_Test(1 + k, label, label) for k in others]
+
+    def plan_tests(self, main: int, label: int, wanted: float) -> Steps[tuple[int, int]]:
+        """The choices (first, last) round the main one whose tests promise the largest radius."""
+        best, found = -1.0, (main, main)
+        for first, last in _intervals(main, self.choices):
+            tests = self.tests(first, last, main, label)
+            value = wanted
+            for test in tests:
+                most = self._reached(test, self.most, self.most, len(tests))
+                if min(value, most) <= best + LITTLE * wanted:
+                    value = -math.inf
+                    break
+                value = min(value, (yield from self.expected(test, len(tests))))
+            if value > best + LITTLE * wanted:
+                best, found = value, (first, last)
+        return found
+
+    def bound(self, tests: Sequence[_Test], wanted: float) -> Steps[list[float]]:
+        """A lower bound for each test, all of them at self.alpha together.
+
+        Each is taken at LOOKS sample sizes fixed beforehand; the bounds at all looks of all tests
+        hold together (union), so it may stop at any look, and the largest counts.
+        """
+        sizes = [math.ceil(self.most / 3 ** (LOOKS - 1 - i)) for i in range(LOOKS)]
+        level = self.alpha / (len(tests) * LOOKS)
+        found = [0.0] * len(tests)
+        for member in dict.fromkeys(test.member for test in tests):
+            mine = [i for i, test in enumerate(tests) if test.member == member]
+            counts: Counts = np.zeros(0, dtype=np.int64)
+            for before, now in pairwise([0, *sizes]):
+                if now > before:
+                    counts = add(counts, (yield from self.ask(member, now - before)))
+                hits = [share_of(counts, tests[i].first, tests[i].last) for i in mine]
+                for i, k in zip(mine, hits, strict=True):
+                    found[i] = max(found[i], clopper_pearson(k, now, level))
+                have = min(self.radii[member].first(found[i]) for i in mine)
+                hope = min(
+                    self._reached(tests[i], math.floor(k / now * self.most), self.most, len(tests))
+                    for i, k in zip(mine, hits, strict=True)
+                )
+                if have >= wanted or hope <= have + LITTLE * wanted:
+                    break
+            wanted = min(wanted, have)
+            if wanted <= 0:
+                break
+        return found
+
+
+def _intervals(main: int, choices: int) -> Iterator[tuple[int, int]]:
+    """All first … last round the main choice, the shortest first."""
+    found = [(a, b) for a in range(main + 1) for b in range(main, choices)]
+    yield from sorted(found, key=lambda one: one[1] - one[0])
+
+
+@dataclass(frozen=True, repr=False)
+class SelectiveCertificate(Certificate):
+    """A certificate of the whole predictor: x goes to the selector, then to the chosen classifier.
+
+    `among` are the choices (first and last) that the selector is certified to stay within: all of
+    them have this class in the radius. `n` counts all fresh votes; `p_a`, `p_b`, `selection` and
+    `counts` are those of the classifier under `noise`.
+    """
+
+    among: tuple[int, int] = (0, 0)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "among", tuple(self.among))
+
+
+def _least(a: NormRadius, b: NormRadius) -> NormRadius:
+    """What two radii allow together."""
+    proved, searched = min(a.proved, b.proved), min(a.searched, b.searched)
+    says = "abstain" if 0.0 in (a.searched, b.searched) else guarantee_of(proved, searched)
+    less = min(a, b, key=lambda one: one.radius)
+    grades = [Grade(one.grade) for one in (a, b) if one.grade is not None]
+    grade = weakest(*grades) if proved > 0 and grades else None
+    return NormRadius(a.norm, less.radius, proved, searched, says, grade)
+
+
+@dataclass(frozen=True)
+class Selector(TwoSteps):
+    """`noise` is η, `choices` are the noises of the classifiers 0, 1, …, usually by their size.
+
+    `share` of α pays for the selector (and for further classifiers where it stays undecided), the
+    rest for the classifier that it chooses. That one takes n votes at every input, so all that is
+    taken from its α is lost in its radius; the selector stops where its radius suffices, and less α
+    costs it only some more votes, as log(1/α): hence a small share. `votes` is the most that each
+    such test takes, n where it is None.
+    """
+
+    name = "selector"
+    certificate = SelectiveCertificate
+    noise: Noise
+    choices: tuple[Noise, ...]
+    share: float = SHARE
+    votes: int | None = None
+
+    def __post_init__(self) -> None:
+        if len(self.choices) < 2:
+            raise CertifyError(f"{len(self.choices)} noise to choose from: at least two are needed")
+        if not 0 < self.share < 1:
+            raise CertifyError(f"share={self.share!r} of alpha must lie strictly between 0 and 1")
+        if self.votes is not None and self.votes < 1:
+            raise CertifyError(f"votes={self.votes}: at least one")
+
+    def check_plan(self, plan: Plan) -> None:
+        """No union bound: nothing is chosen by the samples that bound."""
+        if plan.rule.name == "union":
+            raise CertifyError("a union bound over noises is for I-OPT: a selector needs none")
+
+    def check(self, plan: Plan, radii: Radii) -> None:
+        """The run's noise is the selector's."""
+        self._check_noise(radii.noise)
+
+    def _check_noise(self, noise: Noise) -> None:
+        if noise != self.noise:
+            raise CertifyError(f"{noise.text} is not the selector's noise, {self.noise.text}")
+
+    def check_model(self, classifier: Classifier) -> None:
+        """A selector, and a classifier for each choice."""
+        if not isinstance(classifier, Selective):
+            raise CertifyError(f"{classifier.name} is no selector: `unicr select` makes one")
+        if len(classifier.members) != 1 + len(self.choices):
+            raise CertifyError(
+                f"{len(self.choices)} noises for {len(classifier.members) - 1} classifiers"
+            )
+
+    @property
+    def laws(self) -> tuple[Noise, ...]:
+        """The noise of each member: of the selector, then of each classifier."""
+        return (self.noise, *self.choices)
+
+    def finest(self, noise: Noise) -> Noise:
+        """The smallest noise: the one lattice of all members is that of this one."""
+        return min(self.laws, key=size_of)
+
+    def opened(self, open_noise: Callable[[Noise], Noise]) -> Self:
+        """With noises that are code opened by `open_noise`, which may refuse."""
+        own, *choices = map(open_noise, self.laws)
+        return replace(self, noise=own, choices=tuple(choices))
+
+    def steps(self, plan: Plan, noise: Noise, curves: Curves) -> Steps[Certificate]:
+        """One certificate of the whole predictor, in all norms.
+
+        With probability ≥ 1 − α over the samples, g(x + δ) is `predict` for every ‖δ‖_p below the
+        radius. The first classifier is bounded by the plan's rule at (1 − share)·α; what backs it
+        up by `_Tests.bound` at share·α. The selector's votes that choose the classifier bound
+        nothing. On a lattice, one for all members, s and every g_k are functions of its points;
+        each bound pays what its own sampler errs by.
+        """
+        self._check_noise(noise)
+        radii = [curves.of(law) for law in self.laws]
+        asked = _Tests(self, plan, radii)
+        main = median((yield from asked.look(0)))
+        member = 1 + main
+        first = replace(plan, alpha=plan.alpha * (1 - self.share))
+        selection = yield from asked.look(member)
+        counts: Counts = np.zeros(0, dtype=np.int64)
+        while more := plan.rule.next(self.tally(selection, counts), first, radii[member]):
+            counts = add(counts, (yield from asked.ask(member, more, BOUND)))
+        alone = self.conclude(first, radii[member], selection, counts, self.laws[member])
+        found, among = list(alone.radii), (main, main)
+        wanted = min((one.radius for one in alone.radii[:1]), default=0.0)
+        label = alone.predict
+        if not alone.abstained:
+            among = yield from asked.plan_tests(main, label, wanted)
+            tests = asked.tests(*among, main, label)
+            bounds = yield from asked.bound(tests, wanted)
+            for test, p in zip(tests, bounds, strict=True):
+                p_a, p_b = radii[test.member].charged(p, 1.0 - p)
+                backing = radii[test.member].at(p_a, p_b)
+                found = [_least(a, b) for a, b in zip(found, backing, strict=True)]
+                label = label if p_a > p_b else ABSTAIN
+        chosen = plan.n0 * len(asked.few)
+        charges = [one.charge for one in radii]
+        assert isinstance(alone, SelectiveCertificate)
+        return replace(
+            alone,
+            predict=label,
+            n0=chosen,
+            n=asked.used - chosen,
+            alpha=plan.alpha,
+            radii=tuple(found),
+            charge=None if None in charges else max(c for c in charges if c is not None),
+            among=among,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for the settings of a run."""
+        return {
+            "name": self.name,
+            "noise": _written(self.noise),
+            "choices": [_written(one) for one in self.choices],
+            "share": self.share,
+            "votes": self.votes,
+        }
+
+    @classmethod
+    def read(cls, settings: Mapping[str, Any]) -> Self:
+        """From the settings that `to_dict` wrote; noises that are code stay closed."""
+        values = {"name": cls.name, **settings}
+        try:
+            texts = [values["noise"], *values["choices"]]
+            share, votes = values["share"], values["votes"]
+            if not all(isinstance(one, str) for one in texts) or not isinstance(share, float):
+                raise ValueError("texts of noises and a share are needed")
+            if not (votes is None or type(votes) is int) or not math.isfinite(share):
+                raise ValueError(f"votes={votes!r}, share={share!r}")
+            own, *choices = map(read_noise, texts)
+            found = cls(own, tuple(choices), share, votes)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            if isinstance(error, UnicrError):
+                raise
+            raise CertifyError(f"the selector {values!r} cannot be read: {error!r}") from None
+        if found.to_dict() != values:
+            raise CertifyError(f"the selector {values!r} says something else than it is")
+        return found
+
+
+def _written(noise: Noise) -> str:
+    return noise.text if isinstance(noise, ClosedNoise) else check_parses(noise)

@@ -1,0 +1,42 @@
+"""Plain English stays plain: words and turns of phrase that readers stumbled over are not used."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+TEXTS = sorted(
+    [
+        *(ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")),
+        *(ROOT / "docs").glob("*.md"),
+        *(ROOT / "src").rglob("*.py"),
+        *(ROOT / "src").rglob("*.js"),
+        *(ROOT / "src").rglob("*.html"),
+        *(ROOT / "packages").rglob("src/**/*.py"),
+        *(ROOT / "examples").glob("*.py"),
+    ]
+)
+# What was written, and the ordinary words for it.
+DIALECT = {
+    r"foretold|foretell": "predictable, predict",
+    r"told (on )?another way": "received separately",
+    r"or less for a tenth": "percentile",
+    r"\bspoilt\b": "wrong by chance",
+    r"the radius is his": "the full radius applies",
+    r"a forger of \d": "this replay would detect N forged rows",
+    r"votes from the nonce": "re-runs inputs",
+    r"fly in the swarm": "number of particles",
+    r"of everything random": "random seed",
+    r"read so were": "tested on",
+    r"come out again": "the same seed gives the same result",
+}
+
+
+@pytest.mark.parametrize("path", TEXTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_text_uses_ordinary_words(path: Path) -> None:
+    text = " ".join(path.read_text(encoding="utf-8").split()).lower()
+    found = {words: say for words, say in DIALECT.items() if re.search(words, text)}
+    assert found == {}

@@ -1,0 +1,72 @@
+"""Slips in soundness-critical lines: each still fits its line, and the tests notice it."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from tests.mutants.slips import (
+    PASSED,
+    ROOT,
+    SOURCE,
+    Slip,
+    SlipError,
+    copied,
+    every_test_of,
+    load,
+    run_tests,
+    try_slip,
+)
+
+SLIPS = load()
+BY_ID = {slip.id: slip for slip in SLIPS}
+
+
+def test_there_are_enough_slips_and_few_go_unseen() -> None:
+    assert len(BY_ID) == len(SLIPS) >= 100
+    assert sum(slip.survives is not None for slip in SLIPS) <= 0.03 * len(SLIPS)
+
+
+@pytest.mark.parametrize("slip", SLIPS, ids=BY_ID)
+def test_every_slip_fits_the_source(slip: Slip) -> None:
+    """Whoever changes such a line renews its slip: the same mistake in the new words."""
+    changed = slip.applied((SOURCE / "unicr" / slip.file).read_text())
+    ast.parse(changed)
+    assert slip.why.endswith(".")
+    for test in slip.tests:
+        path, *names = test.split("::")
+        text = (ROOT / path).read_text()
+        for name in names:
+            assert f"def {name.split('[')[0]}(" in text, f"there is no {test}"
+
+
+def test_a_slip_that_fits_nowhere_or_in_two_places_is_refused() -> None:
+    slip = Slip("x", "x.py", "a", "b", (), "x.")
+    assert slip.applied("a c") == "b c"
+    for text in ("c", "a a"):
+        with pytest.raises(SlipError, match="places with 'a'"):
+            slip.applied(text)
+
+
+@pytest.mark.slow
+def test_the_copy_is_what_is_tested() -> None:
+    """A copy without a slip passes, and a broken copy is noticed: so it is the copy that runs."""
+    test = ("tests/test_norms.py",)
+    with copied() as copy:
+        assert run_tests(copy, test, shared=True)[0] == PASSED
+        (copy / "unicr" / "norms.py").write_text("raise ImportError('the copy')\n")
+        assert "the copy" in run_tests(copy, test, shared=True)[1]
+
+
+@pytest.mark.slow
+def test_without_a_slip_all_of_these_tests_pass() -> None:
+    with copied() as copy:
+        code, said = run_tests(copy, every_test_of(SLIPS), shared=True)
+    assert code == PASSED, said
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("slip", SLIPS, ids=BY_ID)
+def test_every_slip_is_noticed(slip: Slip) -> None:
+    assert try_slip(slip) == ("killed" if slip.survives is None else "survived"), slip.why

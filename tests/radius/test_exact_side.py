@@ -1,0 +1,396 @@
+"""Radii and readings are below the exact ones: closed forms, brute force, planted trade-offs."""
+
+from __future__ import annotations
+
+import math
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import mpmath
+import numpy as np
+import pytest
+from numpy.typing import ArrayLike
+from scipy import optimize, special
+
+from unicr import noise
+from unicr.errors import RadiusError
+from unicr.noise import IID, Anisotropic
+from unicr.norms import Norm, l1, linf
+from unicr.radius import Evidence, Question, RadiusCurve, SecondLaw, certified_radius
+from unicr.radius._boundary import first_root
+from unicr.radius._cache import cached, packed, unpacked
+from unicr.radius._readings import LAST, Readings
+from unicr.radius._result import reconcile
+from unicr.radius._steps import proved_steps
+from unicr.radius.bellman._chord import gaps
+from unicr.radius.bellman._kernel import Kernel
+from unicr.radius.bellman._mesh import Mesh
+from unicr.radius.bellman._sheet import ProvedFlow, Sheet
+from unicr.radius.bellman._stencil import FAR, STEP, dominates, stencils, terms
+from unicr.radius.bellman._verify import Flow, surcharge
+from unicr.radius.theorems import few as box_by_box
+from unicr.radius.theorems.cubes import _least
+from unicr.tradeoff import ClosedForm, TradeOff, shifted
+from unicr.tradeoff.internal import margin
+from unicr.values import Array
+
+RNG = np.random.default_rng(11)
+
+
+def staircase(seed: int) -> tuple[Array, Array]:
+    """A few steps, some close together, some far apart, in any order."""
+    rng = np.random.default_rng(seed)
+    alpha = 0.5 * np.exp(-np.sort(rng.uniform(0.001, 24, rng.integers(2, 12))))
+    alpha = np.append(alpha, alpha[0] * (1 - 1e-7))
+    return alpha, np.cumsum(rng.exponential(size=alpha.size)) if seed % 2 else rng.random(
+        alpha.size
+    )
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_no_reading_is_above_the_last_step_before_it(seed: int) -> None:
+    alpha, radius = staircase(seed)
+    found = Readings(alpha, radius)
+    rng = np.random.default_rng(seed + 100)
+    p = 1 - 0.5 * np.exp(-rng.uniform(0, 25, 60_000))
+    p = np.unique(np.concatenate([p, 1 - alpha, 1 - alpha * (1 + 1e-12), 1 - alpha * (1 - 1e-12)]))
+    p = p[(p >= 0.5) & (p < 1)]
+    read = found.read(p)
+    reached = alpha[None, :] >= (1 - p)[:, None]  # a step holds for every larger p
+    proved = np.max(np.where(reached, radius[None, :], 0.0), axis=1)
+    # a step at x is met by p to a rounding of 1 − p
+    just = np.max(np.where(alpha[None, :] * (1 + 1e-9) >= (1 - p)[:, None], radius, 0.0), axis=1)
+    near = 1 - p > 1e-11
+    assert np.all(read[near] <= just[near])
+    assert np.mean(read <= proved) > 0.999
+    assert np.all(np.diff(read) >= 0)
+    assert found.read(1.0) == pytest.approx(np.max(radius), rel=1e-12)
+    assert np.all(found.read(np.array([0.0, 0.3, 0.5])) == 0)
+    wide = p > 1 - 0.5 * math.exp(-23)
+    assert np.mean(read[wide]) >= 0.5 * np.mean(proved[wide])
+
+
+def test_beyond_the_end_a_curve_stays_and_at_one_it_is_what_it_is_told() -> None:
+    found = Readings(np.array([0.1, LAST]), np.array([1.0, 7.0]), math.inf)
+    assert float(found.read(1 - LAST / 8)) <= 7.0
+    assert float(found.read(1.0)) == math.inf
+    with pytest.raises(RadiusError, match="probability"):
+        found.read([0.5, 1.2])
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_shipped_curve_gives_no_more_than_was_packed(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    alpha = np.sort(0.5 * np.exp(-rng.uniform(0.01, 24, 900)))[::-1]
+    radius = -special.ndtri(alpha) * rng.uniform(0.9, 1.0, alpha.size)
+    radius = np.maximum.accumulate(radius)
+    back_alpha, back_radius = unpacked(packed(alpha, radius))
+    for a, r in zip(back_alpha, back_radius, strict=True):
+        assert r <= np.max(radius[alpha >= a], initial=0.0)
+    assert back_radius.size > 1000
+
+
+def gaussian(r: float) -> TradeOff:
+    return ClosedForm(noise.gaussian(sigma=1), r)
+
+
+def test_walks_from_radius_to_radius_prove_no_more_than_the_truth() -> None:
+    """T of Gaussian noise: r is proved at α where r ≤ −Φ⁻¹(α), and nowhere else."""
+    first, last = -float(special.ndtri(1 - 0.501)), -float(special.ndtri(1e-11))
+    alpha, radius = proved_steps(gaussian, first, last)
+    used = (alpha > 0) & (radius > 0)
+    truth = -special.ndtri(alpha[used])
+    assert np.all(radius[used] <= truth * (1 + 1e-9) + 1e-12)
+    assert np.mean(radius[used] / np.maximum(truth, 1e-9)) > 0.999
+
+
+def test_a_curve_between_its_nodes_is_below_single_radii(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("UNICR_CACHE_DIR", str(tmp_path))
+    law = noise.laplace(scale=0.731)
+    curve = RadiusCurve(law, linf, 5)
+    for p in 1 - 0.5 * np.exp(-RNG.uniform(0.1, 12, 12)):
+        exact = optimize.brentq(
+            lambda r, p=p: margin(shifted(law, [(r, 5)]), p, 1 - p), 1e-9, 60, xtol=1e-12
+        )
+        assert 0.99 * exact <= float(curve(p)) <= exact * (1 + 1e-9)
+
+
+def test_the_first_root_is_the_end_that_holds() -> None:
+    for root, power in product((0.3, 1.0, 47.0), (1.0, 3.0)):
+
+        def value(r: float, root: float = root, power: float = power) -> float:
+            return 1.0 - float(r / root) ** power
+
+        for monotone in (True, False):
+            found = first_root(value, 1.0, 0.7, monotone=monotone)
+            assert root * (1 - 3e-5) <= found <= root
+
+
+def test_one_dimension_is_the_worse_of_two_signs() -> None:
+    """A law that is not symmetric: F is known, and so is where each sign falls to one half."""
+    law = noise.parse("laplace(scale=1).truncated(-0.5, 3)")
+    assert isinstance(law, IID)
+    for p_a in (0.6, 0.9, 0.99):
+        up = float(law.ppf(p_a)) - float(law.ppf(0.5))  # the half-line {z < F⁻¹(p_A)} moves up
+        down = float(law.ppf(0.5)) - float(law.isf(p_a))
+        found = certified_radius(law, 2, 1, p_a=p_a)
+        assert min(up, down) * (1 - 1e-4) <= found.proved <= min(up, down)
+
+
+def many_scales(count: int) -> Anisotropic:
+    scales = np.geomspace(0.5, 2.0, count) * (1 + 0.001 * np.sin(np.arange(count)))
+    return Anisotropic(noise.laplace(scale=1), scales)
+
+
+def test_scales_of_their_own_are_rounded_to_smaller_ones() -> None:
+    """ℓ∞: every coordinate moves by r, each at its own scale; 70 of them, composed one by one."""
+    law = many_scales(70)
+    found = certified_radius(law, linf, 70, p_a=0.9).proved
+
+    def left(r: float) -> float:
+        return margin(shifted(law.base, [(r / float(s), 1) for s in law.scales]), 0.9, 0.1)
+
+    assert left(found) >= 0
+    assert left(1.05 * found) < 0
+    # 48 scales stand for 70: what is rounded down costs something, so less would be unsound
+    assert left(1.001 * found) > 0
+    one = float(law.scales.min()) * -math.log(2 * 0.1)
+    assert certified_radius(law, l1, 70, p_a=0.9).proved == pytest.approx(one, rel=1e-12)
+
+
+@pytest.mark.parametrize("p", [0.5, 1.0, 2.0, 3.0, 8.0, math.inf])
+def test_gaussian_scales_of_their_own_by_the_worst_direction(p: float) -> None:
+    """‖δ/s‖₂ over the ℓp ball, by trying: nothing tried is beyond, and something comes close."""
+    scales = np.array([0.5, 1.0, 1.3, 2.0])
+    law, p_a = Anisotropic(noise.gaussian(sigma=1), scales), 0.9
+    found = certified_radius(law, Norm(p), 4, p_a=p_a).proved
+    gap = float(special.ndtri(p_a))
+
+    def reach(x: Array) -> float:
+        x = np.abs(x)
+        size = np.max(x) if math.isinf(p) else np.sum(x**p) ** (1 / p)
+        return float(np.linalg.norm(x / size / scales))
+
+    tried = [reach(x) for x in np.abs(RNG.normal(size=(4000, 4))) ** 3]
+    tried += [reach(x) for x in np.eye(4)] + [reach(np.ones(4))]
+    if 2 < p < math.inf:
+        tried.append(reach(scales ** (-2 / (p - 2))))
+    assert found <= gap / max(tried) * (1 + 1e-12)
+    assert found >= gap / max(tried) * (1 - 1e-9)
+
+
+@pytest.mark.parametrize("p", [0.5, 1.0, 1.2, 1.7, 3.0, math.inf])
+def test_uniform_noise_by_the_smallest_shift_of_a_box(p: float) -> None:
+    """The nearest δ with Π(1 − |δ_i|/2λ) = v*: nothing tried is nearer."""
+    dim, p_a, p_b = 5, 0.9, 0.04
+    found = certified_radius(noise.uniform(scale=0.5), Norm(p), dim, p_a=p_a, p_b=p_b).proved
+    log_v = math.log(1 - (p_a - p_b) / 2)
+    share = np.concatenate([RNG.dirichlet(np.full(dim, 0.3), 6000), np.eye(dim), [[1 / dim] * dim]])
+    big = np.linspace(1 / dim, 1, 4000)[:, None]
+    share = np.concatenate([share, np.hstack([big, np.repeat((1 - big) / (dim - 1), dim - 1, 1)])])
+    delta = -np.expm1(share * log_v)
+    sizes = delta.max(axis=1) if math.isinf(p) else np.sum(delta**p, axis=1) ** (1 / p)
+    assert found <= np.min(sizes) * (1 + 1e-9)
+    assert found >= np.min(sizes) * (1 - 1e-3)
+
+
+class Planted(TradeOff):
+    """T⁻¹(1/2) is a quarter where a perturbation is harmless, and nothing where it is not."""
+
+    bound = "lower"
+
+    def __init__(self, harmless: bool) -> None:
+        self.harmless = harmless
+
+    def beta(self, alpha: ArrayLike) -> Array:
+        return np.asarray(0.5 if self.harmless else 0.0)
+
+    def alpha(self, beta: ArrayLike) -> Array:
+        return np.asarray(0.25 if self.harmless else 1e-9)
+
+
+@pytest.mark.parametrize("p", [1.0, 1.5, 2.0])
+def test_boxes_find_a_corner_between_the_directions_that_were_tried(
+    p: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Harm where both coordinates are large: monotone, and no tried direction meets its corner."""
+    a, b = 0.8, 0.53
+
+    def moved(law: Any, shifts: list[tuple[float, int]], **_: Any) -> Planted:
+        sizes = [*sorted((abs(size) for size, _ in shifts), reverse=True), 0.0, 0.0]
+        harm = (sizes[0] >= a and sizes[1] >= b) or sizes[0] >= 30
+        return Planted(not harm)
+
+    monkeypatch.setattr(box_by_box, "shifted", moved)
+    bound = box_by_box.match(Question(noise.laplace(scale=1), Norm(p), 2))
+    assert bound is not None
+    found = bound.radius(Evidence(0.8))
+    truth = (a**p + b**p) ** (1 / p)
+    assert 0.9 * truth <= found <= truth
+
+
+@pytest.mark.parametrize("p", [1.5, 2.0, 5.0])
+def test_the_least_overlap_of_cubes_is_below_that_of_any_shift(p: float) -> None:
+    dim, r = 7, 0.9
+    b = np.linspace(0.4, 6.0, 300)
+    gap = 0.1 * np.abs(np.sin(9 * b))
+    least = _least(p, dim, r)(b, gap)
+    tried = np.abs(RNG.normal(size=(400, dim))) ** RNG.uniform(0.2, 4, (400, 1))
+    tried = np.concatenate([tried, np.eye(dim)[:1], np.ones((1, dim))])
+    tried *= r / np.sum(tried**p, axis=1, keepdims=True) ** (1 / p)
+    with np.errstate(divide="ignore"):
+        sizes = np.maximum(tried[:, :, None] - gap, 0.0) / (2 * b)
+        logs = np.sum(np.log1p(-np.minimum(sizes, 1.0)), axis=1)
+    assert np.all(least <= np.min(logs, axis=0) + 1e-12)
+    assert np.mean(np.exp(least)) > 0.2 * np.mean(np.exp(np.min(logs, axis=0)))
+
+
+def test_a_proof_above_what_was_found_is_an_error() -> None:
+    assert reconcile(1.0, "x", 1.0 - 1e-5, "search", 1e-4) == 1.0
+    assert reconcile(0.5, "x", 1.0, "search", 1e-4) == 1.0
+    with pytest.raises(RadiusError, match="one of the two is wrong"):
+        reconcile(1.0, "x", 0.99, "search", 1e-3)
+
+
+def test_a_proved_radius_is_rounded_down_and_not_up() -> None:
+    """Closed forms to forty digits: Gaussian and Laplace noise at any scale, near ½ and near 1."""
+    with mpmath.workdps(40):
+        for scale in (0.1, 0.3, 7.7):
+            for p_a in (0.5 + 1e-9, 0.5000001, 0.7, 0.99, 1 - 1e-9):
+                tail = 1 - mpmath.mpf(p_a)
+                normal = -mpmath.sqrt(2) * mpmath.erfinv(2 * tail - 1) * mpmath.mpf(scale)
+                double = -mpmath.log(2 * tail) * mpmath.mpf(scale)
+                found = certified_radius(noise.gaussian(sigma=scale), 2, 3, p_a=p_a).proved
+                assert (1 - 1e-5) * normal <= found <= normal
+                found = certified_radius(noise.laplace(scale=scale), 1, 3, p_a=p_a).proved
+                assert (1 - 1e-5) * double <= found <= double
+
+
+def test_probabilities_are_used_as_given() -> None:
+    law = noise.gaussian(sigma=1)
+    assert certified_radius(law, 2, 3, p_a=0.5).proved == 0.0
+    assert certified_radius(law, 2, 3, p_a=0.4, p_b=0.4).guarantee == "abstain"
+    free = certified_radius(law, 2, 3, p_a=0.6, p_b=0.1).proved
+    assert free == pytest.approx(0.5 * (special.ndtri(0.6) - special.ndtri(0.1)), rel=1e-12)
+    held = certified_radius(law, 2, 3, p_a=0.6, p_b=0.9)  # p_B is at most 1 − p_A
+    assert held.proved == pytest.approx(special.ndtri(0.6), rel=1e-12)
+
+
+def test_two_laws_promise_no_half_space_more_than_it_has() -> None:
+    """f = {z₁ < t}: p_A = F(t), and q_A from its share within the ball; the truth is t."""
+    dim = 6
+    law = noise.l1_exp(k=1, j=0, scale=1, dim=dim)
+    rng = np.random.default_rng(3)
+    length = special.gammaincinv(dim, 0.5 * rng.random(400_000))  # ‖z‖₁ within the ball of half
+    weight = rng.exponential(size=(400_000, dim))
+    first = length * weight[:, 0] / weight.sum(axis=1) * rng.choice([-1, 1], 400_000)
+    for t in (0.2, 0.6, 1.2, 2.0):
+        p_a = float(noise.laplace(scale=1).cdf(t))
+        q_a = float(np.mean(first < t)) + 0.004  # five standard deviations of 400,000 samples
+        second = SecondLaw(min(q_a, 1.0), 0.5)
+        found = certified_radius(law, 1, dim, p_a=p_a, second=second).proved
+        assert certified_radius(law, 1, dim, p_a=p_a).proved <= t
+        assert t * (1 - 1e-3) <= found <= t + 0.02
+    strong = SecondLaw(0.999, 0.5)
+    one = certified_radius(law, 1, dim, p_a=0.8, second=strong).proved
+    assert one > 1.02 * certified_radius(law, 1, dim, p_a=0.8).proved
+    wide = certified_radius(law, linf, dim, p_a=0.8, second=strong).proved
+    assert one / dim * (1 - 1e-9) <= wide <= one
+
+
+def sticks(u: Array, t: Array) -> Array:
+    """H_γ(T_u) of Gaussian noise, γ = e^t."""
+    u = np.maximum(u, 1e-12)
+    return np.asarray(special.ndtr(-t / u + u / 2) - np.exp(t) * special.ndtr(-t / u - u / 2))
+
+
+@pytest.mark.parametrize("close", [False, True])
+def test_a_chord_of_shifts_is_charged_all_that_lies_above_it(close: bool) -> None:
+    law = noise.gaussian(sigma=1)
+    edges = np.array([0.3, 0.5, 1.1, 2.0])
+    excess, reach = gaps(law, edges, close=close)
+    t = np.linspace(-4, 4, 801)
+    for i in range(3):
+        a, b = edges[i], edges[i + 1]
+        worst = np.zeros_like(t)
+        for share in np.linspace(0.05, 0.95, 19):
+            chord = (1 - share) * sticks(np.array(a), t) + share * sticks(np.array(b), t)
+            worst = np.maximum(worst, sticks(np.array((1 - share) * a + share * b), t) - chord)
+        assert np.max(worst) <= excess[i]
+        assert np.max(worst) >= 0.1 * excess[i]
+        assert np.all(worst[np.abs(t) > reach[i]] <= 1e-12)
+        assert np.max(np.abs(t[worst > 1e-9])) > 0.3 * reach[i]
+
+
+def test_a_flow_without_convexity_is_refused() -> None:
+    mesh = Mesh(0.1, -1.0, 1.0)
+    masses = np.zeros((2, mesh.count))
+    masses[:, 10], still = 1.0, Kernel(np.zeros(3), 1, None, 0, 0.0, 0.0)
+    costs, shares, nodes = np.array([0.1, 0.2]), np.zeros(1), np.array([0.0, 2.0])
+
+    def check() -> object:
+        flow = Flow(nodes, masses, np.zeros((1, mesh.count)))
+        return surcharge(flow, [still, still], costs, shares, mesh, 1.0)
+
+    check()
+    masses[1, 4] = -1e-9
+    with pytest.raises(ValueError, match="at least 0"):
+        check()
+
+
+def test_beyond_what_was_verified_a_part_says_nothing() -> None:
+    part = ProvedFlow(
+        1.0, np.array([0.0, 2.0]), np.array([[0.1], [0.3]]), np.array([[0.0]]),
+        (np.array([0.0, 2.0]), np.array([0.0, 0.02])), 1.0, 1,
+    )  # fmt: skip
+    found = part.at(np.array([0.0, 0.5, 1.0, 1.0001, 1.9]), slice(None))[:, 0]
+    assert found.tolist() == pytest.approx([0.1, 0.155, 0.21, math.inf, math.inf])
+
+
+def test_the_budget_of_the_rest_is_that_of_the_smallest_first_coordinate() -> None:
+    """Every piece of u₁, at its left end: r^p − u₁^p is largest there."""
+    sheet = Sheet.__new__(Sheet)
+    sheet.p, sheet.dim, sheet.kappa, sheet.first = 2.0, 5, 0.01, [0.0, 0.3, 0.9]
+    budgets, (low, high) = sheet._cut(1, 1.0)
+    for budget, a, b in zip(budgets, low, high, strict=True):
+        assert b > a
+        first = 0.3 + a * 0.6
+        assert budget >= 1 - first**2 + 4 * 0.01 - 1e-12
+        assert budget <= (1 - first**2) * (1 + 1e-9) + 4 * 0.01 + 1e-12
+    assert (low[0], high[-1]) == (0.0, 1.0)
+    assert sheet._cut(0, 1.0)[0].tolist() == [1.0 + 5 * 0.01]
+
+
+def test_a_stencil_is_checked_between_its_points() -> None:
+    """Lowered until it just holds at the points of the grid: between them it does not."""
+    step, smooth, place = 0.012, 0.03, 0.5
+    c = stencils(step, smooth, 8)[4]
+    x = np.linspace(-FAR, FAR, 1 + round(2 * FAR / STEP))
+    value, _ = terms(x, place, step, smooth)
+    assert dominates(c, place, step, smooth)
+    least = float(np.min(c @ value / (1.0 + 1e-13 * (np.abs(c) @ value + 1.0))))
+    assert least > 1
+    for shrunk, holds in ((1.0, True), ((1 + 1e-12) / least, False)):
+        assert dominates(c * shrunk, place, step, smooth) is holds
+
+
+def test_kept_arrays_are_read_again_only_for_their_own_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("UNICR_CACHE_DIR", str(tmp_path))
+    made: list[int] = []
+
+    def make() -> dict[str, Array]:
+        made.append(1)
+        return {"radius": np.array([float(len(made))])}
+
+    assert cached("x", "a", make)["radius"].tolist() == [1.0]
+    assert cached("x", "a", make)["radius"].tolist() == [1.0]
+    (path,) = tmp_path.rglob("*.npz")
+    with np.load(path) as file:
+        arrays = dict(file)
+    np.savez(path, **arrays | {"radius": np.array([9.0])})
+    assert cached("x", "a", make)["radius"].tolist() == [2.0]

@@ -1,0 +1,124 @@
+"""The spec of a run: JSON both ways, one digest of what decides, nothing of names in the key."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields, replace
+from typing import Any
+
+import pytest
+
+from unicr.classifier import load_classifier
+from unicr.data import load_dataset
+from unicr.errors import RunError
+from unicr.noise import Lattice, gaussian, laplace
+from unicr.runs import Job, Spec
+from unicr.smoothing import ClosedNoise, Plan, norms_of
+
+MODEL, DATA, NONCE = "builtin:mnist-mlp-0.5", "builtin:mnist", "5a" * 32
+
+
+def made(**changes: Any) -> Spec:
+    job = Job(
+        classifier=load_classifier(MODEL),
+        data=load_dataset(DATA),
+        noise=gaussian(sigma=0.5),
+        norms=norms_of([2, "inf"]),
+        plan=Plan(n=300),
+        nonce=NONCE,
+        data_spec=DATA,
+        limit=3,
+        batch=100,
+    )
+    return replace(job.spec, **changes)
+
+
+SPEC = made()
+OTHER: dict[str, Any] = {
+    "model_hash": "0" * 64,
+    "shape": (28, 28),
+    "data_size": 12,
+    "noise": laplace(sigma=0.5),
+    "norms": norms_of(2),
+    "plan": Plan(n=301),
+    "searched": True,
+    "skip": 2,
+    "max": 4,
+    "batch": 104,
+    "lattice": Lattice.parse("1/510"),
+    "classes": ("a", "b"),
+    "data_hash": "1" * 64,
+}
+DRAW = {"seed", "nonce"}
+NAMES: dict[str, Any] = {
+    "model": "elsewhere.onnx",
+    "data": "elsewhere.npz",
+    "model_digests": {"model": "2"},
+    "loading": {"mean": [0.5]},
+    "reading": {"split": "train"},
+}
+
+
+def test_every_field_is_in_one_of_the_groups() -> None:
+    assert {one.name for one in fields(Spec)} == {*OTHER, *NAMES, *DRAW}
+
+
+def test_json_goes_both_ways() -> None:
+    assert Spec.from_dict(json.loads(json.dumps(SPEC.to_dict()))) == SPEC
+
+
+@pytest.mark.parametrize("name", OTHER)
+def test_what_decides_is_in_the_digest(name: str) -> None:
+    changed = made(**{name: OTHER[name]})
+    assert changed.digest != SPEC.digest
+    assert Spec.from_dict(json.loads(json.dumps(changed.to_dict()))) == changed
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_names_of_files_are_neither_in_the_digest_nor_in_the_key(name: str) -> None:
+    changed = made(**{name: NAMES[name]})
+    assert changed.digest == SPEC.digest
+    assert changed.smoothing == SPEC.smoothing
+
+
+@pytest.mark.parametrize("name", ["plan", "shape", "lattice"])
+def test_settings_are_in_the_key(name: str) -> None:
+    assert made(**{name: OTHER[name]}).smoothing["settings"] != SPEC.smoothing["settings"]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"format": 1}, "use the version that wrote it"),
+        ({"boast": 1}, "boast, which unicr did not write"),
+        ({"seed": 1}, "either a nonce or"),
+        ({"nonce": None}, "either a nonce or"),
+        ({"norms": ["2", "2"]}, "different norms"),
+        ({"lattice": "2/510"}, "lattice"),
+        ({"noise": "laplace(sigma=0.5)"}, "its numbers are gaussian"),
+        ({"max": 0}, "at least 1"),
+        ({"model": "a\x1b[2J"}, "printable"),
+    ],
+)
+def test_what_could_not_have_been_written_is_refused_in_one_line(
+    change: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(RunError, match=words) as caught:
+        Spec.from_dict({**SPEC.to_dict(), **change})
+    assert "\n" not in str(caught.value)
+
+
+def test_each_field_is_needed() -> None:
+    values = SPEC.to_dict()
+    for name in values:
+        with pytest.raises(RunError, match=r"format|damaged"):
+            Spec.from_dict({k: v for k, v in values.items() if k != name})
+
+
+def test_a_noise_that_is_code_stays_closed() -> None:
+    values = {**SPEC.to_dict(), "noise": "there.py:law", "noise_data": None}
+    spec = Spec.from_dict(values)
+    assert spec.noise == ClosedNoise("there.py:law")
+    assert spec.to_dict() == values
+    with pytest.raises(RunError, match="nothing of a run is executed unless"):
+        _ = spec.noise.sigma
