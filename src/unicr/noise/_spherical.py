@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     import torch
 
 
+MARGIN = 1e-12  # for the sign of a second derivative: some roundings of a power
+
+
 @lru_cache(maxsize=64)
 def _radius_law(noise: RadialNoise) -> RadiusLaw:
     """The law of ‖z‖ at unit scale."""
@@ -56,6 +59,8 @@ class RadialNoise(Named):
     _radial_support: tuple[float, float] = (0.0, math.inf)
     _proved: bool = False
     """Whether φ is known by formula to fall, and log φ to be concave in log r."""
+    _flat: bool = False
+    """Whether φ is known to be constant up to the end of the support, which is 1 at unit scale."""
 
     def __init__(
         self,
@@ -80,8 +85,13 @@ class RadialNoise(Named):
     def _drop(self, r: Array, gap: Array) -> Array:
         """log φ(r) − log φ(ρ), ρ^e = r^e + gap, at unit scale, within some roundings of itself.
 
-        Needed where `_proved`: a difference of two logarithms is not that accurate.
+        It may be that of a gap which differs from the given one by 1e-12 of it. Needed where
+        `_proved`: a difference of two logarithms is not that accurate.
         """
+        raise NotImplementedError
+
+    def _steepness(self, r: Array) -> Array:
+        """−d log φ/d(r^e) at unit scale. Needed where `_proved` and `_bend` may be 1."""
         raise NotImplementedError
 
     def _bend(self, low: float, high: float) -> int:
@@ -221,9 +231,12 @@ class Powered(RadialNoise):
     def _bend(self, low: float, high: float) -> int:
         # with v = r^e: (d/dv)² of −(j/e)·log v − v^(k/e) has the sign of j − k(k/e − 1)·r^k
         factor = self.k * (self.k / self._power - 1)
-        if self.j >= factor * high**self.k:
+        if self.j >= factor * high**self.k * (1 + MARGIN):
             return 1
-        return -1 if self.j <= factor * low**self.k else 0
+        return -1 if self.j <= factor * low**self.k * (1 - MARGIN) else 0
+
+    def _steepness(self, r: Array) -> Array:
+        return np.asarray((self.j + self.k * r**self.k) / (self._power * r**self._power))
 
 
 class SphericalNoise(RadialNoise):

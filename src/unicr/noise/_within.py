@@ -43,6 +43,9 @@ class Within(RadialNoise):
     def _drop(self, r: Array, gap: Array) -> Array:
         return self._base._drop(r, gap)
 
+    def _steepness(self, r: Array) -> Array:
+        return self._base._steepness(r)
+
     def _bend(self, low: float, high: float) -> int:
         return self._base._bend(low, high)
 

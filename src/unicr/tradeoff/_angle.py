@@ -18,8 +18,12 @@ from unicr.values import Array
 CELLS = 10_400
 REACH = 13.0  # deviations: a tail of 6e-39, below any that a radius asks for
 # Of every tabulated tail. The exponent of the density is at most REACH²/2 in size and is right to
-# four roundings, 4e-14; c to 2e-13 (Stirling); the place within a cell to 1e-12 of its width.
-ROUNDING = 1e-12
+# ten roundings, 2e-13; c to 2e-13 (Stirling); sums of up to 10,400 terms to as many halves of a
+# rounding, 1.2e-12.
+ROUNDING = 4e-12
+# Of a cell, outwards, for the place of a given y and of the table's own points: each is right to
+# five roundings of the table's length, and a cell is 1/CELLS of that.
+PLACE = 16 * CELLS * float(np.finfo(np.float64).eps)
 EPS = float(np.finfo(np.float64).eps)
 
 
@@ -49,7 +53,8 @@ class Angle:
         x = x + (-4 * EPS if above else 4 * EPS) * np.abs(x)
         y = np.arcsin(np.clip(x, -1.0, 1.0))
         place = (np.clip(y, -self._end, self._end) + self._end) * self._per_unit
-        cell = np.minimum(place.astype(np.intp), CELLS - 1)
+        place += -PLACE if above else PLACE
+        cell = np.clip(place.astype(np.intp), 0, CELLS - 1)
         u, c = place - cell, self._cubic[cell]
         start = (self._high if above else self._low)[cell]
         value = start + u * (c[..., 2] + u * (c[..., 1] + u * c[..., 0]))
@@ -70,11 +75,14 @@ def density_at_zero(dim: int) -> float:
 
 
 def _power(m: int, y: Array) -> Array:
-    """cos^m y, right to some roundings of its logarithm where y is small and m large."""
+    """cos^m y, right to ten roundings of its logarithm, for the y that is given."""
     if not m:
         return np.ones_like(y)
+    sine = np.minimum(np.sin(y) ** 2, 0.5)
     with np.errstate(divide="ignore"):
-        return np.exp(0.5 * m * np.log1p(-(np.sin(y) ** 2)))
+        # one keeps its digits where cos y is near 1 and m large, the other where it is near 0
+        log = np.where(sine < 0.5, 0.5 * np.log1p(-sine), np.log(np.maximum(np.cos(y), 0.0)))
+        return np.exp(m * log)
 
 
 def _third_derivative(m: int, y: Array) -> Array:

@@ -37,3 +37,6 @@ class LinfPareto(CubeNoise):
 
     def _bend(self, low: float, high: float) -> int:
         return 1  # −a·log(1 + r) is convex in r
+
+    def _steepness(self, r: Array) -> Array:
+        return np.asarray(self.a / (1 + r))

@@ -40,3 +40,6 @@ class SphericalGG(SphericalNoise):
 
     def _bend(self, low: float, high: float) -> int:
         return 1  # −k·log v − v/2 is convex in v = r²
+
+    def _steepness(self, r: Array) -> Array:
+        return np.asarray(self.k / (r * r) + 0.5)

@@ -90,7 +90,7 @@ def match(question: Question) -> TwoLawsBound | None:
         theorem=THEOREM.name
         if question.norm.p == noise.order
         else f"{THEOREM.name} + (h) inclusion",
-        grade=grade_of(Grade.OUTWARD_ROUNDING, noise),
+        grade=grade_of(Grade.FLOATING_POINT, noise),
         engine="quadrature",
         noise=noise,
         factor=factor,
