@@ -287,14 +287,19 @@ class Levels:
 
 
 def _bend_of_table(v: Array, g: Array) -> int:
-    """1 (−1) if a table of log φ is convex (concave) in v, up to rounding; 0 if it is neither."""
-    v, g = v[::24], g[::24]  # closer points would tell roundings, not the shape
-    slope = np.diff(g) / np.diff(v)
-    error = 64 * EPS * (1 + np.max(np.abs(g), initial=0.0)) / np.diff(v)
-    bend, error = np.diff(slope), error[1:] + error[:-1]
-    if np.all(bend >= -error):
-        return 1
-    return -1 if np.all(bend <= error) else 0
+    """1 (−1) if a table of log φ is convex (concave) in v, up to rounding; 0 if it is neither.
+
+    Neighbours tell of bends that are strong and narrow; points farther apart, whose roundings count
+    for less, of those that are weak and wide.
+    """
+    signs = {-1, 1}
+    for step in (1, 24):
+        x, y = v[::step], g[::step]
+        slope = np.diff(y) / np.diff(x)
+        error = 64 * EPS * (1 + np.max(np.abs(y), initial=0.0)) / np.diff(x)
+        bend, error = np.diff(slope), error[1:] + error[:-1]
+        signs -= {sign for sign in (-1, 1) if not np.all(sign * bend >= -error)}
+    return max(signs, default=0)
 
 
 @lru_cache(maxsize=16)
