@@ -17,7 +17,7 @@ from bench.radius import FAMILIES
 from unicr import noise
 from unicr.norms import Norm
 from unicr.radius import Question, certified_radius
-from unicr.radius.internal import exact_bound
+from unicr.radius.internal import find_exact_bound
 
 NORMS = (0.5, 1.0, 1.3, 1.5, 1.7, 2.0, 2.5, 3.0, 8.0, math.inf)
 FULL = os.environ.get("UNICR_BENCH") == "full"
@@ -38,7 +38,7 @@ def main() -> None:
             for p in NORMS:
                 start = time.process_time()
                 cells = "exact"
-                if exact_bound(Question(one, Norm(p), dim)) is None:
+                if find_exact_bound(Question(one, Norm(p), dim)) is None:
                     keys = [f"{spec} l{p:g} d={dim} p_A={p_a}" for p_a in PROBABILITIES]
                     for key, p_a in zip(keys, PROBABILITIES, strict=True):
                         if key not in kept:

@@ -19,7 +19,7 @@ from unicr import noise
 from unicr.norms import linf
 from unicr.radius import Evidence, Question, RadiusCurve, _cache
 from unicr.radius.internal import prove
-from unicr.tradeoff import ratio_law
+from unicr.tradeoff import make_ratio_law
 
 FAMILIES = (
     "gaussian(sigma=1)",
@@ -64,7 +64,7 @@ def cold_radius(spec: str) -> tuple[float, float]:
     """Seconds and value of one ℓ∞ radius at d = 150,528, composed with nothing cached."""
     one = noise.parse(spec)
     assert isinstance(one, noise.IID)
-    ratio_law.cache_clear()
+    make_ratio_law.cache_clear()
     value = 0.0
 
     def job() -> None:
@@ -143,15 +143,15 @@ def curves(u: float) -> None:
 def against_monte_carlo() -> None:
     """The paper's own way on the same case: Laplace, ℓ2, d = 3072, p_A = 0.99."""
     from unicr.norms import l2
-    from unicr.radius._direction import search
+    from unicr.radius._direction import search_direction
 
     one = noise.laplace(sigma=1)
-    ratio_law.cache_clear()
+    make_ratio_law.cache_clear()
     numeric = 0.0
 
     def job() -> None:
         nonlocal numeric
-        numeric, _ = search(Question(one, l2, 3072), Evidence(0.99, 0.01))
+        numeric, _ = search_direction(Question(one, l2, 3072), Evidence(0.99, 0.01))
 
     spent = seconds(job)
     reference = 1.65652

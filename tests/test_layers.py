@@ -12,10 +12,11 @@ import unicr
 
 ROOT = Path(unicr.__file__).parent
 LAYERS = (
-    {"errors"},
-    {"binomial", "files", "extras", "progress", "registry", "values"},
+    {"errors", "values"},
+    {"text"},
+    {"binomial", "files", "folder", "extras", "progress", "registry"},
     {"tables"},
-    {"sample"},
+    {"sample", "law"},
     {"noise"},
     {"norms"},
     {"metrics"},

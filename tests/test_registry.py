@@ -11,7 +11,7 @@ import pytest
 
 from unicr import registry
 from unicr.errors import UnicrError
-from unicr.noise import FAMILIES, Gaussian
+from unicr.noise import FAMILIES, gaussian
 from unicr.registry import Catalogue
 from unicr.tightness import FORMULAS, Formula
 
@@ -58,7 +58,7 @@ def test_a_thing_of_this_process_is_known_until_its_name_is_taken() -> None:
 
 
 def test_a_catalogue_is_a_mapping_that_says_what_it_holds() -> None:
-    assert FAMILIES["gaussian"] is Gaussian
+    assert FAMILIES["gaussian"] is gaussian
     assert "nothing" not in FAMILIES
     assert FAMILIES.get("nothing") is None
     assert len(FAMILIES) == len(list(FAMILIES)) >= 16

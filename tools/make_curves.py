@@ -36,7 +36,7 @@ SHAPES = (
 )
 NORMS = (2.0, math.inf, 1.0)
 DIMENSIONS = (150_528, 3072, 784)
-USUAL = _radius.APART
+USUAL = _radius.SCALE_RATIO
 FINE = 1.25  # between scales of (j) in the largest dimension: closer than users wait for
 MANY = 6  # splits of a cell there
 LARGEST = 1_000_000  # bytes
@@ -58,30 +58,30 @@ def made(shape: UnitCurve, kind: str, larger: UnitCurve | None) -> NDArray[Any]:
     and for p ≤ 1 these alone: few coordinates are worst there, however many there are.
     """
     if kind == "proved" and larger is not None and shape.question.norm.p <= 1:
-        return _cache.packed(*larger.proved)
+        return _cache.pack_steps(*larger.proved)
     alpha, radius = getattr(shape, kind)
     if kind == "searched":
         return np.stack([down(alpha), down(radius)])
     if larger is not None:
         alpha = np.concatenate([alpha, larger.proved[0]])
         radius = np.concatenate([radius, larger.proved[1]])
-    return _cache.packed(alpha, radius)
+    return _cache.pack_steps(alpha, radius)
 
 
 def main() -> None:
     """Add every missing curve, writing the file after each."""
     if "--fresh" in sys.argv:
         FILE.unlink(missing_ok=True)
-    known = dict(_cache.shipped())
+    known = dict(_cache.load_shipped_curves())
     for spec, norm, dim in wanted():
         shape = RadiusCurve(noise.parse(spec), Norm(norm), dim).unit
         largest = dim == DIMENSIONS[0]
-        _radius.APART = FINE if largest else USUAL
-        _sheet.AGAIN = MANY if largest else 2
+        _radius.SCALE_RATIO = FINE if largest else USUAL
+        _sheet.CURVE_SPLITS = MANY if largest else 2
         same = None if largest or math.isinf(norm) else DIMENSIONS[0]
         larger = same and RadiusCurve(noise.parse(spec), Norm(norm), same).unit
         for kind in ("proved", "searched"):
-            name = _cache.name_of(f"curve-{kind}", shape.key)
+            name = _cache.name_curve(f"curve-{kind}", shape.key)
             if name in known or shape.instant(kind):
                 continue
             start = time.process_time()

@@ -14,6 +14,7 @@ from typing import Any
 from zipfile import ZipInfo
 
 from unicr.errors import SpecError, UnicrError, foreign
+from unicr.text import split_reference
 
 LARGE = 1 << 28
 RATIO = 200
@@ -38,7 +39,7 @@ def _module(path: Path, stamp: int) -> ModuleType:
 
 def load_object(reference: str) -> Any:
     """The object `name` of `path/to/file.py:name`. Runs that file: only load what you trust."""
-    file, _, name = reference.rpartition(":")
+    file, name = split_reference(reference)
     path = Path(file).expanduser().resolve()
     if not path.is_file():
         raise SpecError(f"no file {file} (named in {reference!r})")
@@ -58,6 +59,11 @@ def file_digest(path: Path) -> str:
     """SHA-256 of a file's bytes."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def combined_digest(*parts: str) -> str:
+    """One digest of several texts without line breaks."""
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
 def check_size(path: Path, size: int, stored: int, kind: type[UnicrError]) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from unicr.errors import SpecError
+from unicr.text import read_number
 from unicr.values import number
 
 
@@ -50,10 +51,10 @@ def parse_norm(value: str | float | Norm) -> Norm:
         return value
     if isinstance(value, str):
         text = re.sub(r"^[lLℓ]_?", "", value.strip())
-        text = "inf" if text in ("∞", "infinity", "Inf", "oo") else text
+        text = "inf" if text.lower() in ("∞", "infinity", "inf", "oo") else text
         try:
-            value = float(text)
-        except ValueError:
+            value = read_number(text)
+        except SpecError:
             raise SpecError(
                 f"cannot read the norm {value!r}: write 1, 2, inf, 0.5, L2 or Linf"
             ) from None

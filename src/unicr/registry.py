@@ -20,13 +20,15 @@ import pkgutil
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import fields
 from functools import cache
 from importlib.metadata import EntryPoint, EntryPoints, entry_points
 from threading import RLock
 from types import ModuleType
-from typing import Any, TypeVar, cast
+from typing import Any, ClassVar, Self, TypeVar, cast
 
-from unicr.errors import UnicrError, one_line
+from unicr.errors import CertifyError, SpecError, UnicrError, did_you_mean, one_line
+from unicr.text import read_call, write_call
 
 Thing = TypeVar("Thing")
 
@@ -162,8 +164,14 @@ class Catalogue(Mapping[str, Thing]):
 
 
 def modules_of(package: str) -> list[ModuleType]:
-    """Every module of a package whose name no underscore hides, imported, in the order of names."""
-    path = importlib.import_module(package).__path__
+    """Every module of a package whose name no underscore hides, imported, in the order of names.
+
+    Of a module that is no package, itself.
+    """
+    home = importlib.import_module(package)
+    path = getattr(home, "__path__", None)
+    if path is None:
+        return [home]
     names = [module.name for module in pkgutil.iter_modules(path) if module.name[0] != "_"]
     return [importlib.import_module(f"{package}.{name}") for name in names]
 
@@ -203,3 +211,66 @@ def leave_out_if_broken(point: EntryPoint) -> Iterator[None]:
             PluginWarning,
             stacklevel=2,
         )
+
+
+class Registered:
+    """A value with a name and numbers, `target(radius=0.5)`: as text, and as JSON in a spec.
+
+    A subclass is a frozen dataclass with a `name`, found by its `catalogue`.
+    """
+
+    name: ClassVar[str]
+    kind: ClassVar[str]
+    catalogue: ClassVar[Catalogue[Any]]
+
+    @classmethod
+    def known(cls) -> Catalogue[type[Self]]:
+        """Every one by its name: `Rule.known().add(Mine)` makes one of this process known too."""
+        return cls.catalogue
+
+    @property
+    def text(self) -> str:
+        """The form that `parse` reads."""
+        values = {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
+        return write_call(self.name, {key: value for key, value in values.items() if value})
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """The value that `text` names. Nothing is evaluated."""
+        try:
+            call = read_call(text)
+            if call.positional:
+                raise SpecError("its numbers have no names")
+        except SpecError as error:
+            raise CertifyError(
+                f"cannot read the {cls.kind} {text!r} ({error}): write NAME or "
+                f"NAME(SETTING=NUMBER), with one of {', '.join(cls.known())}"
+            ) from None
+        return cls.from_dict({"name": call.name, **call.named})
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for a spec."""
+        values = {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
+        return {"name": self.name, **values}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """The inverse of `to_dict`."""
+        settings = dict(values)
+        name, known = str(settings.pop("name", None)), cls.known()
+        if name not in known:
+            hint = did_you_mean(name, known)
+            raise CertifyError(f"no {cls.kind} {name!r}: {hint}there are {', '.join(known)}")
+        return known[name].read(settings)
+
+    @classmethod
+    def read(cls, settings: Mapping[str, Any]) -> Self:
+        """The value with these settings, which are numbers; a subclass may read others."""
+        own = {f.name for f in fields(cls)}  # type: ignore[arg-type]
+        for key, value in settings.items():
+            if key not in own or isinstance(value, str | bool | list | dict):
+                raise CertifyError(f"the {cls.kind} {cls.name} has no setting {key}={value!r}")
+        try:
+            return cls(**settings)
+        except TypeError as error:
+            raise CertifyError(f"the {cls.kind} {cls.name}: {error}") from None

@@ -67,7 +67,7 @@ def to_csv(rows: Sequence[Record]) -> str:
 def to_latex(rows: Sequence[Record]) -> str:
     """A LaTeX tabular with every character escaped; numbers are right-aligned."""
     names = columns(rows)
-    right = {n for n in names if all(isinstance(r.get(n, 0), int | float) for r in rows)}
+    right = {n for n in names if all(isinstance(r.get(n), int | float | None) for r in rows)}
     head = " & ".join(map(_escaped, names)) + r" \\"
     body = [
         " & ".join(_escaped(cell(name, row.get(name))) for name in names) + r" \\" for row in rows

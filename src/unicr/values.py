@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from decimal import ROUND_FLOOR, Context, Decimal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,14 +20,14 @@ def number(value: float) -> str:
 
 def round_down(value: float, digits: int = 6) -> str:
     """Decimal text that is never above the value: radii are not rounded up."""
-    if math.isinf(value):
-        return "inf"
+    if not math.isfinite(value):
+        return str(value)
     text = f"{value:.{digits}g}"
     if float(text) <= value:
         return text
-    if value == 0:
-        return "0"
-    exponent = math.floor(math.log10(value)) - digits + 1
-    lowered = float(text) - 10.0**exponent
-    text = f"{lowered:.{digits}g}"
-    return text if float(text) <= value else f"{math.nextafter(value, 0):.17g}"
+    # It was rounded up: the multiple of one unit of the last digit just below, in exact decimals.
+    # Its float is not above the value either, and is written with the same digits.
+    exact = Decimal(value)
+    unit = Decimal(1).scaleb(exact.adjusted() - digits + 1)
+    lowered = exact.quantize(unit, rounding=ROUND_FLOOR, context=Context(prec=digits + 2))
+    return f"{float(lowered):.{digits}g}"

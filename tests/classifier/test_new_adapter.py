@@ -10,13 +10,13 @@ import pytest
 import torch
 
 from unicr.classifier import adapters, load_classifier
-from unicr.classifier._adapter import ADAPTERS
+from unicr.classifier._load import ADAPTERS
 from unicr.data import load_dataset, readers
 from unicr.data._reader import READERS
 from unicr.errors import DataError, MissingExtraError, ModelError
 
 ADAPTER = """
-from unicr.classifier._adapter import Adapter, with_ending
+from unicr.classifier._load import Adapter, with_ending
 from unicr.classifier.adapters.function import CallableClassifier
 from unicr.files import file_digest
 from unicr.extras import require

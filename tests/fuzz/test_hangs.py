@@ -39,7 +39,7 @@ def test_a_slow_density_is_given_up_with_a_line_meanwhile(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "slow.py").write_text(SLOW)
-    monkeypatch.setattr("unicr.noise._quadrature._table.PATIENCE", 1.0)
+    monkeypatch.setattr("unicr.law._quadrature._table.PATIENCE", 1.0)
     monkeypatch.setattr("unicr.cli._watch.EVERY", 0.2)
     screen = io.StringIO()
     monkeypatch.setattr(screen, "isatty", lambda: True)

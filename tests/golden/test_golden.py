@@ -108,10 +108,10 @@ def test_stored_curves_are_what_is_made_today(
     golden: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(_cache.VARIABLE, str(tmp_path))
-    monkeypatch.setattr(_cache, "shipped", dict)
-    _curve.unit_curve.cache_clear()
+    monkeypatch.setattr(_cache, "load_shipped_curves", dict)
+    _curve.get_unit_curve.cache_clear()
     now = _ask("numerics", golden)
-    _curve.unit_curve.cache_clear()
+    _curve.get_unit_curve.cache_clear()
     assert now is not None
     advice = (
         "new curves differ from those that users have stored: raise NUMERICS in radius/_cache.py, "

@@ -139,9 +139,7 @@ def test_the_norm_must_be_one_of_the_run(run: Path, tmp_path: Path, command: Com
     assert "regions in l1, searched radii, not proved ones" in said
     with pytest.raises(RunError, match="norm: '1' there, '2' now"):
         command(tmp_path / "both", "--norm", "2", "--memory", file)
-    with pytest.raises(
-        RunError, match=r"is for something else \(.*searched: True there, False now"
-    ):
+    with pytest.raises(RunError, match=r"with other settings \(.*searched: True there, False now"):
         command(run, "--memory", file)
 
 

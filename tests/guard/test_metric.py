@@ -78,6 +78,16 @@ def test_radius_and_reach_are_rounded_down(p: float, radius: float) -> None:
     assert metric.promised(metric.reach(radius)) < radius
 
 
+@pytest.mark.parametrize("inverse", [2, 4])
+@given(st.floats(1e-6, 1e6))
+@settings(max_examples=50, deadline=None)
+def test_a_radius_lies_within_its_reach(inverse: int, reach: float) -> None:
+    """p = 1/2 and 1/4, where ρ = ‖·‖^p and reach^(1/p) is exact in fractions."""
+    metric = Metric(Norm(1 / inverse))
+    whole = Fraction(reach) ** inverse
+    assert whole * (1 - Fraction(1, 10**11)) <= Fraction(metric.radius(reach)) <= whole
+
+
 def test_infinite_and_zero_reach() -> None:
     for p in (0.5, 2.0):
         metric = Metric(Norm(p))

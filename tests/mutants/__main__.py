@@ -1,4 +1,4 @@
-"""python -m tests.mutants [--only ID …] [--jobs N]: which slips do the tests notice?"""
+"""python -m tests.mutants [--only ID …] [--jobs N] [--find TEST …]: do tests notice the slips?"""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from tests.mutants.slips import (
 )
 
 
-def verdict(slip: Slip) -> str:
-    """One word for a slip."""
+def verdict(slip: Slip, tests: tuple[str, ...]) -> tuple[str, str]:
+    """One word for a slip, and the test that notices it."""
     try:
-        return try_slip(slip)
+        return try_slip(slip, tests)
     except SlipError as error:
-        return f"ERROR {error}"
+        return "ERROR", str(error)
 
 
-def passes(chosen: list[Slip]) -> bool:
+def passes(tests: tuple[str, ...]) -> bool:
     """Whether the tests pass without any slip; if not, nothing can be learnt from them."""
     with copied() as copy:
-        code, said = run_tests(copy, every_test_of(chosen), shared=True)
+        code, said = run_tests(copy, tests, shared=True)
     if code != PASSED:
         print(f"{said[-3000:]}\nthe tests fail without a slip")
     return code == PASSED
@@ -39,19 +39,25 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
     parser.add_argument("--only", nargs="*", help="slips by id, or by the beginning of their ids")
     parser.add_argument("--jobs", type=int, default=1, help="how many at once")
+    parser.add_argument(
+        "--find", nargs="*", default=[], help="files of tests to try instead of `killed_by`"
+    )
     given = parser.parse_args()
     chosen = [slip for slip in load() if not given.only or slip.id.startswith(tuple(given.only))]
-    if not passes(chosen):
+    tests = tuple(given.find)
+    if not passes(tests or every_test_of(chosen)):
         return 1
     counts: dict[str, int] = {}
     bad = 0
     with ThreadPoolExecutor(given.jobs) as pool:
-        for slip, found in zip(chosen, pool.map(verdict, chosen), strict=True):
-            counts[found.split()[0]] = counts.get(found.split()[0], 0) + 1
-            wanted = "survived" if slip.survives else "killed"
-            bad += found != wanted
+        tried = pool.map(lambda slip: verdict(slip, tests), chosen)
+        for slip, (word, test) in zip(chosen, tried, strict=True):
+            counts[word] = counts.get(word, 0) + 1
+            expected = word == ("killed" if slip.survives is None else "survived")
+            bad += not expected
+            mark = "" if expected else "  <-- not expected"
             print(
-                f"{found:9}{'' if found == wanted else '  <-- not expected'}  {slip.id}", flush=True
+                f"{word:9}{mark}  {slip.id}  {test if tests or word == 'ERROR' else ''}", flush=True
             )
     print(", ".join(f"{count} {word}" for word, count in sorted(counts.items())))
     return int(bad > 0)

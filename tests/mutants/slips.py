@@ -2,14 +2,17 @@
 
 The `*.toml` files beside this one hold them. A slip has an `id`, the `file` under src/unicr, the
 text to `find` there (it stands there once, or `occurrence` says which one is meant), what to `put`
-in its place, the `tests` that must fail, and in `why` what would be unsound. Where no test can see
-a slip, `survives` says why not.
+in its place, and in `why` what would be unsound. `killed_by` is one test that fails with it, with
+its parameters, so that a slip takes seconds (`python -m tests.mutants --only ID --find FILE` looks
+for one). Where no test can see a slip, `survives` says why not, and `killed_by` names the test that
+comes closest to it.
 """
 
 from __future__ import annotations
 
 import multiprocessing
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -25,7 +28,7 @@ ROOT = HERE.parents[1]
 SOURCE = ROOT / "src"
 # Curves that are kept on disk may be shared with a copy whose slip is in none of these.
 NUMERICS = ("noise/", "norms.py", "radius/", "sample/", "tradeoff/")
-OPTIONS = ("-x", "-m", "not slow", "-p", "no:cacheprovider", "--tb=line")
+OPTIONS = ("-x", "-m", "not slow", "-p", "no:cacheprovider", "--tb=line", "-rf")
 PATIENCE = 900.0  # seconds for the tests of one slip; a slip that makes them hang is noticed too
 FAILED, PASSED = 1, 0  # what pytest returns; all else means that it could not run the tests
 Verdict = Literal["killed", "survived"]
@@ -39,13 +42,13 @@ class SlipError(Exception):
 
 @dataclass(frozen=True)
 class Slip:
-    """One wrong line, and the tests that notice it."""
+    """One wrong line, and the test that notices it."""
 
     id: str
     file: str
     find: str
     put: str
-    tests: tuple[str, ...]
+    killed_by: str
     why: str
     occurrence: int | None = None
     survives: str | None = None
@@ -70,13 +73,13 @@ def load() -> list[Slip]:
     found = []
     for path in sorted(HERE.glob("*.toml")):
         for values in tomllib.loads(path.read_text())["slip"]:
-            found.append(Slip(**values | {"tests": tuple(values["tests"])}))
+            found.append(Slip(**values))
     return found
 
 
 def every_test_of(slips: Iterable[Slip]) -> tuple[str, ...]:
     """The tests of several slips, each once."""
-    return tuple(dict.fromkeys(test for slip in slips for test in slip.tests))
+    return tuple(dict.fromkeys(slip.killed_by for slip in slips))
 
 
 @contextmanager
@@ -134,12 +137,13 @@ def run_tests(
     return process.exitcode, out.read_text()
 
 
-def try_slip(slip: Slip) -> Verdict:
-    """Whether the tests of a slip notice it."""
+def try_slip(slip: Slip, tests: tuple[str, ...] = ()) -> tuple[Verdict, str]:
+    """Whether its test notices a slip (or one of `tests`), and the name of the test that does."""
     with copied() as copy:
         put_into(copy, slip)
         shared = not slip.file.startswith(NUMERICS)
-        code, said = run_tests(copy, slip.tests, shared=shared, patience=PATIENCE)
+        code, said = run_tests(copy, tests or (slip.killed_by,), shared=shared, patience=PATIENCE)
     if code not in (FAILED, PASSED, None):
         raise SlipError(f"{slip.id}: pytest ended with {code}\n{said[-2000:]}")
-    return "survived" if code == PASSED else "killed"
+    name = re.search(r"^FAILED (.*?)(?: - .*)?$", said, re.MULTILINE)
+    return "survived" if code == PASSED else "killed", name[1] if name else ""

@@ -14,10 +14,10 @@ from unicr import noise
 from unicr.errors import NoiseError
 from unicr.norms import Norm, linf
 from unicr.radius import Evidence, MonteCarlo, Question, certified_radius
-from unicr.radius._boundary import first_root
+from unicr.radius._boundary import find_first_root
 from unicr.radius.theorems.all_equal import THEOREM as all_equal
-from unicr.tradeoff import compose, ratio_law
-from unicr.tradeoff.internal import margin, start_margin
+from unicr.tradeoff import compose, make_ratio_law
+from unicr.tradeoff.internal import compute_margin, compute_start_margin
 
 SCALES = (1.0, 0.5, 2.0)
 QUICK = MonteCarlo(samples=4_000, particles=6, iterations=4, confidence_method="none")
@@ -79,7 +79,7 @@ def test_bad_scales_are_named(scales: list[float], reason: str) -> None:
 
 def test_the_base_must_be_iid() -> None:
     with pytest.raises(NoiseError, match=r"i\.i\.d\. noise, not ball"):
-        noise.Anisotropic(noise.ball(scale=1, dim=2), [1, 2])  # type: ignore[arg-type]
+        noise.Anisotropic(noise.ball(scale=1, dim=2), [1, 2])
 
 
 def worst_by_grid(base: noise.IID, scales: tuple[float, float], p: float, p_a: float) -> float:
@@ -92,11 +92,11 @@ def worst_by_grid(base: noise.IID, scales: tuple[float, float], p: float, p_a: f
 
         def value(r: float, direction: np.ndarray = direction) -> float:
             moves = [r * d / s for d, s in zip(direction, scales, strict=True) if d > 0]
-            laws = [(ratio_law(base.unit, u / base.scale), 1) for u in moves]
-            return margin(compose(laws), p_a, 1 - p_a)
+            laws = [(make_ratio_law(base.unit, u / base.scale), 1) for u in moves]
+            return compute_margin(compose(laws), p_a, 1 - p_a)
 
-        start = start_margin(p_a, 1 - p_a)
-        best = min(best, first_root(value, start, 0.5, monotone=True, tolerance=1e-4))
+        start = compute_start_margin(p_a, 1 - p_a)
+        best = min(best, find_first_root(value, start, 0.5, monotone=True, tolerance=1e-4))
     return best
 
 

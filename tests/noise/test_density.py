@@ -15,8 +15,8 @@ from scipy import integrate, stats
 
 from unicr import noise
 from unicr.errors import NoiseError
+from unicr.law._quadrature import TabulatedDensity
 from unicr.noise import IID
-from unicr.noise._quadrature import TabulatedDensity
 
 D: Any = torch.distributions
 U = np.array([1e-12, 1e-9, 1e-4, 0.01, 0.2, 0.45])

@@ -13,42 +13,50 @@ LOGISTIC = '''
 """Logistic noise, density ∝ sech²(x/2α)."""
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from unicr.noise._family import Family, Parameter
+from unicr.law import SymmetricLaw
+from unicr.noise._family import IIDFamily, Parameter
 from unicr.values import Array
 
 
-class Logistic(Family):
+@dataclass(frozen=True)
+class Logistic(SymmetricLaw):
     """Heavier tails than Gaussian noise; `steep` only divides the scale."""
 
-    name = "logistic"
-    formula = "sech(s*x/2a)^2"
-    example = "logistic(steep=1, sigma=1)"
-    parameters = (
-        Parameter("steep", 0.5, 2.0, slider=(0.5, 2.0, 1.0), axis=(0.5, 2.0, 0.5), gallery=(1.0,)),
-    )
     steep: float
 
     @property
-    def _std(self) -> float:
+    def std(self) -> float:
         return math.pi / math.sqrt(3) / self.steep
 
     @property
-    def _log_norm(self) -> float:
+    def log_norm(self) -> float:
         return math.log(4 / self.steep)
 
-    def _kernel(self, z: Any, xp: Any) -> Any:
+    def kernel(self, z: Any, xp: Any) -> Any:
         a = xp.abs(z) * self.steep
         return 2 * math.log(2) - a - 2 * xp.log1p(xp.exp(-a))
 
-    def _tail(self, z: Array) -> Array:
+    def tail(self, z: Array) -> Array:
         return 1 / (1 + np.exp(self.steep * z))
 
-    def _tail_inverse(self, v: Array) -> Array:
+    def tail_inverse(self, v: Array) -> Array:
         return np.log((1 - v) / v) / self.steep
+
+
+logistic = IIDFamily(
+    "logistic",
+    Logistic,
+    formula="sech(s*x/2a)^2",
+    example="logistic(steep=1, sigma=1)",
+    parameters=(
+        Parameter("steep", 0.5, 2.0, slider=(0.5, 2.0, 1.0), axis=(0.5, 2.0, 0.5), gallery=(1.0,)),
+    ),
+)
 '''
 
 USE = """
@@ -99,7 +107,7 @@ def contents(root: Path) -> dict[Path, bytes]:
 def test_a_new_family_is_one_file(tmp_path: Path) -> None:
     source = Path(unicr.__file__).parent
     copy = tmp_path / "unicr"
-    shutil.copytree(source, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(source, copy)  # with what was compiled of it
     (copy / "noise" / "families" / "logistic.py").write_text(LOGISTIC)
     before, after = contents(source), contents(copy)
     touched = {path for path in after if after[path] != before.get(path)}

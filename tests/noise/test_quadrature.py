@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from unicr.errors import NoiseError
-from unicr.noise._quadrature import TabulatedDensity
+from unicr.law._quadrature import TabulatedDensity
 
 INF = math.inf
 Tables = dict[str, TabulatedDensity]
@@ -420,7 +420,7 @@ def test_two_piece_power_exponentials(
 
 
 def test_a_slow_function_is_refused_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("unicr.noise._quadrature._table.PATIENCE", 0.05)
+    monkeypatch.setattr("unicr.law._quadrature._table.PATIENCE", 0.05)
 
     def slow(x: Any) -> Any:
         time.sleep(0.02)

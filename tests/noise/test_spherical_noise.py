@@ -251,8 +251,8 @@ def test_a_heavy_radial_function_has_no_sigma() -> None:
         (lambda: noise.ball(dim=12, sigma=-1), "sigma=-1"),
         (lambda: noise.ball(dim=12, scale=math.inf), "scale=inf"),
         (lambda: noise.ball(dim=1, scale=1), "dim=1"),
-        (lambda: noise.ball(dim=2.5, scale=1), "dim=2.5"),  # type: ignore[arg-type]
-        (lambda: noise.ball(dim=math.inf, scale=1), "dim=inf"),  # type: ignore[arg-type]
+        (lambda: noise.ball(dim=2.5, scale=1), "dim=2.5"),
+        (lambda: noise.ball(dim=math.inf, scale=1), "dim=inf"),
         (lambda: noise.ball(dim=True, scale=1), "dim=True"),
     ],
 )

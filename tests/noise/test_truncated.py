@@ -15,7 +15,7 @@ from scipy import integrate, stats
 
 from unicr import noise
 from unicr.errors import NoiseError
-from unicr.noise import IID, Truncated
+from unicr.noise import IID
 
 CASES: dict[str, tuple[IID, float, float]] = {
     "cauchy": (noise.cauchy(scale=0.3), -5, 5),
@@ -154,7 +154,7 @@ def test_the_text_reads_back(scale: float, low: float, high: float, factor: floa
     cut = noise.laplace(sigma=scale).truncated(low * scale, high * scale) * factor
     again = noise.parse(cut.text)
     assert again == cut
-    assert isinstance(again, Truncated)
+    assert again.iid is not None
     np.testing.assert_array_equal(again.sample(2, 3), cut.sample(2, 3))
 
 
@@ -166,7 +166,7 @@ def test_it_is_a_value() -> None:
     assert cut != noise.cauchy(scale=0.3)
     assert pickle.loads(pickle.dumps(cut)) == cut
     with pytest.raises(AttributeError, match="cannot be set"):
-        cut._low = 0.0
+        cut._scale = 1.0
 
 
 @pytest.mark.parametrize(

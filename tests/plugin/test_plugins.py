@@ -119,7 +119,7 @@ def here(zoo: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "model.level").write_text("0.0")
     sizes = ("--n0", 50, "--n", 400, "--rule", "half")
     certify = ("certify", "--model", "model.level", "--data", "data.npz", "--noise", NOISE)
-    ended = unicr(*certify, *sizes, "--norm", 1, "inf", "--out", "run", folders=(zoo,), cwd=folder)
+    ended = unicr(*certify, *sizes, "--norm", "inf", "--out", "run", folders=(zoo,), cwd=folder)
     assert ended.code == 0, ended.err
     assert "8 inputs" in ended.out
     assert "early stopping" in ended.out

@@ -14,12 +14,12 @@ from unicr.noise import IID
 from unicr.norms import Norm
 from unicr.progress import listening
 from unicr.radius.bellman import bellman_curve, bellman_radius
-from unicr.radius.bellman._chord import chord, gaps
-from unicr.radius.bellman._construct import Generators, construct, nodes_of
-from unicr.radius.bellman._kernel import Kernels, laws_of
+from unicr.radius.bellman._chord import bound_excess, bound_gaps
+from unicr.radius.bellman._construct import Generators, construct, place_budgets
+from unicr.radius.bellman._kernel import Kernels, make_both_laws
 from unicr.radius.bellman._mesh import Mesh
-from unicr.radius.bellman._verify import Flow, pay_lacks, surcharge
-from unicr.tradeoff import shifted
+from unicr.radius.bellman._verify import Flow, compute_surcharge, pay_lacks
+from unicr.tradeoff import compute_tradeoff
 from unicr.values import Array
 
 KAPPA = 0.05**2
@@ -45,8 +45,8 @@ def test_no_event_lies_above_its_chord_by_more_than_chi(name: str, width: float)
         float(np.sum(np.maximum(law.pdf(z - a * width) - (1 - a) * left - a * right, 0)) * dz)
         for a in lam
     ]
-    assert max(worst) <= chord(law, width) + 1e-9
-    assert chord(law, width) <= 4 * max(worst) + 1e-7
+    assert max(worst) <= bound_excess(law, width) + 1e-9
+    assert bound_excess(law, width) <= 4 * max(worst) + 1e-7
 
 
 def _gaussian(s: float, x: Array) -> Array:
@@ -77,7 +77,7 @@ def test_a_kernel_is_above_what_a_coordinate_adds(name: str) -> None:
             ends.append(integrate.trapezoid(between * density, fine, axis=1))
         for lam in (0.0, 0.3, 1.0):
             u = float((1 - lam) * shifts[low] + lam * shifts[high])
-            for ratio in laws_of(law, u):
+            for ratio in make_both_laws(law, u):
                 for x, bound in zip(
                     at, np.atleast_1d((1 - lam) * ends[0] + lam * ends[1]), strict=True
                 ):
@@ -97,7 +97,7 @@ def _example() -> tuple[Flow, list[object], Array, Array, Mesh, float]:
     costs[0] = KAPPA
     kernels = Kernels(law, shifts, lattice, s).kernels
     start = np.exp(-0.5 * ((lattice.points - 0.002) / 0.06) ** 2)
-    nodes = nodes_of(r, 1.2 * r, 0.004, 24, float(costs[-1]))
+    nodes = place_budgets(r, 1.2 * r, 0.004, 24, float(costs[-1]))
     flow = construct(Generators(kernels, costs, lattice), start / start.sum(), nodes, 23)
     shares = np.full(23, 0.012)
     return flow, list(kernels), costs, shares, lattice, r
@@ -105,12 +105,12 @@ def _example() -> tuple[Flow, list[object], Array, Array, Mesh, float]:
 
 def test_the_verifier_sees_a_flow_that_grows_too_slowly() -> None:
     flow, *rest = _example()
-    least = float(np.max(surcharge(flow, *rest)[1]))  # type: ignore[arg-type]
+    least = float(np.max(compute_surcharge(flow, *rest)[1]))  # type: ignore[arg-type]
     assert least < 0.1
     slower = Flow(flow.nodes * 1.1, flow.masses, flow.bends)  # the same growth for more budget
-    assert float(np.max(surcharge(slower, *rest)[1])) > least + 0.005  # type: ignore[arg-type]
+    assert float(np.max(compute_surcharge(slower, *rest)[1])) > least + 0.005  # type: ignore[arg-type]
     frozen = Flow(flow.nodes, np.repeat(flow.masses[:1], len(flow.nodes), 0), 0 * flow.bends)
-    assert float(np.max(surcharge(frozen, *rest)[1])) > 0.5  # type: ignore[arg-type]
+    assert float(np.max(compute_surcharge(frozen, *rest)[1])) > 0.5  # type: ignore[arg-type]
 
 
 def test_the_slack_pays_for_every_step() -> None:
@@ -146,7 +146,7 @@ def test_log_concave_hockey_sticks_bend_no_more_than_said(name: str) -> None:
     dz = z[1] - z[0]
     tight = 0.0
     for low, high in ((0.05, 0.07), (0.4, 0.5), (1.0, 1.6)):
-        (allowed,), (reach,) = gaps(law, np.array([low, high]))
+        (allowed,), (reach,) = bound_gaps(law, np.array([low, high]))
 
         def stick(u: float, w: float) -> float:
             return float(np.sum(np.maximum(law.pdf(z - u) - math.exp(w) * law.pdf(z), 0)) * dz)
@@ -164,15 +164,16 @@ def test_the_verifier_refuses_what_is_not_convex() -> None:
     flow, kernels, costs, shares, lattice, limit = _example()
     masses = flow.masses.copy()
     masses[3, np.argmax(masses[3])] *= -1
+    concave = Flow(flow.nodes, masses, flow.bends)
     with pytest.raises(ValueError, match="masses"):
-        surcharge(Flow(flow.nodes, masses, flow.bends), kernels, costs, shares, lattice, limit)  # type: ignore[arg-type]
+        compute_surcharge(concave, kernels, costs, shares, lattice, limit)  # type: ignore[arg-type]
 
 
 def test_a_composition_stays_below_its_flow() -> None:
     """Hockey-sticks of real perturbations, composed by another engine, lie below Φ + Ξ."""
     flow, kernels, costs, shares, lattice, limit = _example()
     law = noise.laplace(scale=1).unit
-    paid = surcharge(flow, kernels, costs, shares, lattice, limit)  # type: ignore[arg-type]
+    paid = compute_surcharge(flow, kernels, costs, shares, lattice, limit)  # type: ignore[arg-type]
     extra = np.interp(flow.nodes, *paid)
     s = 0.06
     for shift, count in ((0.4, 4), (0.2, 20), (0.07, 120)):
@@ -180,7 +181,7 @@ def test_a_composition_stays_below_its_flow() -> None:
         e = int(np.searchsorted(flow.nodes, budget))
         assert budget <= limit
         for alpha in (0.3, 0.1, 0.02):
-            truth = float(shifted(law, [(shift, count)], spread=1e-6).beta(alpha))
+            truth = float(compute_tradeoff(law, [(shift, count)], spread=1e-6).beta(alpha))
             x = lattice.points
             phi = _gaussian(s, x[:, None] - x[None, :]) @ flow.masses[e] + extra[e]
             assert float(np.max(1 - np.exp(x) * alpha - phi)) <= truth + 1e-5
@@ -201,7 +202,14 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda c: f"{c[0].text} l{c[1]:g} d{c[2]} {c[3]}")
+HEAVY = [pytest.mark.slow, pytest.mark.important]
+
+
+@pytest.mark.parametrize(
+    "case",
+    [pytest.param(one, marks=HEAVY if i in (4, 5, 6) else []) for i, one in enumerate(CASES)],
+    ids=lambda c: f"{c[0].text} l{c[1]:g} d{c[2]} {c[3]}",
+)
 def test_radii_are_below_the_truth_and_close(
     case: tuple[IID, float, int, float, float, float, float],
 ) -> None:

@@ -11,10 +11,12 @@ from scipy import integrate
 
 from unicr import noise as N
 from unicr.radius import certified_radius
-from unicr.radius.bellman._chord import _excess, chord, gaps
-from unicr.radius.bellman._kernel import PARTS, Profile, laws_of
+from unicr.radius.bellman._chord import _measure_excess, bound_excess, bound_gaps
+from unicr.radius.bellman._kernel import PARTS, Profile, make_both_laws
 from unicr.tradeoff import RatioLaw
 from unicr.values import Array
+
+HEAVY = [pytest.mark.slow, pytest.mark.important]
 
 
 def _above_chord(log_density: object, width: float, share: float, z: Array) -> float:
@@ -42,24 +44,32 @@ def test_a_ripple_between_the_cells_is_counted(size: float, period: float, width
     true = _above_chord(ripple, width, 0.5, z)
     unit = N.from_density(ripple)
     assert true > 1e-7
-    assert true <= _excess(unit, width, 0.5)
-    assert true <= gaps(unit, np.array([1.0, 1.0 + width]), close=True)[0][0]
+    assert true <= _measure_excess(unit, width, 0.5)
+    assert true <= bound_gaps(unit, np.array([1.0, 1.0 + width]), close=True)[0][0]
 
 
 @pytest.mark.parametrize(
-    "width", [pytest.param(1e-7, marks=[pytest.mark.slow, pytest.mark.important]), 5e-7]
+    ("width", "bell", "teeth"),
+    [
+        pytest.param(1e-7, 5e-5, 260, marks=HEAVY),
+        pytest.param(5e-7, 5e-5, 260, marks=HEAVY),
+        (5e-7, 5e-6, 26),
+    ],
 )
-def test_a_comb_as_narrow_as_the_smallest_width_does_not_hide(width: float) -> None:
+def test_a_comb_as_narrow_as_the_smallest_width_does_not_hide(
+    width: float, bell: float, teeth: int
+) -> None:
     """Its period is half of the smallest width of the table, which by itself sees nothing."""
 
     def comb(x: Array) -> Array:
-        bell = (x / 5e-5) ** 2
-        result: Array = -0.5 * bell + np.cos(2 * np.pi * x / 5e-7) * np.exp(-bell)
+        fall = (x / bell) ** 2
+        result: Array = -0.5 * fall + np.cos(2 * np.pi * x / 5e-7) * np.exp(-fall)
         return result
 
-    true = _above_chord(comb, width, 0.5, np.arange(-4e-4, 4e-4, 2e-9))
+    true = _above_chord(comb, width, 0.5, np.arange(-8 * bell, 8 * bell, 2e-9))
     assert true > 0.03
-    assert chord(N.from_density(comb, points=tuple(5e-7 * np.arange(-260, 261))), width) >= true
+    points = tuple(5e-7 * np.arange(-teeth, teeth + 1))
+    assert bound_excess(N.from_density(comb, points=points), width) >= true
 
 
 @pytest.mark.parametrize("u", [1e-9, 1e-8, 1e-7, 1e-6, 1e-4])
@@ -68,7 +78,7 @@ def test_the_kernel_of_a_tiny_shift_has_all_of_its_mass(u: float) -> None:
 
     For Laplace noise L is u or −u up to terms of order u: both masses are u²/4, moments u³/12.
     """
-    (law,) = laws_of(N.laplace(scale=1), u)
+    (law,) = make_both_laws(N.laplace(scale=1), u)
     profile = Profile(law, 1e-3, 50)
     for whole, moment, _ in (profile.up, profile.down):
         assert float(np.sum(whole)) == pytest.approx(u**2 / 4, rel=3e-4 + u, abs=0)

@@ -11,11 +11,11 @@ from scipy import special
 
 from unicr import noise as N
 from unicr.noise import IID
-from unicr.radius.bellman._chord import chord
-from unicr.radius.bellman._construct import Generators, construct, nodes_of
+from unicr.radius.bellman._chord import bound_excess
+from unicr.radius.bellman._construct import Generators, construct, place_budgets
 from unicr.radius.bellman._kernel import Kernels
 from unicr.radius.bellman._mesh import Mesh
-from unicr.radius.bellman._verify import Flow, surcharge
+from unicr.radius.bellman._verify import Flow, compute_surcharge
 
 
 def _smooth_step(x: object) -> np.ndarray:
@@ -44,7 +44,7 @@ def test_the_chord_covers_the_total_variation(name: str) -> None:
     for ratio in (0.02, 0.08, 0.3):
         low, high = u * (1 - ratio / 2), u * (1 + ratio / 2)
         excess = tv(u) - 0.5 * (tv(low) + tv(high))
-        allowed = np.array([chord(noise, float(w)) for w in high - low])
+        allowed = np.array([bound_excess(noise, float(w)) for w in high - low])
         assert np.all(excess <= allowed + 1e-12)
 
 
@@ -63,7 +63,7 @@ def test_the_chord_is_not_below_its_own_first_terms(name: str, width: float) -> 
         mass = noise.cdf(z) - 0.5 * noise.cdf(z - d / 2) - 0.5 * noise.cdf(z + d / 2)
         return 0.5 * float(np.sum(np.abs(np.diff(mass))))
 
-    assert chord(noise, width) >= excess(width) + excess(width / 2) - 1e-9
+    assert bound_excess(noise, width) >= excess(width) + excess(width / 2) - 1e-9
 
 
 def _kernels(noise: IID, shifts: np.ndarray) -> tuple[Kernels, Mesh]:
@@ -98,7 +98,7 @@ def laplace_flow() -> tuple[Flow, list, np.ndarray, np.ndarray, Mesh, float]:
     shares = np.max(lam - at / np.diff(shifts**p)[:, None], axis=1) + 1e-6
     limit = 0.3
     bell = np.exp(-0.5 * ((lattice.points - 0.005) / 0.1) ** 2)
-    nodes = nodes_of(limit, limit + float(np.max(np.diff(costs))), 0.02, 20, float(costs[-1]))
+    nodes = place_budgets(limit, limit + float(np.max(np.diff(costs))), 0.02, 20, float(costs[-1]))
     flow = construct(
         Generators(kernels.kernels, costs, lattice), bell / bell.sum(), nodes, len(costs) - 1
     )
@@ -107,7 +107,7 @@ def laplace_flow() -> tuple[Flow, list, np.ndarray, np.ndarray, Mesh, float]:
 
 def _lack(flow: Flow, rest: tuple) -> np.ndarray:
     kernels, costs, shares, lattice, limit = rest
-    return np.interp(flow.nodes, *surcharge(flow, kernels, costs, shares, lattice, limit))
+    return np.interp(flow.nodes, *compute_surcharge(flow, kernels, costs, shares, lattice, limit))
 
 
 def test_a_flow_that_grows_one_percent_too_slowly_is_found_out(laplace_flow: tuple) -> None:
@@ -116,7 +116,7 @@ def test_a_flow_that_grows_one_percent_too_slowly_is_found_out(laplace_flow: tup
     kernels, costs, shares, lattice, limit = rest
     slow = Flow(flow.nodes * 1.01, flow.masses, flow.bends)
     honest, late = _lack(flow, tuple(rest)), _lack(slow, (kernels, costs, shares, lattice, limit))
-    psi = lattice.values(flow.masses)
+    psi = lattice.estimate_values(flow.masses)
     j = int(np.argmin(np.abs(lattice.points)))
     growth = float(psi[-1, j] - psi[0, j])
     assert late[-1] > honest[-1] + 0.003 * growth

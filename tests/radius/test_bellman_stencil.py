@@ -6,7 +6,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from unicr.radius.bellman._stencil import POINTS, dominates, stencils
+from unicr.radius.bellman._stencil import POINTS, dominates, find_stencils
 
 
 def _smeared(y: mpmath.mpf, step: float, smooth: float) -> mpmath.mpf:
@@ -33,7 +33,7 @@ def _smeared(y: mpmath.mpf, step: float, smooth: float) -> mpmath.mpf:
 def test_a_stencil_is_above_the_density_everywhere(per: float, step: float) -> None:
     """At random y out to 20 widths, where only the last terms are left, and near the tight ones."""
     smooth, parts = step * per, 8
-    table = stencils(step, smooth, parts)
+    table = find_stencils(step, smooth, parts)
     assert np.all(np.sum(table, axis=1) < 1.001)
     rng = np.random.default_rng(7)
     at = np.concatenate([rng.uniform(-7, 7, 10), rng.uniform(-20, 20, 3)])
@@ -51,7 +51,7 @@ def test_a_stencil_is_above_the_density_everywhere(per: float, step: float) -> N
 
 def test_the_proof_refuses_what_is_short_anywhere() -> None:
     step, smooth = 0.01, 0.025
-    c = stencils(step, smooth, 8)[2]
+    c = find_stencils(step, smooth, 8)[2]
     assert dominates(c, 0.25, step, smooth)
     assert not dominates(0.999 * c, 0.25, step, smooth)  # short in the middle
     for end in (0, -1):

@@ -14,7 +14,7 @@ from unicr import noise
 from unicr.errors import RadiusError
 from unicr.norms import linf
 from unicr.radius import Question, RadiusCurve, _cache, _curve, certified_radius
-from unicr.radius.internal import exact_bound
+from unicr.radius.internal import find_exact_bound
 from unicr.radius.theorems import _base
 
 PROBABILITIES = np.array(
@@ -25,7 +25,7 @@ PROBABILITIES = np.array(
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv(_cache.VARIABLE, str(tmp_path / "cache"))
-    _curve.unit_curve.cache_clear()
+    _curve.get_unit_curve.cache_clear()
     return tmp_path / "cache"
 
 
@@ -132,7 +132,7 @@ def test_no_reading_is_above_the_direct_proof(spec: str, p: float, dim: int) -> 
     one = noise.parse(spec)
     curve = RadiusCurve(one, p, dim)
     rng = np.random.default_rng(17)
-    known = exact_bound(curve.question)
+    known = find_exact_bound(curve.question)
     closed = known is not None and known.closed_form is not None
     most = 1e-3 if closed else 5e-3 if dim > 1 and known else 1.0  # walks and nodes lose more
     for p_a in (0.501, *(1 - 0.499 * 10 ** -rng.uniform(0, 10.5, 9))):
@@ -149,18 +149,18 @@ def test_disk_cache_is_read_back_and_rebuilt_when_damaged(
     one = noise.laplace(sigma=1)
     first = RadiusCurve(one, math.inf, 700)(PROBABILITIES)
     (file,) = own_cache.rglob("*.npz")
-    _curve.unit_curve.cache_clear()
+    _curve.get_unit_curve.cache_clear()
     with monkeypatch.context() as patch:
-        patch.setattr(_base, "proved_steps", lambda *_: pytest.fail("not read from the cache"))
+        patch.setattr(_base, "prove_steps", lambda *_: pytest.fail("not read from the cache"))
         np.testing.assert_array_equal(RadiusCurve(one, math.inf, 700)(PROBABILITIES), first)
     whole = file.read_bytes()
     flipped = bytearray(whole)
     flipped[len(whole) // 2] ^= 0xFF
-    key = _curve.unit_curve(Question(one.unit, linf, 700)).key
+    key = _curve.get_unit_curve(Question(one.unit, linf, 700)).key
     for damaged in (b"", whole[:100], b"not a zip", bytes(flipped)):
         file.write_bytes(damaged)
         assert _cache._read(file, key) is None
-    _curve.unit_curve.cache_clear()
+    _curve.get_unit_curve.cache_clear()
     np.testing.assert_array_equal(RadiusCurve(one, math.inf, 700)(PROBABILITIES), first)
     assert _cache._read(file, key) is not None
 
@@ -168,10 +168,10 @@ def test_disk_cache_is_read_back_and_rebuilt_when_damaged(
 def test_other_numerics_have_a_cache_of_their_own(
     own_cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _cache.cached("kind", "key", lambda: {"x": np.ones(1)})
+    _cache.load_or_make("kind", "key", lambda: {"x": np.ones(1)})
     assert next(own_cache.rglob("*.npz")).parent.name == f"numerics-{_cache.NUMERICS}"
     monkeypatch.setattr(_cache, "NUMERICS", _cache.NUMERICS + 1)
-    made = _cache.cached("kind", "key", lambda: {"x": np.zeros(1)})
+    made = _cache.load_or_make("kind", "key", lambda: {"x": np.zeros(1)})
     assert made["x"] == 0
 
 
@@ -185,12 +185,12 @@ def test_radii_that_somebody_wrote_into_the_cache_are_not_believed(own_cache: Pa
     with np.load(file) as stored:
         arrays = {name: stored[name] for name in stored.files}
     arrays["radius"] = arrays["radius"] * 10
-    digest = hashlib.sha256(_curve.unit_curve(Question(law.unit, linf, 700)).key.encode())
+    digest = hashlib.sha256(_curve.get_unit_curve(Question(law.unit, linf, 700)).key.encode())
     for name in ("alpha", "radius"):
         digest.update(name.encode() + np.ascontiguousarray(arrays[name]).tobytes())
     for seal in (arrays["seal"], np.array(digest.hexdigest())):
         np.savez(file, **{**arrays, "seal": seal})
-        _curve.unit_curve.cache_clear()
+        _curve.get_unit_curve.cache_clear()
         np.testing.assert_array_equal(RadiusCurve(law, math.inf, 700)(PROBABILITIES), first)
 
 
@@ -201,10 +201,10 @@ def test_a_file_of_another_key_is_not_believed(own_cache: Path) -> None:
         made.append(1)
         return {"x": np.arange(3.0)}
 
-    _cache.cached("kind", "one", make)
+    _cache.load_or_make("kind", "one", make)
     (file,) = own_cache.rglob("*.npz")
     assert _cache._read(file, "other") is None
-    _cache.cached("kind", "one", make)
+    _cache.load_or_make("kind", "one", make)
     assert len(made) == 1
 
 
@@ -214,7 +214,7 @@ def test_cache_folder_that_cannot_be_written(
     blocker = tmp_path / "file"
     blocker.write_text("in the way")
     monkeypatch.setenv(_cache.VARIABLE, str(blocker))
-    found = _cache.cached("kind", "key", lambda: {"x": np.ones(2)})
+    found = _cache.load_or_make("kind", "key", lambda: {"x": np.ones(2)})
     np.testing.assert_array_equal(found["x"], [1, 1])
 
 
@@ -225,7 +225,7 @@ def _write_many(folder: str, seed: int) -> None:
     rng = np.random.default_rng(0)
     arrays = {"x": rng.normal(size=20_000)}
     for _ in range(40):
-        path = _cache.folder() / "shared.npz"
+        path = _cache.choose_folder() / "shared.npz"
         _cache._write(path, "key", arrays)
         read = _cache._read(path, "key")
         assert read is not None

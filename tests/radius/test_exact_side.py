@@ -18,21 +18,28 @@ from unicr.errors import RadiusError
 from unicr.noise import IID, Anisotropic
 from unicr.norms import Norm, l1, linf
 from unicr.radius import Evidence, Question, RadiusCurve, SecondLaw, certified_radius
-from unicr.radius._boundary import first_root
-from unicr.radius._cache import cached, packed, unpacked
-from unicr.radius._readings import LAST, Readings
+from unicr.radius._boundary import find_first_root
+from unicr.radius._cache import load_or_make, pack_steps, unpack_steps
+from unicr.radius._readings import LAST_TAIL, Readings
 from unicr.radius._result import reconcile
-from unicr.radius._steps import proved_steps
-from unicr.radius.bellman._chord import gaps
+from unicr.radius._steps import prove_steps
+from unicr.radius.bellman._chord import bound_gaps
 from unicr.radius.bellman._kernel import Kernel
 from unicr.radius.bellman._mesh import Mesh
 from unicr.radius.bellman._sheet import ProvedFlow, Sheet
-from unicr.radius.bellman._stencil import FAR, STEP, dominates, stencils, terms
-from unicr.radius.bellman._verify import Flow, surcharge
+from unicr.radius.bellman._stencil import (
+    GRID_END,
+    GRID_STEP,
+    compute_terms,
+    dominates,
+    find_stencils,
+)
+from unicr.radius.bellman._verify import Flow, compute_surcharge
 from unicr.radius.theorems import few as box_by_box
-from unicr.radius.theorems.cubes import _least
-from unicr.tradeoff import ClosedForm, TradeOff, shifted
-from unicr.tradeoff.internal import margin
+from unicr.radius.theorems import two_laws
+from unicr.radius.theorems.cubes import _make_least_overlap
+from unicr.tradeoff import ClosedForm, TradeOff, compute_tradeoff
+from unicr.tradeoff.internal import TwoParts, compute_margin
 from unicr.values import Array
 
 RNG = np.random.default_rng(11)
@@ -72,8 +79,8 @@ def test_no_reading_is_above_the_last_step_before_it(seed: int) -> None:
 
 
 def test_beyond_the_end_a_curve_stays_and_at_one_it_is_what_it_is_told() -> None:
-    found = Readings(np.array([0.1, LAST]), np.array([1.0, 7.0]), math.inf)
-    assert float(found.read(1 - LAST / 8)) <= 7.0
+    found = Readings(np.array([0.1, LAST_TAIL]), np.array([1.0, 7.0]), math.inf)
+    assert float(found.read(1 - LAST_TAIL / 8)) <= 7.0
     assert float(found.read(1.0)) == math.inf
     with pytest.raises(RadiusError, match="probability"):
         found.read([0.5, 1.2])
@@ -85,7 +92,7 @@ def test_a_shipped_curve_gives_no_more_than_was_packed(seed: int) -> None:
     alpha = np.sort(0.5 * np.exp(-rng.uniform(0.01, 24, 900)))[::-1]
     radius = -special.ndtri(alpha) * rng.uniform(0.9, 1.0, alpha.size)
     radius = np.maximum.accumulate(radius)
-    back_alpha, back_radius = unpacked(packed(alpha, radius))
+    back_alpha, back_radius = unpack_steps(pack_steps(alpha, radius))
     for a, r in zip(back_alpha, back_radius, strict=True):
         assert r <= np.max(radius[alpha >= a], initial=0.0)
     assert back_radius.size > 1000
@@ -98,7 +105,7 @@ def gaussian(r: float) -> TradeOff:
 def test_walks_from_radius_to_radius_prove_no_more_than_the_truth() -> None:
     """T of Gaussian noise: r is proved at α where r ≤ −Φ⁻¹(α), and nowhere else."""
     first, last = -float(special.ndtri(1 - 0.501)), -float(special.ndtri(1e-11))
-    alpha, radius = proved_steps(gaussian, first, last)
+    alpha, radius = prove_steps(gaussian, first, last)
     used = (alpha > 0) & (radius > 0)
     truth = -special.ndtri(alpha[used])
     assert np.all(radius[used] <= truth * (1 + 1e-9) + 1e-12)
@@ -113,7 +120,10 @@ def test_a_curve_between_its_nodes_is_below_single_radii(
     curve = RadiusCurve(law, linf, 5)
     for p in 1 - 0.5 * np.exp(-RNG.uniform(0.1, 12, 12)):
         exact = optimize.brentq(
-            lambda r, p=p: margin(shifted(law, [(r, 5)]), p, 1 - p), 1e-9, 60, xtol=1e-12
+            lambda r, p=p: compute_margin(compute_tradeoff(law, [(r, 5)]), p, 1 - p),
+            1e-9,
+            60,
+            xtol=1e-12,
         )
         assert 0.99 * exact <= float(curve(p)) <= exact * (1 + 1e-9)
 
@@ -125,7 +135,16 @@ def test_the_first_root_is_the_end_that_holds() -> None:
             return 1.0 - float(r / root) ** power
 
         for monotone in (True, False):
-            found = first_root(value, 1.0, 0.7, monotone=monotone)
+            found = find_first_root(value, 1.0, 0.7, monotone=monotone)
+            assert root * (1 - 3e-5) <= found <= root
+
+    for root, depth in product((0.3, 0.9, 2.0), (1e-3, 1e-4, 1e-9)):
+        # hardly below zero, and no deeper: a chord from there lands far beyond the root
+        def shallow(r: float, root: float = root, depth: float = depth) -> float:
+            return max(1.0 - r / root, 0.0) if r <= root else -depth
+
+        for monotone in (True, False):
+            found = find_first_root(shallow, 1.0, 0.7, monotone=monotone)
             assert root * (1 - 3e-5) <= found <= root
 
 
@@ -151,7 +170,9 @@ def test_scales_of_their_own_are_rounded_to_smaller_ones() -> None:
     found = certified_radius(law, linf, 70, p_a=0.9).proved
 
     def left(r: float) -> float:
-        return margin(shifted(law.base, [(r / float(s), 1) for s in law.scales]), 0.9, 0.1)
+        return compute_margin(
+            compute_tradeoff(law.base, [(r / float(s), 1) for s in law.scales]), 0.9, 0.1
+        )
 
     assert left(found) >= 0
     assert left(1.05 * found) < 0
@@ -182,7 +203,7 @@ def test_gaussian_scales_of_their_own_by_the_worst_direction(p: float) -> None:
     assert found >= gap / max(tried) * (1 - 1e-9)
 
 
-@pytest.mark.parametrize("p", [0.5, 1.0, 1.2, 1.7, 3.0, math.inf])
+@pytest.mark.parametrize("p", [0.5, 1.0, 1.05, 1.2, 1.7, 3.0, math.inf])
 def test_uniform_noise_by_the_smallest_shift_of_a_box(p: float) -> None:
     """The nearest δ with Π(1 − |δ_i|/2λ) = v*: nothing tried is nearer."""
     dim, p_a, p_b = 5, 0.9, 0.04
@@ -195,6 +216,21 @@ def test_uniform_noise_by_the_smallest_shift_of_a_box(p: float) -> None:
     sizes = delta.max(axis=1) if math.isinf(p) else np.sum(delta**p, axis=1) ** (1 / p)
     assert found <= np.min(sizes) * (1 + 1e-9)
     assert found >= np.min(sizes) * (1 - 1e-3)
+
+
+@pytest.mark.parametrize(
+    ("p", "dim", "p_a"), [(1.0690677966101694, 100, 0.9695640222190571), (1.1, 20, 0.95)]
+)
+def test_uniform_noise_where_one_big_coordinate_ties_with_equal_ones(
+    p: float, dim: int, p_a: float
+) -> None:
+    """One big coordinate and the rest equal, 200,001 of them on the boundary: none is nearer."""
+    found = certified_radius(noise.uniform(scale=0.5), Norm(p), dim, p_a=p_a).proved
+    total = -math.log(1.5 - p_a)
+    big = total * np.linspace(1 / dim, 1, 200_001)
+    sizes = (-np.expm1(-big)) ** p + (dim - 1) * (-np.expm1(-(total - big) / (dim - 1))) ** p
+    nearest = float(np.min(sizes)) ** (1 / p)
+    assert nearest * (1 - 1e-7) < found < nearest
 
 
 class Planted(TradeOff):
@@ -224,7 +260,7 @@ def test_boxes_find_a_corner_between_the_directions_that_were_tried(
         harm = (sizes[0] >= a and sizes[1] >= b) or sizes[0] >= 30
         return Planted(not harm)
 
-    monkeypatch.setattr(box_by_box, "shifted", moved)
+    monkeypatch.setattr(box_by_box, "compute_tradeoff", moved)
     bound = box_by_box.match(Question(noise.laplace(scale=1), Norm(p), 2))
     assert bound is not None
     found = bound.radius(Evidence(0.8))
@@ -237,7 +273,7 @@ def test_the_least_overlap_of_cubes_is_below_that_of_any_shift(p: float) -> None
     dim, r = 7, 0.9
     b = np.linspace(0.4, 6.0, 300)
     gap = 0.1 * np.abs(np.sin(9 * b))
-    least = _least(p, dim, r)(b, gap)
+    least = _make_least_overlap(p, dim, r)(b, gap)
     tried = np.abs(RNG.normal(size=(400, dim))) ** RNG.uniform(0.2, 4, (400, 1))
     tried = np.concatenate([tried, np.eye(dim)[:1], np.ones((1, dim))])
     tried *= r / np.sum(tried**p, axis=1, keepdims=True) ** (1 / p)
@@ -246,6 +282,17 @@ def test_the_least_overlap_of_cubes_is_below_that_of_any_shift(p: float) -> None
         logs = np.sum(np.log1p(-np.minimum(sizes, 1.0)), axis=1)
     assert np.all(least <= np.min(logs, axis=0) + 1e-12)
     assert np.mean(np.exp(least)) > 0.2 * np.mean(np.exp(np.min(logs, axis=0)))
+
+
+def test_the_least_overlap_of_cubes_is_rounded_down_between_the_sizes_that_are_tried() -> None:
+    """Small shifts: the worst moves every coordinate alike, by a size that is none of those."""
+    close = []
+    for p, dim, b in product((1.5, 2.0, 3.0), (3, 10, 47, 200), (5.0, 30.0)):
+        worst = dim * math.log1p(-(dim ** (-1 / p)) / (2 * b))
+        least = float(_make_least_overlap(p, dim, 1.0)(np.array([b]), np.zeros(1))[0])
+        assert least <= worst
+        close.append(least / worst - 1)
+    assert max(close) < 0.02
 
 
 def test_a_proof_above_what_was_found_is_an_error() -> None:
@@ -294,11 +341,35 @@ def test_two_laws_promise_no_half_space_more_than_it_has() -> None:
         found = certified_radius(law, 1, dim, p_a=p_a, second=second).proved
         assert certified_radius(law, 1, dim, p_a=p_a).proved <= t
         assert t * (1 - 1e-3) <= found <= t + 0.02
+        # the half-space has at least any smaller q_A as well
+        for less in (0.0, 0.3, 0.6, 0.9):
+            weak = SecondLaw(less * float(np.mean(first < t)), 0.5)
+            assert certified_radius(law, 1, dim, p_a=p_a, second=weak).proved <= t
     strong = SecondLaw(0.999, 0.5)
     one = certified_radius(law, 1, dim, p_a=0.8, second=strong).proved
     assert one > 1.02 * certified_radius(law, 1, dim, p_a=0.8).proved
     wide = certified_radius(law, linf, dim, p_a=0.8, second=strong).proved
     assert one / dim * (1 - 1e-9) <= wide <= one
+
+
+def test_beyond_a_length_two_laws_pay_the_total_variation_of_the_rest_of_the_way() -> None:
+    """Laplace noise: a shift by s along one coordinate has total variation 1 − e^(−s/2)."""
+    dim, share = 6, 0.5
+    law = noise.l1_exp(k=1, j=0, scale=1, dim=dim)
+    bound = two_laws.match(Question(law, l1, dim))
+    assert bound is not None
+    lengths, tables = two_laws.LENGTHS_OF_ORDER[1.0], two_laws.load_tables(law, share)
+    size = law.sigma
+    seen = set()
+    for p_a, q_a in ((0.8, 0.99), (0.8, 0.995), (0.9, 0.97), (0.9, 0.999), (0.7, 0.95)):
+        r = bound.radius(Evidence(p_a, second=SecondLaw(q_a, share))) / size
+        i = int(np.searchsorted(lengths, r * (1 + 1e-12), side="right")) - 1
+        parts = TwoParts(*(tables[key][i] for key in ("t", "inside", "outside")))
+        left = parts.least(p_a, q_a, share, 0) - 0.5
+        assert left >= 0
+        assert -math.expm1(-(r - lengths[i]) * size / 2) <= left
+        seen.add(r > lengths[i] * (1 + 1e-9))
+    assert True in seen
 
 
 def sticks(u: Array, t: Array) -> Array:
@@ -311,7 +382,7 @@ def sticks(u: Array, t: Array) -> Array:
 def test_a_chord_of_shifts_is_charged_all_that_lies_above_it(close: bool) -> None:
     law = noise.gaussian(sigma=1)
     edges = np.array([0.3, 0.5, 1.1, 2.0])
-    excess, reach = gaps(law, edges, close=close)
+    excess, reach = bound_gaps(law, edges, close=close)
     t = np.linspace(-4, 4, 801)
     for i in range(3):
         a, b = edges[i], edges[i + 1]
@@ -333,7 +404,7 @@ def test_a_flow_without_convexity_is_refused() -> None:
 
     def check() -> object:
         flow = Flow(nodes, masses, np.zeros((1, mesh.count)))
-        return surcharge(flow, [still, still], costs, shares, mesh, 1.0)
+        return compute_surcharge(flow, [still, still], costs, shares, mesh, 1.0)
 
     check()
     masses[1, 4] = -1e-9
@@ -341,35 +412,51 @@ def test_a_flow_without_convexity_is_refused() -> None:
         check()
 
 
+def test_a_kernel_that_leaves_mass_out_owes_it_at_every_point() -> None:
+    """A flow that stands still, mass 2: each shift may add .01 of it, so Ξ rises by .02 a step."""
+    mesh = Mesh(0.1, -1.0, 1.0)
+    masses = np.zeros((2, mesh.count))
+    masses[:, 10] = 2.0
+    costs, nodes = np.array([0.1, 0.2]), np.array([0.0, 2.0])
+    flow = Flow(nodes, masses, np.zeros((1, mesh.count)))
+    kernels = [Kernel(np.zeros(3), 1, None, 0, 0.0, 0.01)] * 2
+    fine, extra = compute_surcharge(flow, kernels, costs, np.zeros(1), mesh, 1.0)
+    budgets = np.linspace(0.0, 0.8, 81)
+    for cost in costs:
+        rise = np.interp(budgets + cost, fine, extra) - np.interp(budgets, fine, extra)
+        assert np.all(rise >= 0.02 * (1 - 1e-12))
+    assert extra[-1] <= 0.02 * 2.0 / 0.1 * 1.01
+
+
 def test_beyond_what_was_verified_a_part_says_nothing() -> None:
     part = ProvedFlow(
         1.0, np.array([0.0, 2.0]), np.array([[0.1], [0.3]]), np.array([[0.0]]),
         (np.array([0.0, 2.0]), np.array([0.0, 0.02])), 1.0, 1,
     )  # fmt: skip
-    found = part.at(np.array([0.0, 0.5, 1.0, 1.0001, 1.9]), slice(None))[:, 0]
+    found = part.read(np.array([0.0, 0.5, 1.0, 1.0001, 1.9]), slice(None))[:, 0]
     assert found.tolist() == pytest.approx([0.1, 0.155, 0.21, math.inf, math.inf])
 
 
 def test_the_budget_of_the_rest_is_that_of_the_smallest_first_coordinate() -> None:
     """Every piece of u₁, at its left end: r^p − u₁^p is largest there."""
     sheet = Sheet.__new__(Sheet)
-    sheet.p, sheet.dim, sheet.kappa, sheet.first = 2.0, 5, 0.01, [0.0, 0.3, 0.9]
-    budgets, (low, high) = sheet._cut(1, 1.0)
+    sheet.p, sheet.dim, sheet.kappa, sheet.largest = 2.0, 5, 0.01, [0.0, 0.3, 0.9]
+    budgets, (low, high) = sheet._cut_cell(1, 1.0)
     for budget, a, b in zip(budgets, low, high, strict=True):
         assert b > a
         first = 0.3 + a * 0.6
         assert budget >= 1 - first**2 + 4 * 0.01 - 1e-12
         assert budget <= (1 - first**2) * (1 + 1e-9) + 4 * 0.01 + 1e-12
     assert (low[0], high[-1]) == (0.0, 1.0)
-    assert sheet._cut(0, 1.0)[0].tolist() == [1.0 + 5 * 0.01]
+    assert sheet._cut_cell(0, 1.0)[0].tolist() == [1.0 + 5 * 0.01]
 
 
 def test_a_stencil_is_checked_between_its_points() -> None:
     """Lowered until it just holds at the points of the grid: between them it does not."""
     step, smooth, place = 0.012, 0.03, 0.5
-    c = stencils(step, smooth, 8)[4]
-    x = np.linspace(-FAR, FAR, 1 + round(2 * FAR / STEP))
-    value, _ = terms(x, place, step, smooth)
+    c = find_stencils(step, smooth, 8)[4]
+    x = np.linspace(-GRID_END, GRID_END, 1 + round(2 * GRID_END / GRID_STEP))
+    value, _ = compute_terms(x, place, step, smooth)
     assert dominates(c, place, step, smooth)
     least = float(np.min(c @ value / (1.0 + 1e-13 * (np.abs(c) @ value + 1.0))))
     assert least > 1
@@ -387,10 +474,10 @@ def test_kept_arrays_are_read_again_only_for_their_own_key(
         made.append(1)
         return {"radius": np.array([float(len(made))])}
 
-    assert cached("x", "a", make)["radius"].tolist() == [1.0]
-    assert cached("x", "a", make)["radius"].tolist() == [1.0]
+    assert load_or_make("x", "a", make)["radius"].tolist() == [1.0]
+    assert load_or_make("x", "a", make)["radius"].tolist() == [1.0]
     (path,) = tmp_path.rglob("*.npz")
     with np.load(path) as file:
         arrays = dict(file)
     np.savez(path, **arrays | {"radius": np.array([9.0])})
-    assert cached("x", "a", make)["radius"].tolist() == [2.0]
+    assert load_or_make("x", "a", make)["radius"].tolist() == [2.0]

@@ -11,8 +11,9 @@ from scipy import stats
 
 from unicr import noise
 from unicr.cli import app
-from unicr.radius import Grade, RadiusCurve, SecondLaw, certified_radius
-from unicr.radius._grade import weakest
+from unicr.radius import Grade, Question, RadiusCurve, SecondLaw, certified_radius
+from unicr.radius._grade import find_weakest
+from unicr.radius.theorems import list_bounds
 
 CHECKED, DECLARED = Grade.CHECKED_ON_A_GRID, Grade.DECLARED
 LOGISTIC = noise.from_scipy(stats.logistic())
@@ -29,7 +30,7 @@ def log_density(x: np.ndarray) -> np.ndarray:
         (noise.gaussian(sigma=1), 3, 50, Grade.CLOSED_FORM),
         (noise.laplace(sigma=1), 1, 50, Grade.CLOSED_FORM),
         (noise.uniform(sigma=1), math.inf, 50, Grade.CLOSED_FORM),
-        (noise.uniform(sigma=1), 1.5, 50, Grade.FLOATING_POINT),  # a minimum by zooming in
+        (noise.uniform(sigma=1), 1.5, 50, Grade.OUTWARD_ROUNDING),  # a minimum, by cells
         (noise.gaussian(sigma=1).truncated(2), 1, 50, Grade.FLOATING_POINT),  # by a table
         (noise.laplace(sigma=1), math.inf, 50, Grade.FLOATING_POINT),
         (noise.cauchy(scale=1), math.inf, 50, Grade.FLOATING_POINT),  # it knows where L turns
@@ -55,6 +56,21 @@ def test_the_weakest_grade_counts(law: noise.Noise, norm: float, dim: int, grade
         assert RadiusCurve(law, norm, dim).grade == grade
 
 
+@pytest.mark.parametrize(
+    ("law", "grade"),
+    [
+        (noise.laplace(sigma=1), Grade.FLOATING_POINT),
+        (noise.cauchy(scale=1), CHECKED),  # χ is an integral over a grid, whatever L does
+        (noise.gennorm(beta=1.5, sigma=1).truncated(2), CHECKED),  # so it is beside an end
+    ],
+)
+def test_the_bellman_bound_says_where_it_rests_on_an_integral_over_a_grid(
+    law: noise.Noise, grade: Grade
+) -> None:
+    bound = next(one for one in list_bounds(Question(law, 2, 10)) if one.theorem.startswith("(j)"))
+    assert bound.grade == grade
+
+
 def test_certainty_has_the_grade_of_the_facts() -> None:
     for law, grade in ((noise.sech(sigma=1), Grade.CLOSED_FORM), (LOGISTIC, CHECKED)):
         found = certified_radius(law, 2, 5, p_a=1.0)
@@ -71,14 +87,14 @@ def test_a_table_of_radii_tells_the_grade_of_each_row() -> None:
 
 
 def test_two_laws_are_graded_too() -> None:
-    law = noise.spherical_exp(k=2, sigma=1, dim=12)
-    alone = certified_radius(law, 2, p_a=0.9)
-    both = certified_radius(law, 2, p_a=0.9, second=SecondLaw(0.99, 0.5))
+    law = noise.l1_exp(k=1, j=0, scale=1, dim=6)  # the tables of other tests
+    alone = certified_radius(law, 1, p_a=0.8)
+    both = certified_radius(law, 1, p_a=0.8, second=SecondLaw(0.999, 0.5))
     assert both.proved > alone.proved
     assert (both.theorem, both.grade) == ("(o) votes under two laws", Grade.FLOATING_POINT)
     assert both.guarantee == "approximate"
-    assert both.to_dict()["second"] == {"q_a": 0.99, "share": 0.5}
-    useless = certified_radius(law, 2, p_a=0.9, second=SecondLaw(0.5, 0.5))
+    assert both.to_dict()["second"] == {"q_a": 0.999, "share": 0.5}
+    useless = certified_radius(law, 1, p_a=0.8, second=SecondLaw(0.5, 0.5))
     assert (useless.proved, useless.theorem) == (alone.proved, alone.theorem)
 
 
@@ -90,7 +106,7 @@ def test_the_order_of_grades() -> None:
         "facts checked on a grid",
         "declared by the user",
     ]
-    assert weakest(Grade.FLOATING_POINT, DECLARED, Grade.CLOSED_FORM) == DECLARED
+    assert find_weakest(Grade.FLOATING_POINT, DECLARED, Grade.CLOSED_FORM) == DECLARED
 
 
 def test_the_command_prints_it(capsys: pytest.CaptureFixture[str]) -> None:

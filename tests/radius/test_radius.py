@@ -23,7 +23,7 @@ from unicr.radius import (
     certified_radius,
     round_down,
 )
-from unicr.radius._direction import geometric, search
+from unicr.radius._direction import list_counts, search_direction
 
 PROBABILITIES = (0.51, 0.6, 0.9, 0.99, 0.999, 1 - 1e-6, 1 - 1e-9)
 
@@ -117,7 +117,7 @@ def test_reference_table(spec: str, p: float, reference: tuple[float, ...]) -> N
     """Values of an independent implementation, d = 3072, σ = 1, to the digits it printed."""
     one = noise.parse(spec)
     for p_a, value in zip((0.6, 0.9, 0.99, 0.999), reference, strict=True):
-        found, _ = search(Question(one, p, 3072), Evidence(p_a))
+        found, _ = search_direction(Question(one, p, 3072), Evidence(p_a))
         assert found == pytest.approx(value, rel=2e-3, abs=5.1e-6)
         assert found <= value * (1 + 2e-4) + 5.1e-6
 
@@ -298,7 +298,7 @@ def test_round_down_never_rounds_up() -> None:
 
 def test_geometric_counts() -> None:
     for dim in (1, 2, 3, 10, 784, 150528):
-        counts = geometric(dim)
+        counts = list_counts(dim)
         assert counts[0] == 1
         assert counts[-1] == dim
         assert all(b <= max(a * 1.6, a + 1) for a, b in itertools.pairwise(counts))

@@ -11,7 +11,7 @@ import pytest
 
 from unicr import noise
 from unicr.radius import RadiusCurve, certified_radius
-from unicr.radius._rounding import PROBABILITY, RADIUS, lower_radius
+from unicr.radius._rounding import RADIUS_CHARGE, TAIL_CHARGE, lower_radius
 from unicr.radius.bellman._mesh import Mesh
 
 DIGITS = 40
@@ -50,9 +50,9 @@ def test_closed_forms_never_exceed_the_quantile(spec: str) -> None:
             proved = certified_radius(law, 1, 10, p_a=p_a).proved
             tail = 1 - mpmath.mpf(p_a)
             true = mpmath.findroot(lambda x, tail=tail: TAILS[spec](x) - tail, proved)
-            near = PROBABILITY / (p_a - 0.5)  # what a raised tail costs close to 1/2
+            near = TAIL_CHARGE / (p_a - 0.5)  # what a raised tail costs close to 1/2
             assert proved < true
-            assert proved > true * (1 - 2 * RADIUS - near)
+            assert proved > true * (1 - 2 * RADIUS_CHARGE - near)
             assert float(curve(p_a)) < true
 
 
@@ -64,7 +64,11 @@ def test_the_scale_is_multiplied_before_rounding() -> None:
             law = noise.gaussian(sigma=float(sigma))
             half = mpmath.sqrt(2) * mpmath.erfinv(2 * mpmath.mpf(0.9) - 1)
             true = mpmath.mpf(float(sigma)) * half / mpmath.mpf(784) ** (mpmath.mpf(1) / 6)
-            assert true * (1 - 2 * RADIUS) < certified_radius(law, 3, 784, p_a=0.9).proved < true
+            assert (
+                true * (1 - 2 * RADIUS_CHARGE)
+                < certified_radius(law, 3, 784, p_a=0.9).proved
+                < true
+            )
 
 
 def test_lowering_keeps_zero_and_infinity() -> None:
@@ -79,7 +83,7 @@ def test_cumulated_sums_of_masses_stay_within_their_charge(seed: int) -> None:
     rng = np.random.default_rng(seed)
     mesh = Mesh(0.01, -6.0, 9.0)
     mass = rng.choice([-1, 1, 1, 1], mesh.count) * 10 ** rng.uniform(-12, 0, mesh.count)
-    careful = mesh.careful_values(mass)
+    careful = mesh.sum_values(mass)
     allowed = mesh.rounding * float(np.sum(np.abs(mass)))
     with mpmath.workdps(DIGITS):
         above, weighted = mpmath.mpf(0), mpmath.mpf(0)

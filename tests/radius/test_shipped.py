@@ -13,14 +13,14 @@ from scipy import special
 from unicr import noise
 from unicr.norms import l2
 from unicr.radius import RadiusCurve, _cache
-from unicr.radius.bellman._radius import scales, sheets
+from unicr.radius.bellman._radius import list_scales, make_sheets
 
 
 def test_the_file_is_small_and_well_formed() -> None:
     path = Path(_cache.__file__).parent / "shipped.npz"
     assert path.stat().st_size <= 1_000_000
-    for name, numbers in _cache.shipped().items():
-        alpha, radius = _cache.unpacked(numbers)
+    for name, numbers in _cache.load_shipped_curves().items():
+        alpha, radius = _cache.unpack_steps(numbers)
         assert np.all(np.diff(alpha) <= 0), name
         assert np.all(np.diff(radius) >= 0), name
 
@@ -35,7 +35,7 @@ def test_what_is_packed_never_claims_more(steps: list[tuple[float, float]], wide
     start = steps[0][0]
     steps = [*steps, (start * wide, 1e-13)]
     radius, alpha = np.array(steps).T
-    got_alpha, got_radius = _cache.unpacked(_cache.packed(alpha, radius))
+    got_alpha, got_radius = _cache.unpack_steps(_cache.pack_steps(alpha, radius))
     for a, r in zip(got_alpha, got_radius, strict=True):
         best = np.max(alpha[radius >= r])  # what holds for a larger radius holds for this one
         assert a <= best
@@ -48,10 +48,12 @@ def test_a_sample_is_made_again(spec: str, dim: int) -> None:
     law = noise.parse(spec)
     assert isinstance(law, noise.IID)
     key = RadiusCurve(law, l2, dim).unit.key
-    rows = np.stack(_cache.unpacked(_cache.shipped()[_cache.name_of("curve-proved", key)]))
-    shift = scales(2.0)[-4]
-    (sheet,) = sheets(law.unit, l2, dim, special.ndtr(shift), special.ndtr(-shift))
-    alpha, radius = sheet.twin().steps(0.9 * sheet.r)
+    rows = np.stack(
+        _cache.unpack_steps(_cache.load_shipped_curves()[_cache.name_curve("curve-proved", key)])
+    )
+    shift = list_scales(2.0)[-4]
+    (sheet,) = make_sheets(law.unit, l2, dim, special.ndtr(shift), special.ndtr(-shift))
+    alpha, radius = sheet.copy().prove_steps(0.9 * sheet.r)
     inside = (rows[1] >= radius[0]) & (rows[1] <= radius[-1])
     assert np.sum(inside) > 50
     for a, r in zip(rows[0][inside], rows[1][inside], strict=True):

@@ -12,11 +12,11 @@ from unicr.errors import RadiusError
 from unicr.norms import Norm, l1, l2, linf
 from unicr.radius import Evidence, Grade, Question, RadiusCurve, certified_radius
 from unicr.radius import theorems as package
-from unicr.radius._boundary import first_root
+from unicr.radius._boundary import find_first_root
 from unicr.radius._result import reconcile
-from unicr.radius.theorems import exact_bound, prove, theorems
-from unicr.tradeoff import shifted
-from unicr.tradeoff.internal import margin
+from unicr.radius.theorems import find_exact_bound, list_theorems, prove
+from unicr.tradeoff import compute_tradeoff
+from unicr.tradeoff.internal import compute_margin
 
 DOCS = Path(__file__).parents[2] / "docs" / "certificates.md"
 
@@ -43,8 +43,8 @@ THEOREM = Theorem("zz", "mine", "Laplace noise in dimension 6", match)
 def forget() -> None:
     """Read the folder of theorems again."""
     package.THEOREMS.reload()
-    package._exact.cache_clear()
-    package._bounds.cache_clear()
+    package._find_exact.cache_clear()
+    package._list_bounds.cache_clear()
 
 
 def test_a_new_theorem_is_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -58,15 +58,15 @@ def test_a_new_theorem_is_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPat
             proof = prove(Question(one, 2, 6), Evidence(0.9))
             assert proof.radius == pytest.approx(100.0 * one.scale, rel=2e-12)
             assert (proof.theorem, proof.grade) == ("(zz) mine", Grade.DECLARED)
-            assert exact_bound(Question(one, 2, 7)) is None
+            assert find_exact_bound(Question(one, 2, 7)) is None
     finally:
         forget()
-    assert exact_bound(Question(one, 2, 6)) is None
+    assert find_exact_bound(Question(one, 2, 6)) is None
 
 
 def test_every_theorem_stands_in_the_table_of_the_docs() -> None:
     text = DOCS.read_text(encoding="utf-8")
-    for one in theorems():
+    for one in list_theorems():
         if one.letter != "h":  # said in words below the table
             assert f"| {one.name} |" in text
     assert "+ (h) inclusion" in text
@@ -90,7 +90,7 @@ def test_every_theorem_stands_in_the_table_of_the_docs() -> None:
 def test_what_is_exact_is_asked_of_one_list(
     spec: str, norm: Norm, dim: int, letter: str | None
 ) -> None:
-    bound = exact_bound(Question(noise.parse(spec), norm, dim))
+    bound = find_exact_bound(Question(noise.parse(spec), norm, dim))
     assert (None if bound is None else bound.theorem[1]) == letter
 
 
@@ -167,7 +167,7 @@ def two_humps() -> noise.IID:
 
 
 def test_two_humps_in_one_dimension_have_no_exact_theorem() -> None:
-    assert exact_bound(Question(two_humps(), l2, 1)) is None
+    assert find_exact_bound(Question(two_humps(), l2, 1)) is None
 
 
 @pytest.mark.slow
@@ -195,26 +195,26 @@ def test_p_b_of_all_theorems_agrees_with_the_binary_case() -> None:
 
 
 def test_first_root_of_a_straight_line_and_of_a_dip() -> None:
-    root = first_root(lambda r: 1 - r, 1.0, 0.3, monotone=True)
+    root = find_first_root(lambda r: 1 - r, 1.0, 0.3, monotone=True)
     assert 1 - 2e-5 <= root <= 1
     for guess in (1e-3, 40.0):
-        root = first_root(lambda r: 1 - r, 1.0, guess, monotone=True)
+        root = find_first_root(lambda r: 1 - r, 1.0, guess, monotone=True)
         assert 1 - 2e-5 <= root <= 1
-    dip = first_root(lambda r: math.cos(r) + 0.5, 1.5, 1.0, monotone=False)
+    dip = find_first_root(lambda r: math.cos(r) + 0.5, 1.5, 1.0, monotone=False)
     assert 2 * math.pi / 3 * (1 - 2e-5) <= dip <= 2 * math.pi / 3
-    steps = first_root(lambda r: 1.0 if r < 0.7 else -math.inf, 1.0, 1.0, monotone=True)
+    steps = find_first_root(lambda r: 1.0 if r < 0.7 else -math.inf, 1.0, 1.0, monotone=True)
     assert 0.7 * (1 - 2e-5) <= steps < 0.7
 
 
 @pytest.mark.parametrize("monotone", [True, False])
 def test_a_root_that_never_comes_is_an_error_unless_infinity_is_true(monotone: bool) -> None:
     with pytest.raises(RadiusError, match="no perturbation up to"):
-        first_root(lambda r: 1.0, 1.0, 1.0, monotone=monotone)
-    assert first_root(lambda r: 1.0, 1.0, 1.0, monotone=monotone, endless=True) == math.inf
+        find_first_root(lambda r: 1.0, 1.0, 1.0, monotone=monotone)
+    assert find_first_root(lambda r: 1.0, 1.0, 1.0, monotone=monotone, endless=True) == math.inf
 
 
 def test_a_root_of_a_real_boundary() -> None:
     one = noise.laplace(scale=1)
-    value = lambda r: margin(shifted(one, [(r, 1)]), 0.9, 0.1)  # noqa: E731
-    root = first_root(value, 1.2815515655446008, 1.0, monotone=True)
+    value = lambda r: compute_margin(compute_tradeoff(one, [(r, 1)]), 0.9, 0.1)  # noqa: E731
+    root = find_first_root(value, 1.2815515655446008, 1.0, monotone=True)
     assert root == pytest.approx(-math.log(0.2), rel=2e-5)

@@ -13,7 +13,7 @@ from unicr.errors import RadiusError
 from unicr.noise.internal import CrossNoise, RadialNoise
 from unicr.radius import Evidence, Question, RadiusCurve, SecondLaw, certified_radius
 from unicr.radius.internal import check_two_laws, prove
-from unicr.tradeoff.internal import levels_for_two, total_variation, two_parts
+from unicr.tradeoff.internal import bound_two_parts, make_two_levels, total_variation
 from unicr.values import Array
 
 # Li et al. 2022, github.com/llylly/DSRS, cohen-cifar-1530-0.50: share of the ball, lower bounds
@@ -142,7 +142,7 @@ def test_the_worst_classifier_of_two_laws_breaks_what_is_beyond(law: RadialNoise
     s, n = 0.9, 200_000
     rng = np.random.default_rng(5)
     for share, low, high in ((0.5, -0.3, 0.8), (0.8, 0.2, 1.5)):
-        parts = two_parts(levels_for_two(law), law.unit, s / law.scale, np.array([share]))
+        parts = bound_two_parts(make_two_levels(law), law.unit, s / law.scale, np.array([share]))
         ball = float(law.radius_ppf(share))
         r = law.radius_ppf(rng.random(n))
         if law.order == 2:

@@ -20,7 +20,7 @@ from unicr import noise as N
 from unicr.radius.bellman import _verify
 from unicr.radius.bellman._kernel import Kernel, Kernels
 from unicr.radius.bellman._mesh import Mesh
-from unicr.radius.bellman._verify import Flow, surcharge
+from unicr.radius.bellman._verify import Flow, compute_surcharge
 from unicr.values import Array
 
 STEP = 0.1
@@ -192,7 +192,7 @@ def test_nothing_that_is_missing_is_overlooked(
     tight = 0.0
     for seed in range(12):
         case = _case(seed, p, kind)
-        fine, extra = surcharge(
+        fine, extra = compute_surcharge(
             case.flow, case.kernels, case.costs, case.shares, case.mesh, case.limit
         )
         lacks = seen[-1]
@@ -248,7 +248,7 @@ def test_between_two_shifts_a_falling_flow_owes_its_kinks(p: float, corner: floa
         seen: list[Array] = []
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(_verify, "pay_lacks", lambda *a, seen=seen: seen.append(a[3]))
-            surcharge(case.flow, still, costs, np.array([share]), mesh, case.limit)
+            compute_surcharge(case.flow, still, costs, np.array([share]), mesh, case.limit)
         tops = case.masses(costs[0] + s * width)[:, 10]
         short = masses[0, 10] - tops  # at γ = 0 and E = 0
         spare = (1 - lam) * seen[0][0, 0] + lam * seen[0][1, 0] - short
@@ -318,7 +318,7 @@ def test_no_coordinate_of_a_real_noise_breaks_the_inequality(name: str, p: float
     roots = np.sqrt(rows)
     bends = 0.2 * (roots[1:] + roots[:-1]) ** 2 * rng.uniform(-1, 1, (16, mesh.count))
     case = replace(case, flow=Flow(nodes, rows, bends))
-    fine, extra = surcharge(case.flow, kernels, costs, case.shares, mesh, limit)
+    fine, extra = compute_surcharge(case.flow, kernels, costs, case.shares, mesh, limit)
     for _ in range(40):
         u = float(rng.choice([rng.uniform(0, 0.5), rng.uniform(0, 0.05), 0.5]))
         cost = u**p + kappa
@@ -337,13 +337,13 @@ def test_what_is_not_a_number_is_refused() -> None:
     rest = (case.costs, case.shares, case.mesh, case.limit)
     kernel = replace(case.kernels[0], weights=np.full(3, np.nan), reach=1, spectrum=None)
     with pytest.raises(ValueError, match="finite"):
-        surcharge(case.flow, [kernel, *case.kernels[1:]], *rest)
+        compute_surcharge(case.flow, [kernel, *case.kernels[1:]], *rest)
     bends = case.flow.bends.copy()
     bends[1, 2] = np.nan
     with pytest.raises(ValueError, match="finite"):
-        surcharge(replace(case.flow, bends=bends), case.kernels, *rest)
+        compute_surcharge(replace(case.flow, bends=bends), case.kernels, *rest)
     with pytest.raises(ValueError, match="reach"):
-        surcharge(replace(case.flow, nodes=0.9 * case.flow.nodes), case.kernels, *rest)
+        compute_surcharge(replace(case.flow, nodes=0.9 * case.flow.nodes), case.kernels, *rest)
 
 
 def test_what_a_kernel_takes_away_at_the_first_point_pays_for_nothing_left_of_it() -> None:
@@ -360,7 +360,7 @@ def test_what_a_kernel_takes_away_at_the_first_point_pays_for_nothing_left_of_it
     shifts = np.array([1.0, 1.0 + 1e-9])
     flow = Flow(np.arange(5.0), masses, np.zeros((4, mesh.count)))
     case = Case(mesh, flow, [kernel, kernel], 1.0, 1e-9, shifts, shifts, 3.0)
-    fine, extra = surcharge(flow, case.kernels, shifts, np.zeros(1), mesh, case.limit)
+    fine, extra = compute_surcharge(flow, case.kernels, shifts, np.zeros(1), mesh, case.limit)
     budgets = np.linspace(0, 1.9, 20)
     zero, one = np.zeros(20, np.int64), np.ones(20)
     short = _lack(case, budgets, zero, 0 * one, one)

@@ -28,6 +28,20 @@ def test_a_radius_is_never_written_larger_and_hardly_smaller(digits: int) -> Non
     assert round_down(math.inf) == floor_decimal(math.inf) == "inf"
 
 
+@pytest.mark.parametrize("digits", [1, 3, 6])
+def test_negative_numbers_are_rounded_down_too(digits: int) -> None:
+    """A difference of two scores may be negative: down is away from zero."""
+    for value in (-float(one) for one in NUMBERS):
+        for text in (round_down(value, digits), floor_decimal(value, digits)):
+            assert float(text) <= value
+            assert float(text) >= value * (1 + 1.1 * 10.0 ** (1 - digits)) - 1e-300
+    assert round_down(-0.1234567, 3) == "-0.124"
+    assert round_down(-9.9999999) == "-10"
+    assert floor_decimal(-1.25, 1) == "-1.3"
+    assert round_down(-math.inf) == floor_decimal(-math.inf) == "-inf"
+    assert round_down(math.nan) == floor_decimal(math.nan) == "nan"
+
+
 def test_tables_round_lower_bounds_down() -> None:
     for name in ("radius", "radius_l2", "proved_linf", "p_a"):
         assert cell(name, 0.12345678) == "0.123456"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -41,7 +42,16 @@ from unicr.smoothing import (
     Transcript,
     answer_all,
 )
-from unicr.smoothing.rules import Randomised, Union
+from unicr.smoothing.procedures.two_steps import TwoSteps
+from unicr.smoothing.rules import (
+    Fixed,
+    Pilot,
+    Randomised,
+    Rule,
+    Target,
+    ThreeTests,
+    Union,
+)
 
 LAW, STEP = noise.gaussian(sigma=0.5), "1/16"
 PLAN = Plan(n0=40, n=300, alpha=0.001)
@@ -214,6 +224,47 @@ def test_an_older_proof_is_no_excuse_for_a_larger_radius() -> None:
     assert stored(radius=less, proved=less, searched=one.searched * 1.01) is not None
 
 
+RULE_EXAMPLES = {
+    "fixed": Fixed(),
+    "pilot": Pilot(share=0.05),
+    "randomised": Randomised(3),
+    "target": Target(0.2),
+    "three": ThreeTests(),
+    "union": Union(3),
+}
+
+
+def test_every_rule_is_tried_below() -> None:
+    assert {*RULE_EXAMPLES, "every"} == set(
+        Rule.catalogue
+    )  # `every` counts offsets: test_splitting
+
+
+@pytest.mark.parametrize("rule", RULE_EXAMPLES.values(), ids=RULE_EXAMPLES)
+@pytest.mark.parametrize("more", [1, 17])
+def test_votes_that_the_rule_did_not_ask_for_are_refused(
+    rule: Rule, more: int, tmp_path: Path
+) -> None:
+    """The best forgery there is: votes of samples that were drawn, and all that follows of them."""
+    with certify_run(job(Plan(n0=40, n=300, alpha=0.001, rule=rule)), tmp_path / "run") as run:
+        plan = run.spec.plan  # with the run's own key
+    before = told(tmp_path / "run")
+    assert [text for _, text in before if "union" not in text] == []
+
+    def inflate(c: Certificate) -> Certificate:
+        *parts, last = c.transcript
+        counts = np.array(last.counts)
+        counts[np.argmax(counts)] += more
+        asked = replace(last, n=last.n + more, counts=tuple(counts.tolist()))
+        radii = CURVES.of(LAW)
+        total = sum((np.array(one.counts) for one in parts if one.purpose == "bound"), counts)
+        new = TwoSteps().conclude(plan, radii, np.array(parts[0].counts), total)
+        return replace(new, transcript=Transcript((*parts, asked)))
+
+    forge(tmp_path / "run", 0, inflate)
+    assert [idx for idx, _ in told(tmp_path / "run")] == [*(idx for idx, _ in before), 0]
+
+
 def test_a_radius_between_grid_points_is_refused(folder: Path) -> None:
     """Made again from its own votes as if the input's grid were all that is meant."""
     forge(folder, 0, lambda c: replace(c, between_points=True))
@@ -314,7 +365,8 @@ def test_the_seal_covers_every_key_and_every_column(folder: Path) -> None:
     for table, where, column in changed:
         with closing(sqlite3.connect(folder / "run.sqlite")) as db:
             (old,) = db.execute(f"SELECT {column} FROM {table} WHERE {where}").fetchone()
-            new = 1000 + old if isinstance(old, int | float) else f"{old or ''}!"
+            new: object = 1000 + old if isinstance(old, int) else f"{old or ''}!"
+            new = math.nextafter(old, math.inf) if isinstance(old, float) else new
             db.execute(f"UPDATE {table} SET {column} = ? WHERE {where}", (new,))
             db.commit()
             at = where.replace(str(old), str(new)) if column == "key" else where

@@ -196,6 +196,8 @@ def test_errors_of_workers_are_told(cluster: Any) -> None:
         list(execute(Fragile("none"), range(5), ray="auto", gpus=0.5))
 
 
+@pytest.mark.important
+@pytest.mark.slow
 def test_a_killed_node_costs_only_its_chunks(cluster: Any, tmp_path: Path) -> None:
     """Every node has loaded the model; then one that has worked is killed, mid-run."""
     data = inputs(40)

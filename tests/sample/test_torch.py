@@ -15,10 +15,11 @@ from unicr.sample._torch import words
 KEY = derive("a test")
 CPU = torch.device("cpu")
 # every family at the lower end of its range, where tails are heaviest, and a user's density
-FAMILIES = {
-    name: kind(**{one.name: one.low for one in kind.parameters}, scale=1)
+FAMILIES: dict[str, IID] = {
+    name: law
     for name, kind in noise.FAMILIES.items()
-    if issubclass(kind, IID)
+    if not kind.joint
+    and (law := kind(**{one.name: one.low for one in kind.parameters}, scale=1).iid) is not None
 } | {"a user's": noise.from_density(bimodal), "gaussian * 0.3": noise.gaussian(sigma=0.3)}
 
 

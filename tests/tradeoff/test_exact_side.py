@@ -13,14 +13,15 @@ from unicr import noise
 from unicr.noise import IID, Spherical
 from unicr.norms import Norm
 from unicr.radius import certified_radius
-from unicr.tradeoff import ClosedForm, ratio_law, shifted
+from unicr.tradeoff import ClosedForm, compute_tradeoff, make_ratio_law
+from unicr.tradeoff._ratio import _Cells, _make_finite
 from unicr.tradeoff.internal import (
     ball_tradeoff,
+    compute_margin,
     cross_tradeoff,
     cube_tradeoff,
-    envelope,
-    margin,
-    ratio_cells,
+    make_envelope,
+    make_ratio_cells,
 )
 from unicr.values import Array
 
@@ -35,7 +36,7 @@ def test_uniform_noise_overlaps_by_the_product_of_sides(dim: int) -> None:
         share = float(rng.random() ** 3) / dim
         with mpmath.workdps(60):
             exact = mpmath.power(1 - mpmath.mpf(share), dim)
-            found = shifted(noise.uniform(scale=0.5), [(share, dim)], closed=False)
+            found = compute_tradeoff(noise.uniform(scale=0.5), [(share, dim)], closed=False)
             for alpha in (0.0, 0.3):
                 beta, truth = float(found.beta(alpha)), exact - mpmath.mpf(alpha)
                 assert beta <= max(truth, 0)
@@ -44,10 +45,12 @@ def test_uniform_noise_overlaps_by_the_product_of_sides(dim: int) -> None:
                 assert half <= max(exact - mpmath.mpf(1) / 2, 0)
 
 
-@pytest.mark.parametrize("dim", [1, 2, 9, 400, 100_000])
+@pytest.mark.parametrize("dim", [1, 2, 9, 400, 1000, 100_000])
 def test_gaussian_noise_by_composition_is_below_its_closed_form(dim: int) -> None:
     for length in (0.02, 0.7, 2.5):
-        found = shifted(noise.gaussian(sigma=1), [(length / math.sqrt(dim), dim)], closed=False)
+        found = compute_tradeoff(
+            noise.gaussian(sigma=1), [(length / math.sqrt(dim), dim)], closed=False
+        )
         exact = special.ndtr(-special.ndtri(ALPHA) - length)
         beta = found.beta(ALPHA)
         assert np.all(beta <= exact)
@@ -61,7 +64,7 @@ def test_one_coordinate_by_composition_is_below_its_closed_form(text: str) -> No
     law = noise.parse(text)
     assert isinstance(law, IID)
     for u in (0.01, 0.6, -1.7):
-        found, exact = shifted(law, [(u, 1)], closed=False), ClosedForm(law, u)
+        found, exact = compute_tradeoff(law, [(u, 1)], closed=False), ClosedForm(law, u)
         assert np.all(found.beta(ALPHA) <= exact.beta(ALPHA) * (1 + 1e-15))
         assert np.all(found.beta(ALPHA) >= exact.beta(ALPHA) - 1e-4)
         threshold = float(law.isf(0.3)) - abs(u)
@@ -100,7 +103,7 @@ def two_bumps(x: Array) -> Array:
 def test_the_atoms_of_any_density_are_easier_to_tell_apart(u: float) -> None:
     """H of the atoms is at least ∫(q − e^t·p)₊: a density of two bumps, where L is not monotone."""
     for law in (noise.from_density(two_bumps), noise.cauchy(scale=1)):
-        atoms = ratio_law(law, u)
+        atoms = make_ratio_law(law, u)
         for t in (-1.0, -0.1, -0.004, 0.0, 0.004, 0.3, 1.0):
             gain = np.maximum(-np.expm1(t - atoms.loss), 0.0)
             found = float(atoms.mass @ gain) + atoms.infinite
@@ -116,7 +119,7 @@ def test_cells_hold_their_masses_and_all_of_the_line(u: float) -> None:
         noise.uniform(scale=1),
         noise.pareto(beta=3, scale=1),
     ):
-        cells = ratio_cells(law, u)
+        cells = make_ratio_cells(law, u)
         with np.errstate(divide="ignore"):
             ratio = np.log(cells.q) - np.log(cells.p)
         assert np.all(cells.low <= ratio)
@@ -127,11 +130,25 @@ def test_cells_hold_their_masses_and_all_of_the_line(u: float) -> None:
         assert float(np.sum(atoms.mass * np.exp(-atoms.loss))) <= 1 + 1e-12
 
 
+def test_mass_where_the_ratio_is_infinite_is_told_apart_for_sure() -> None:
+    """Cells whose ratio reaches ±∞: what P or Q cannot carry at the finite end goes there."""
+    up, down = [0.1, 0.5, math.log(2.0), math.inf], [0.6, 0.3, -math.inf, -math.log(4.0)]
+    both, lost = [0.3, 0.1, -math.inf, math.inf], [0.0, 0.1, 1.0, 2.0]
+    p, q, low, high = (np.array(column) for column in zip(up, down, both, lost, strict=True))
+    edges, right = np.zeros(4), np.zeros(4, dtype=bool)
+    cells, infinite = _make_finite(_Cells(edges, edges, p, q, low, high, right))
+    # up: Q keeps 2·p = .2 of .5 at L = log 2; the two last cells keep nothing
+    assert infinite == pytest.approx(0.3 + 0.1 + 0.1, rel=1e-15)
+    assert cells.q.tolist() == pytest.approx([0.2, 0.3], rel=1e-15)
+    assert cells.p.tolist() == pytest.approx([0.1, 0.6], rel=1e-15)  # ratio −log 2 lies within
+    assert np.all(cells.low <= np.log(cells.q / cells.p) + 1e-15)
+
+
 def test_an_envelope_is_above_each_of_its_laws() -> None:
     law = noise.parse("laplace(scale=1).truncated(-0.5, 3)")
     assert isinstance(law, IID)
-    both = [ratio_law(law, u) for u in (0.3, -0.3)]
-    joint = envelope(both)
+    both = [make_ratio_law(law, u) for u in (0.3, -0.3)]
+    joint = make_envelope(both)
     for t in np.linspace(-1.2, 1.2, 97):
         sticks = [
             float(one.mass @ np.maximum(-np.expm1(t - one.loss), 0.0)) + one.infinite
@@ -144,10 +161,10 @@ def test_an_envelope_is_above_each_of_its_laws() -> None:
 def test_tails_that_are_cut_off_are_told_apart_for_sure() -> None:
     """A shift by 10^9: but for the overlap of far tails, mass 10^-9, all of Q is beyond P."""
     law = noise.cauchy(scale=1)
-    cells = ratio_cells(law, 1e9)
+    cells = make_ratio_cells(law, 1e9)
     assert float(np.sum(cells.q)) + cells.infinite >= 1 - 1e-12
     power = noise.gennorm(beta=0.1, scale=1)
-    far = ratio_cells(power, 1e-3)
+    far = make_ratio_cells(power, 1e-3)
     assert float(np.sum(far.q)) + far.infinite >= 1 - 1e-15
 
 
@@ -224,8 +241,8 @@ def test_the_margin_is_zero_at_the_boundary_and_falls_beyond() -> None:
     law = noise.gaussian(sigma=1)
     for p_a, p_b in ((0.9, 0.1), (0.9, 0.05), (0.55, 0.4)):
         edge = 0.5 * float(special.ndtri(p_a) - special.ndtri(p_b))
-        assert margin(ClosedForm(law, edge * (1 - 1e-9)), p_a, p_b) > 0
-        assert margin(ClosedForm(law, edge * (1 + 1e-9)), p_a, p_b) < 0
+        assert compute_margin(ClosedForm(law, edge * (1 - 1e-9)), p_a, p_b) > 0
+        assert compute_margin(ClosedForm(law, edge * (1 + 1e-9)), p_a, p_b) < 0
 
 
 def test_norms_carry_a_radius_by_their_constants() -> None:

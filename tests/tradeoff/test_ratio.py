@@ -13,9 +13,9 @@ from scipy import special
 
 from unicr import noise
 from unicr.noise import IID
-from unicr.tradeoff import ratio_law
+from unicr.tradeoff import make_ratio_law
 from unicr.tradeoff._envelope import hockey_stick
-from unicr.tradeoff.internal import ratio_cells
+from unicr.tradeoff.internal import make_ratio_cells
 
 Array = NDArray[np.float64]
 T = np.array([-3.0, -1.0, -0.3, -0.01, 0.0, 0.02, 0.4, 1.0, 2.5])
@@ -80,7 +80,7 @@ def test_users_densities_against_brute_force(name: str, tabulated: dict[str, IID
     for shift in SHIFTS[::2] if name == "spike" else SHIFTS:
         truth = brute_force(DENSITIES[name][0], shift, T)
         for bound, sign in (("lower", 1.0), ("upper", -1.0)):
-            got = hockey_stick(ratio_law(tabulated[name], shift, bound=bound), T)
+            got = hockey_stick(make_ratio_law(tabulated[name], shift, bound=bound), T)
             assert np.all(sign * (got - truth) >= -1e-5), (shift, bound)
             np.testing.assert_allclose(got, truth, atol=1e-4)
 
@@ -100,7 +100,7 @@ FAMILIES = [
 @pytest.mark.parametrize("one", FAMILIES, ids=str)
 @pytest.mark.parametrize("shift", [1e-9, -1e-3, 0.3, 1.9, -30.0])
 def test_cells_hold_their_masses(one: IID, shift: float) -> None:
-    cells = ratio_cells(one, shift, 1e-4)
+    cells = make_ratio_cells(one, shift, 1e-4)
     assert np.all(np.isfinite(cells.low))
     assert np.all(np.isfinite(cells.high))
     with np.errstate(over="ignore"):
@@ -119,7 +119,7 @@ def test_cells_hold_their_masses(one: IID, shift: float) -> None:
 @pytest.mark.parametrize("shift", [0.02, -0.8, 3.0])
 def test_ranges_hold_what_the_ratio_takes(one: IID, shift: float) -> None:
     """The Q-mass with L > t from 400,001 points lies between what the cells' ends allow."""
-    cells = ratio_cells(one, shift, 1e-4)
+    cells = make_ratio_cells(one, shift, 1e-4)
     u = (np.arange(400_001) + 0.5) / 400_001
     z = one.ppf(u) + shift
     with np.errstate(invalid="ignore"):
@@ -151,7 +151,7 @@ def test_what_the_mesh_does_not_show_costs_radius(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(type(one), "breakpoints", property(lambda self: (-1.5, 1.5)))
     for shift in (1e-4, 0.013):
         truth = brute_force(step(1e-4), shift, T)
-        assert np.all(hockey_stick(ratio_law(one, shift), T) >= truth - 1e-7)
+        assert np.all(hockey_stick(make_ratio_law(one, shift), T) >= truth - 1e-7)
 
 
 def test_a_hole_is_infinite_loss() -> None:
@@ -159,4 +159,4 @@ def test_a_hole_is_infinite_loss() -> None:
     one: Any = noise.from_density(hollow)
     for shift in (0.1, -0.5, 1.0):
         expected = 0.5 * -math.expm1(-abs(shift))
-        assert ratio_cells(one, shift).infinite == pytest.approx(expected, abs=1e-12)
+        assert make_ratio_cells(one, shift).infinite == pytest.approx(expected, abs=1e-12)

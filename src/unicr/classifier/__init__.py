@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from unicr.classifier._adapter import Adapter, ModelAsked, with_ending, with_prefix
-from unicr.classifier._base import Classifier, check_fit, check_shape
-from unicr.classifier._load import load_classifier
+from unicr.classifier._base import Classifier, check_fit, check_shape, match_data
+from unicr.classifier._load import Adapter, ModelAsked, load_classifier, with_ending, with_prefix
 from unicr.classifier._wrap import Denoised, Normalised
 from unicr.classifier.adapters.function import CallableClassifier
 from unicr.classifier.adapters.module import ModuleClassifier
@@ -46,6 +45,7 @@ __all__ = [
     "check_shape",
     "convert_model",
     "load_classifier",
+    "match_data",
     "with_ending",
     "with_prefix",
 ]

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 
 from unicr.data import Dataset
-from unicr.errors import ModelError
+from unicr.errors import ModelError, listed
 from unicr.extras import torch
 
 # Votes are counted in a vector as long as the largest label, for every batch and in every row of a
@@ -23,8 +23,11 @@ class Classifier(ABC):
     """Labels 0 … num_classes − 1 for batches of float32 inputs.
 
     `name` is the text it was loaded from, `digest` a SHA-256 of all that decides its labels,
-    `classes` the original labels where the model has its own names for them.
+    `classes` the original labels where the model has its own names for them, `features` the names
+    of the columns that it was fitted on.
     """
+
+    features: tuple[str, ...] | None = None
 
     def __init__(
         self,
@@ -182,10 +185,28 @@ def _channels(shape: tuple[int, ...]) -> str:
     return " (images without an axis for channels? x[:, None])" if len(shape) == 2 else ""
 
 
+def match_data(classifier: Classifier, data: Dataset) -> Dataset:
+    """The data as the classifier's model knows it, matched by names and never by position.
+
+    Columns are put into the order in which the model was fitted; labels are numbered as the model
+    numbers its classes. A column or a label that is missing on the other side is an error.
+    """
+    if classifier.features is not None and data.features is not None:
+        data = data.with_features(classifier.features)
+    return data if classifier.classes is None else data.aligned(classifier.classes)
+
+
 def check_fit(classifier: Classifier, data: Dataset) -> None:
     """Whether a dataset's inputs and labels can be those of a classifier, before a long run."""
     check_shape(classifier, data.sample())
     said, known = data.num_classes, classifier.num_classes
+    words = [one for one in data.classes or () if isinstance(one, str)]
+    if classifier.classes is None and words and known is not None and len(words) < known:
+        raise ModelError(
+            f"{data.name} has the labels {listed(words)}, and {classifier.name} has {known} "
+            "outputs without names: give all names in the order of the outputs by classes= "
+            "(--classes)"
+        )
     if said is not None and known is not None and said > known:
         raise ModelError(
             f"{data.name} has {said} classes (labels 0 … {said - 1}) and {classifier.name} knows "

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import logging
 import math
-import os
-import tempfile
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -13,15 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from unicr.classifier._base import Classifier
-from unicr.classifier._load import load_classifier
-from unicr.classifier._trust import Trust, trusted_files
-from unicr.classifier._weights import read_weights
+from unicr.classifier._load import Trust, load_classifier, read_weights, trusted_files
 from unicr.classifier.adapters.exported import ExportedModule
 from unicr.classifier.adapters.module import ModuleClassifier, evaluating
 from unicr.classifier.adapters.onnx import OnnxClassifier
 from unicr.classifier.adapters.sklearn import SklearnClassifier
 from unicr.errors import ModelError, foreign
 from unicr.extras import require, torch
+from unicr.folder import replace_file
 
 TRIED = 256  # inputs on which the labels of both files are compared
 # Float32 sums in another order move scores by about 1e-6 of their size: labels differ only where
@@ -55,7 +52,7 @@ def _convert_weights(path: Path, out: Path, trust: tuple[Path, ...]) -> str:
     from safetensors.torch import save_file
 
     tensors = {k: v.detach().clone().contiguous() for k, v in read_weights(path, trust).items()}
-    with _replacing(out) as file:
+    with replace_file(out, ModelError) as file:
         save_file(tensors, file)
     return f"{len(tensors)} tensors written to {out}"
 
@@ -66,7 +63,7 @@ def _convert_to_onnx(model: Classifier, out: Path, shape: Sequence[int] | None) 
     generator = torch.Generator().manual_seed(0)
     batch = torch.rand(TRIED, *sizes, generator=generator)
     batch[::2] += torch.randn(batch[::2].shape, generator=generator)  # what smoothing asks of it
-    with _replacing(out) as file:
+    with replace_file(out, ModelError) as file:
         with foreign(ModelError, f"{model.name} cannot be written as ONNX"), _quiet():
             _write_onnx(model, batch[:2], file)
         written = OnnxClassifier(file)
@@ -142,14 +139,3 @@ def _quiet() -> Iterator[None]:
             yield
     finally:
         logging.disable(before)
-
-
-@contextmanager
-def _replacing(out: Path) -> Iterator[Path]:
-    """A file in the same folder that takes the place of `out` where nothing fails."""
-    if not out.parent.is_dir():
-        raise ModelError(f"no folder {out.parent} to write {out.name} into")
-    with tempfile.TemporaryDirectory(dir=out.parent) as folder:
-        file = Path(folder) / out.name
-        yield file
-        os.replace(file, out)

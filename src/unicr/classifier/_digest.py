@@ -19,14 +19,9 @@ from typing import Any
 
 from unicr.errors import ModelError
 from unicr.extras import torch
-from unicr.files import file_digest
+from unicr.files import combined_digest, file_digest
 
 PLAIN = (bool, int, float, str, bytes, type(None))
-
-
-def combined_digest(*parts: str) -> str:
-    """One digest of several texts without line breaks."""
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
 def files_digest(main: str, folder: Path, names: Iterable[str]) -> str:

@@ -1,24 +1,100 @@
-"""Which adapter is for which model: `load_classifier` asks them in turn."""
+"""How a model is opened: which adapter is for which model, which files may run code, and weights.
+
+A new kind of model is one new file in `adapters/` that holds an `Adapter`, or an entry point of
+another distribution; `load_classifier` asks them in turn.
+
+Pickles, TorchScript and exported programs can run their author's code while they are read, so they
+are opened only where the user names them. No scan of such a file is believed: a reader that sees
+another entry than the scan did (torch's zip reader ignores the case of names) runs what the scan
+passed. Torch's restricted unpickler (`weights_only`) is not believed either: crafted files ran code
+in it twice (CVE-2025-32434, CVE-2026-24747).
+"""
 
 from __future__ import annotations
 
 import inspect
+import shlex
+import warnings
 import zipfile
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from unicr.classifier._adapter import ADAPTERS, ModelAsked
 from unicr.classifier._base import Classifier
-from unicr.classifier._trust import Trust, trusted_files
-from unicr.classifier._wrap import Normalised
-from unicr.errors import ModelError, foreign, one_line
+from unicr.errors import ModelError, foreign, listed, one_line
 from unicr.extras import torch
-from unicr.files import check_unpacked, load_object
+from unicr.files import check_unpacked, is_among, load_object
+from unicr.registry import Catalogue
 
 PREFIXES = ("builtin:", "hf:", "hub:")  # what follows them is never a Python file
 Numbers = float | Sequence[float]
+Classes = Sequence[str | int] | str | Path | None
+Trust = str | Path | Iterable[str | Path] | None
+WRAPPERS = ("state_dict", "model_state_dict", "model", "net")  # keys of checkpoints
+PARALLEL = ("module.", "_orig_mod.")  # put before names by DataParallel and torch.compile
+
+
+@dataclass(frozen=True)
+class ModelAsked:
+    """A model to load: its text, or the object it is, and what the user said about it.
+
+    `weights` is a file for an architecture, `device` is None where an object may stay where it is,
+    `trust` are the files that may run their author's code, `normalised` says that the user gave
+    mean and std.
+    """
+
+    spec: str | None
+    thing: Any = None
+    weights: Path | None = None
+    device: torch.device | None = None
+    trust: tuple[Path, ...] = ()
+    num_classes: int | None = None
+    normalised: bool = False
+
+    @property
+    def path(self) -> Path:
+        """The file or folder that the text names, without a prefix such as hf:."""
+        assert self.spec is not None
+        return Path(self.spec.removeprefix("hf:")).expanduser()
+
+    @property
+    def name(self) -> str:
+        """What to call it in messages."""
+        return self.spec if self.spec is not None else type(self.thing).__name__
+
+
+@dataclass(frozen=True)
+class Adapter:
+    """One kind of model. The first adapter, by `rank`, that takes a model loads it.
+
+    `forms` is how users write it, for messages; `takes_weights` allows a file of weights beside
+    it. What `load` raises becomes a ModelError that names the model.
+    """
+
+    forms: str
+    takes: Callable[[ModelAsked], bool]
+    load: Callable[[ModelAsked], Classifier]
+    takes_weights: bool = False
+    rank: int = 0
+
+
+def with_ending(*endings: str) -> Callable[[ModelAsked], bool]:
+    """The `takes` of a kind that is known by the ending of its files."""
+    return lambda asked: (
+        asked.thing is None and asked.path.suffix.lower() in endings and asked.path.is_file()
+    )
+
+
+def with_prefix(prefix: str) -> Callable[[ModelAsked], bool]:
+    """The `takes` of a kind that is known by the beginning of its text."""
+    return lambda asked: asked.thing is None and (asked.spec or "").startswith(prefix)
+
+
+ADAPTERS: Catalogue[Adapter] = Catalogue(
+    "unicr.adapters", "unicr.classifier.adapters", Adapter, sort=lambda adapter: adapter.rank
+)
+"""Every adapter, in the order in which they are asked."""
 
 
 def load_classifier(
@@ -31,6 +107,7 @@ def load_classifier(
     trust: Trust = None,
     num_classes: int | None = None,
     precision: str | None = None,
+    classes: Classes = None,
 ) -> Classifier:
     """The classifier that `spec` names, or an adapter around the object that it is.
 
@@ -40,7 +117,8 @@ def load_classifier(
     which every format but .onnx, .safetensors and hf:DIR can carry. `num_classes` is only needed
     where neither the model nor its output tells it. Without `device` a module in memory stays where
     it is and all else runs on the CPU. `precision` (bf16, fp16) computes a torch model with fewer
-    bits, which changes its digest.
+    bits, which changes its digest. `classes` names the outputs, in their order: a list, or a text
+    file with one name per line.
     """
     if (mean is None) != (std is None):
         raise ModelError("mean and std belong together: give both or neither")
@@ -64,8 +142,36 @@ def load_classifier(
     if precision is not None:
         classifier = classifier.at_precision(precision)
     if mean is not None and std is not None:
+        from unicr.classifier._wrap import Normalised  # made of adapters, which are made of this
+
         classifier = Normalised(classifier, mean, std)
+    if classes is not None:
+        name_classes(classifier, classes)
     return classifier
+
+
+def name_classes(classifier: Classifier, classes: Classes) -> None:
+    """Give the outputs of a classifier their names; other names than its own are an error."""
+    if isinstance(classes, str | Path) or (classes and len(classes) == 1):
+        file = Path(classes if isinstance(classes, str | Path) else str(classes[0])).expanduser()
+        if not file.is_file():
+            raise ModelError(f"classes={str(file)!r}: no such file; give all names, or a text file")
+        with foreign(ModelError, f"the class names {file} cannot be read"):
+            names: tuple[str | int, ...] = tuple(file.read_text("utf-8").split("\n"))
+        names = tuple(name for name in (str(one).strip() for one in names) if name)
+    else:
+        names = tuple(classes or ())
+    if len(names) < 2 or len(set(map(str, names))) < len(names):
+        raise ModelError(f"classes={listed(names)}: at least two names are needed, all different")
+    if classifier.num_classes not in (None, len(names)):
+        raise ModelError(
+            f"{classifier.name} has {classifier.num_classes} outputs and classes= has {len(names)} "
+            "names: one name per output is needed"
+        )
+    own = classifier.classes
+    if own is not None and tuple(map(str, own)) != tuple(map(str, names)):
+        raise ModelError(f"{classifier.name} names its outputs itself: {listed(own)}")
+    classifier.classes, classifier.num_classes = names, len(names)
 
 
 def names_python(spec: str) -> bool:
@@ -136,3 +242,88 @@ def _is_factory(thing: Any, weights: bool) -> bool:
     return all(
         p.default is not p.empty or p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in parameters
     ) and not any(p.kind is p.VAR_POSITIONAL for p in parameters)
+
+
+def trusted_files(trust: Trust) -> tuple[Path, ...]:
+    """The files that a user named, as paths; a bare yes or no names none and is refused."""
+    if isinstance(trust, bool):
+        raise ModelError(f"trust={trust}: name the files that may run code, trust=['model.pt2']")
+    named = [trust] if isinstance(trust, str | Path) else trust or ()
+    return tuple(Path(one).expanduser() for one in named)
+
+
+def check_trusted(file: Path, trust: Iterable[Path], kind: str, safe: str) -> None:
+    """Refuse a file that can carry code and was not named; `safe` is an ending that cannot."""
+    if not is_among(file, trust):
+        name = shlex.quote(str(file))
+        raise ModelError(
+            f"{file} is {kind}: opening it can run code of its author. If you trust that person, "
+            f"name the file (--trust {name}). No trust is needed for .onnx, .safetensors, hf:DIR; "
+            f"`unicr convert {name} --trust {name} -o {shlex.quote(file.stem + safe)}` makes one"
+        )
+
+
+def read_weights(path: Path, trust: Iterable[Path] = ()) -> dict[str, torch.Tensor]:
+    """The tensors of a file by name; wrappers and the prefixes of parallel training are removed.
+
+    A file that is no .safetensors is a pickle: it must be among those of `trust`.
+    """
+    if not path.is_file():
+        raise ModelError(f"no weights file {path}")
+    if path.suffix.lower() == ".safetensors":
+        content = _safetensors(path)
+    else:
+        check_trusted(path, trust, "a pickle of weights", ".safetensors")
+        content = _torch(path)
+    for key in WRAPPERS:
+        if isinstance(content, dict) and isinstance(content.get(key), dict):
+            content = content[key]
+            break
+    if not isinstance(content, dict) or not content:
+        raise ModelError(f"{path} holds {type(content).__name__}, not a state dict")
+    if not all(isinstance(value, torch.Tensor) for value in content.values()):
+        raise ModelError(f"{path} holds other things than tensors: save model.state_dict()")
+    for prefix in PARALLEL:
+        if all(name.startswith(prefix) for name in content):
+            content = {name.removeprefix(prefix): value for name, value in content.items()}
+    return content
+
+
+def load_weights(module: torch.nn.Module, path: Path, trust: Iterable[Path] = ()) -> None:
+    """Put a file's tensors into a module; every name and shape must fit."""
+    weights = {
+        name: value.float() if value.dtype in (torch.float16, torch.bfloat16) else value
+        for name, value in read_weights(path, trust).items()
+    }
+    optional = {name for name in module.state_dict() if name.endswith("num_batches_tracked")}
+    try:
+        missing, unexpected = module.load_state_dict(weights, strict=False)
+    except RuntimeError as error:
+        raise ModelError(
+            f"{path} does not fit {type(module).__name__}: {one_line(error)}"
+        ) from None
+    missing = [name for name in missing if name not in optional]
+    for names, what in ((missing, "has no"), (unexpected, "has, and the model lacks,")):
+        if names:
+            raise ModelError(
+                f"{path} does not fit {type(module).__name__}: the file {what} {listed(names, 5)}"
+            )
+
+
+def _safetensors(path: Path) -> Any:
+    from safetensors.torch import load_file
+
+    with foreign(ModelError, f"{path} is not a safetensors file"):
+        return load_file(path)
+
+
+def _torch(path: Path) -> Any:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            return torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:
+        raise ModelError(
+            f"{path} is not a plain state dict ({one_line(error, 100)}). Save model.state_dict(); "
+            f"a whole pickled model is not weights: give it as the model"
+        ) from None

@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 
 from unicr.classifier._base import Classifier
-from unicr.classifier._digest import combined_digest, module_digest, source_digest
+from unicr.classifier._digest import module_digest, source_digest
 from unicr.classifier.adapters.function import takes_numpy
 from unicr.classifier.adapters.module import evaluating
 from unicr.errors import ModelError, foreign
 from unicr.extras import torch
+from unicr.files import combined_digest
 
 
 class Normalised(Classifier):

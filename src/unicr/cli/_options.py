@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter, Token
 
 from unicr.errors import SpecError
+from unicr.text import read_assignment, read_list, read_range
 
 if TYPE_CHECKING:
     from unicr.classifier import Classifier
@@ -181,13 +182,11 @@ class DataOptions:
     label_column: Column = None
 
     def load(self, spec: str, classifier: Classifier) -> Dataset:
-        """The dataset; its labels follow the classifier's names for them."""
+        """The dataset, with columns and labels matched to the classifier's names for them."""
+        from unicr.classifier import match_data
         from unicr.data import load_dataset
 
-        dataset = load_dataset(spec, **vars(self))
-        if classifier.classes is not None:
-            dataset = dataset.aligned(classifier.classes)
-        return dataset
+        return match_data(classifier, load_dataset(spec, **vars(self)))
 
 
 @Parameter(name="*", group="Where the work is done")
@@ -343,15 +342,13 @@ RUN = RunOptions()
 
 def named(texts: Words, option: str, form: str, separator: str, many: int = 0) -> Mapping[str, Any]:
     """The numbers of NAME=a,b,c or NAME=low:high texts; `many` of them where that is fixed."""
-    found: dict[str, list[float]] = {}
+    found: dict[str, Sequence[float]] = {}
     for text in texts or []:
-        name, _, numbers = text.partition("=")
         try:
-            values = [float(word) for word in numbers.split(separator)]
-        except ValueError:
-            values = []
-        if not name or not values or (many and len(values) != many):
-            raise SpecError(f"cannot read {option} {text!r}: write {form}")
+            name, numbers = read_assignment(text)
+            values = read_list(numbers) if separator == "," else read_range(numbers, many)
+        except SpecError as error:
+            raise SpecError(f"cannot read {option} {text!r} ({error}): write {form}") from None
         if name in found:
             raise SpecError(f"the values of {name} are given twice")
         found[name] = values

@@ -42,7 +42,7 @@ def c_opt(
     *,
     train: str,
     test: str,
-    family: str = "gennorm",
+    family: str | None = None,
     beta: Numbers = None,
     param: Words = None,
     sigma: Numbers = None,
@@ -88,7 +88,8 @@ def c_opt(
     test
         The inputs to certify, with labels.
     family
-        gennorm, lapgauss, expmix, pareto, …: a name that `unicr noise list` shows.
+        A name that `unicr noise list` shows, such as lapgauss, expmix or pareto; gennorm without
+        it.
     beta
         Values of the family's beta: --beta 0.5 1 2 is short for --param beta=0.5,1,2.
     param
@@ -123,9 +124,10 @@ def c_opt(
     from unicr.lab.c_opt import c_opt as over_grid
     from unicr.lab.report.copt import SearchBar, best_text, write_copt
     from unicr.lab.train import Training
+    from unicr.noise.internal import usual_family
     from unicr.smoothing import Plan, norms_of
 
-    kind = Scales(family, *_sizes(sigma, scale))
+    kind = Scales(family or usual_family().name, *_sizes(sigma, scale))
     values = _parameters(beta, param)
     ranges = _ranges(range_)
     shapes = grid(values) if search == "grid" else []

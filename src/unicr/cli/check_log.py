@@ -10,6 +10,7 @@ from cyclopts import Parameter
 
 from unicr.cli._options import MaybeWhole, Words, count
 from unicr.errors import RunError, SpecError, printable
+from unicr.text import read_assignment, read_number
 
 if TYPE_CHECKING:
     from unicr.runs.logs import CheckedLog
@@ -75,11 +76,11 @@ def check_log(
 def _stated(texts: Words) -> dict[float, str]:
     found = {}
     for text in texts or []:
-        radius, _, value = text.partition("=")
         try:
-            found[float(radius)] = value
-            float(value)
-        except ValueError:
+            radius, value = read_assignment(text)
+            read_number(value)
+            found[read_number(radius)] = value
+        except SpecError:
             raise SpecError(f"cannot read --accuracy {text!r}: write RADIUS=ACCURACY") from None
     return found
 

@@ -21,7 +21,7 @@ def i_opt(
     init: str,
     options: SearchOptions,
     out: OutFolder,
-    family: Annotated[str, Parameter(group=SEARCH)] = "gennorm",
+    family: Annotated[str | None, Parameter(group=SEARCH)] = None,
     range_: Annotated[Words, Parameter(name="--range", group=SEARCH)] = None,
     method: Annotated[Literal["compass", "hill"], Parameter(group=SEARCH)] = "compass",
     union: Annotated[bool, Parameter(group=SEARCH)] = False,
@@ -42,7 +42,8 @@ def i_opt(
     init
         The noise that every search begins with, e.g. 'gaussian(sigma=1)'.
     family
-        The family to search in; the initial noise must belong to it (Gaussian is gennorm 2).
+        The family to search in, gennorm without it; the initial noise must belong to it (Gaussian
+        is gennorm 2).
     range_
         Where to look, NAME=LOW:HIGH:STEP: beta=1:3:0.25 (steps), sigma=0.25:4:1.19 (a factor).
         Default: sigma from a quarter to four times the initial one, beta from 1 to 3.
@@ -57,9 +58,10 @@ def i_opt(
     from unicr.i_opt import Grid, IOpt, i_opt_run
     from unicr.lab.report.runs import RunBar, summary
     from unicr.noise import parse
+    from unicr.noise.internal import usual_family
     from unicr.runs import Run
 
-    start = parse(init)
+    start, family = parse(init), family or usual_family().name
     grid = Grid.around(start, family, axes_of(range_, start.sigma, family))
     settings = IOpt(grid, method=method, union=union, keep=keep_prediction)
     job = options.job(start)

@@ -34,6 +34,7 @@ class Dataset:
     """Inputs 0 … size − 1, read when asked for; `classes` are the labels as the source wrote them.
 
     `read(i)` gives input i as a float32 array and its label as a number, -1 where it has none.
+    `features` are the names of a table's columns, in the order of an input's values.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Dataset:
     read: Callable[[int], tuple[Floats, int]]
     num_classes: int | None = None
     classes: tuple[str | int, ...] | None = None
+    features: tuple[str, ...] | None = None
 
     def __len__(self) -> int:
         return self.size
@@ -111,6 +113,23 @@ class Dataset:
             num_classes=count_classes(numbers, classes),
             classes=classes,
         )
+
+    def with_features(self, names: Sequence[str]) -> Dataset:
+        """The same table with these columns, in this order; other columns are left out."""
+        own = self.features or ()
+        if missing := [name for name in names if name not in own]:
+            raise DataError(
+                f"{self.name} has no column {listed(missing)}, which the model was fitted on; it "
+                f"has {listed(own)}"
+            )
+        places = np.array([own.index(name) for name in names])
+        original = self.read
+
+        def read(index: int) -> tuple[Floats, int]:
+            values, label = original(index)
+            return values[places], label
+
+        return replace(self, read=read, shape=(len(places),), features=tuple(names))
 
     def aligned(self, classes: Sequence[str | int]) -> Dataset:
         """The same data with labels numbered as in `classes`, the labels a classifier knows.
@@ -214,8 +233,18 @@ def _as_numbers(words: Sequence[str]) -> NDArray[np.float64] | None:
         return None
 
 
-def from_arrays(inputs: Any, labels: Any = None, *, name: str, source: str) -> Dataset:
-    """A dataset of an array of inputs (first axis: one input each) and perhaps labels."""
+def from_arrays(
+    inputs: Any,
+    labels: Any = None,
+    *,
+    name: str,
+    source: str,
+    features: Sequence[str] | None = None,
+) -> Dataset:
+    """A dataset of an array of inputs (first axis: one input each) and perhaps labels.
+
+    `features` names the columns of a table.
+    """
     values = _numpy(inputs)
     if values.ndim < 2 or not len(values):
         raise DataError(
@@ -238,6 +267,7 @@ def from_arrays(inputs: Any, labels: Any = None, *, name: str, source: str) -> D
         read=read,
         num_classes=count_classes(numbers, classes),
         classes=classes,
+        features=None if features is None else tuple(features),
     )
 
 

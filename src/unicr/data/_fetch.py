@@ -17,6 +17,7 @@ from pathlib import Path
 
 from unicr.errors import DataError
 from unicr.files import file_digest
+from unicr.folder import replace_file
 
 VARIABLE = "UNICR_DATA_DIR"
 CHUNK = 1 << 16
@@ -189,8 +190,7 @@ def _unpack(archive: Path, members: tuple[str, ...]) -> None:
                 if content is None:
                     raise DataError(f"{archive}: {member} is not a file")
                 target.parent.mkdir(exist_ok=True)
-                partial = target.with_name(target.name + ".part")
-                partial.write_bytes(content.read())
-                os.replace(partial, target)
+                with replace_file(target, DataError) as file:
+                    file.write_bytes(content.read())
     except (KeyError, tarfile.TarError, EOFError) as error:
         raise DataError(f"{archive} cannot be unpacked: {error}") from None

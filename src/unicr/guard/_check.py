@@ -16,12 +16,13 @@ import numpy as np
 from unicr.classifier import Classifier
 from unicr.errors import UNREADABLE, RunError, UnicrError
 from unicr.extras import torch
+from unicr.folder import changes
 from unicr.guard._guard import policy
 from unicr.guard._memory import FIRST_STREAM, FORMAT, SEED, Regions
 from unicr.guard._metric import Metric
 from unicr.guard._table import Table
 from unicr.norms import Norm, parse_norm
-from unicr.runs import NO_TRUST, Row, Spec, Trusted, changes
+from unicr.runs import NO_TRUST, Row, Spec, Trusted
 from unicr.smoothing import Radii
 from unicr.smoothing.procedures import IOpt
 

@@ -23,10 +23,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unicr.errors import CertifyError, RunError
+from unicr.folder import plain, refuse_changes
 from unicr.guard._metric import Metric
 from unicr.guard._table import Snapshot, Table
 from unicr.norms import Norm
-from unicr.runs import Database, changes
+from unicr.runs import Database
 from unicr.smoothing import Certificate, NormRadius
 
 FORMAT = 2
@@ -98,6 +99,7 @@ class Regions(Database):
     schema = _SCHEMA
     tables = frozenset({"about", "draws", "regions"})
     synchronous = "FULL"
+    shared = True
 
 
 class Memory(Regions):
@@ -136,7 +138,7 @@ class Memory(Regions):
 
     def _settle_settings(self, about: dict[str, Any], seed: int | None) -> int:
         """Write what a new file is for, or check an old one; its seed."""
-        wanted = json.loads(json.dumps({**about, "format": FORMAT}))
+        wanted = plain({**about, "format": FORMAT})
         old = self.settings("about")
         if not old:
             with self.writing():
@@ -147,8 +149,7 @@ class Memory(Regions):
         kept = old.pop(SEED, None)
         if seed is not None and seed != kept:
             raise RunError(f"the memory {self.path} has another seed than {seed}: leave it out")
-        if says := changes(old, wanted):
-            raise RunError(f"the memory {self.path} is for something else ({says}): use another")
+        refuse_changes(f"the memory {self.path}", old, wanted, cure="use another memory")
         if not isinstance(kept, int):
             raise RunError(f"the memory {self.path} has no seed: it is damaged")
         return kept

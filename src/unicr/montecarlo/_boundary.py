@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from unicr.extras import torch
 from unicr.montecarlo._logratio import LogRatios
 from unicr.montecarlo._settings import Estimator
-from unicr.tradeoff.internal import margin, start_margin
+from unicr.tradeoff.internal import compute_margin, compute_start_margin
 from unicr.values import Array
 
 SCAN = 6  # points tried on the way to a known radius where K may not be monotone
@@ -82,7 +82,7 @@ class Boundary:
     ) -> None:
         self.ratios, self.p_a, self.p_b = ratios, p_a, p_b
         self._estimator, self._monotone = estimator, monotone
-        self._start = start_margin(p_a, p_b)
+        self._start = compute_start_margin(p_a, p_b)
 
     def margins(self, directions: torch.Tensor, lengths: Array) -> Array:
         """`margin` of length·direction, row by row."""
@@ -93,7 +93,7 @@ class Boundary:
         else:
             under_p = self.ratios.under_p(moves)
             corners = [quantile_corners(*pair) for pair in zip(under_p, under_q, strict=True)]
-        return np.array([margin(one, self.p_a, self.p_b) for one in corners])
+        return np.array([compute_margin(one, self.p_a, self.p_b) for one in corners])
 
     def radii(
         self,

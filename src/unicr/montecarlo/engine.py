@@ -22,7 +22,7 @@ from unicr.montecarlo._swarm import starting_directions, swarm, unit_rows
 from unicr.noise import Noise
 from unicr.norms import Norm
 from unicr.progress import Meter
-from unicr.tradeoff.internal import start_guess
+from unicr.tradeoff.internal import guess_radius
 from unicr.values import Array
 
 SEARCH_WORK = 1 << 20  # samples × coordinates that one swarm evaluation may touch
@@ -55,7 +55,7 @@ def monte_carlo(
     with _torch_threads(settings.threads), Meter(enabled=settings.progress) as meter:
         search = sample_set(0, search_samples(settings, dim))
         searcher = boundary(search)
-        size = typical_size(search) * start_guess(p_a, p_b)
+        size = typical_size(search) * guess_radius(p_a, p_b)
         coarse = min(10 * settings.tolerance, 1e-2)
 
         def cost(directions: torch.Tensor, limits: Array | None) -> Array:

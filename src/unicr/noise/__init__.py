@@ -9,42 +9,37 @@ True
 
 from typing import TYPE_CHECKING
 
+from unicr.law import Facts
 from unicr.noise._anisotropic import Anisotropic
-from unicr.noise._base import IID, Facts, Noise, SamplerError
+from unicr.noise._base import IID, Noise, SamplerError
 from unicr.noise._data import from_data, to_data
-from unicr.noise._density import Tabulated, from_density, from_scipy, from_torch
-from unicr.noise._family import Family, Parameter
+from unicr.noise._density import from_density, from_scipy, from_torch
+from unicr.noise._family import Family, IIDFamily, Parameter
 from unicr.noise._joint import Joint
 from unicr.noise._lattice import Lattice
 from unicr.noise._spec import parse
 from unicr.noise._spherical import Spherical, SphericalNoise
-from unicr.noise._truncated import Truncated
 from unicr.noise.families import FAMILIES
-from unicr.noise.families.ball import Ball
-from unicr.noise.families.cauchy import Cauchy
-from unicr.noise.families.expmix import ExponentialMix
-from unicr.noise.families.gaussian import Gaussian
-from unicr.noise.families.gennorm import GeneralNormal
-from unicr.noise.families.l1_exp import L1Exp
-from unicr.noise.families.lapgauss import LaplaceGauss
-from unicr.noise.families.laplace import Laplace
-from unicr.noise.families.linf_exp import LinfExp
-from unicr.noise.families.linf_pareto import LinfPareto
-from unicr.noise.families.pareto import Pareto
-from unicr.noise.families.sech import Sech
-from unicr.noise.families.spherical_exp import SphericalExp
-from unicr.noise.families.spherical_gg import SphericalGG
-from unicr.noise.families.splitting import Splitting
-from unicr.noise.families.uniform import Uniform
-
-ball, cauchy, expmix, gaussian = Ball, Cauchy, ExponentialMix, Gaussian
-gennorm, lapgauss, laplace, pareto = GeneralNormal, LaplaceGauss, Laplace, Pareto
-sech, spherical_exp, spherical_gg, uniform = Sech, SphericalExp, SphericalGG, Uniform
-l1_exp, linf_exp, linf_pareto, splitting = L1Exp, LinfExp, LinfPareto, Splitting
+from unicr.noise.families.ball import ball
+from unicr.noise.families.cauchy import cauchy
+from unicr.noise.families.expmix import expmix
+from unicr.noise.families.gaussian import gaussian
+from unicr.noise.families.gennorm import gennorm
+from unicr.noise.families.l1_exp import l1_exp
+from unicr.noise.families.lapgauss import lapgauss
+from unicr.noise.families.laplace import laplace
+from unicr.noise.families.linf_exp import linf_exp
+from unicr.noise.families.linf_pareto import linf_pareto
+from unicr.noise.families.pareto import pareto
+from unicr.noise.families.sech import sech
+from unicr.noise.families.spherical_exp import spherical_exp
+from unicr.noise.families.spherical_gg import spherical_gg
+from unicr.noise.families.splitting import splitting
+from unicr.noise.families.uniform import uniform
 
 if not TYPE_CHECKING:
 
-    def __getattr__(name: str) -> type[Noise]:
+    def __getattr__(name: str) -> Family[Noise]:
         """A family whose file was added: `noise.NAME`, like the ones that type checkers know."""
         if name in FAMILIES:
             return FAMILIES[name]
@@ -58,33 +53,16 @@ __all__ = [
     "FAMILIES",
     "IID",
     "Anisotropic",
-    "Ball",
-    "Cauchy",
-    "ExponentialMix",
     "Facts",
     "Family",
-    "Gaussian",
-    "GeneralNormal",
+    "IIDFamily",
     "Joint",
-    "L1Exp",
-    "Laplace",
-    "LaplaceGauss",
     "Lattice",
-    "LinfExp",
-    "LinfPareto",
     "Noise",
     "Parameter",
-    "Pareto",
     "SamplerError",
-    "Sech",
     "Spherical",
-    "SphericalExp",
-    "SphericalGG",
     "SphericalNoise",
-    "Splitting",
-    "Tabulated",
-    "Truncated",
-    "Uniform",
     "ball",
     "cauchy",
     "expmix",

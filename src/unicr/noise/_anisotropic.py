@@ -8,19 +8,20 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from unicr.errors import NoiseError
-from unicr.noise._base import IID, Draws, Facts, Noise
+from unicr.law import Facts
+from unicr.law.internal import write_floats
+from unicr.noise._base import IID, Data, Draws, Noise
 from unicr.values import Array, number
 
 if TYPE_CHECKING:
     import torch
 
-SHORT = 8
+SHORT = 8  # so many scales are written out in the text
 
 
 class Anisotropic(Noise):
@@ -34,12 +35,12 @@ class Anisotropic(Noise):
     base: IID
     scales: Array
 
-    def __init__(self, base: IID, scales: Sequence[float] | Array | torch.Tensor) -> None:
-        if not isinstance(base, IID):
-            what = base.text if isinstance(base, Noise) else repr(base)
+    def __init__(self, base: Noise, scales: Sequence[float] | Array | torch.Tensor) -> None:
+        law = getattr(base, "iid", None)
+        if law is None:
             raise NoiseError(
-                f"Anisotropic scales the coordinates of an i.i.d. noise, not {what}: "
-                "try noise.gaussian(sigma=1)"
+                "Anisotropic scales the coordinates of an i.i.d. noise, not "
+                f"{getattr(base, 'text', repr(base))}: try noise.gaussian(sigma=1)"
             )
         try:
             values = np.array(scales, dtype=np.float64).ravel()
@@ -56,7 +57,7 @@ class Anisotropic(Noise):
                 f"scales[{first}]={values[first]!r}: every scale must be a finite number above 0"
             )
         values.flags.writeable = False
-        self._put(base=base, scales=values, dim=values.size)
+        self._put(base=law, scales=values, dim=values.size)
 
     @property
     def coordinate(self) -> IID:
@@ -79,9 +80,12 @@ class Anisotropic(Noise):
     def _key(self) -> tuple[Any, ...]:
         return (type(self), self.base, self.scales.tobytes())
 
+    def _data(self) -> Data:
+        return {"anisotropic": self.base.to_body(), "scales": write_floats(self.scales)}
+
     @property
     def facts(self) -> Facts:
-        return replace(self.base.facts)
+        return self.base.facts
 
     @property
     def sigma(self) -> float:

@@ -1,7 +1,8 @@
 """What a noise is: a value with a density, a sampler and facts that a certifier may use.
 
-`Noise` is the root. `IID` draws every coordinate independently from one 1-D density. Families with
-a name and joint noises live in their own files.
+A noise is a structure (independent coordinates, a length times a direction, or joint), a law and a
+scale. `Noise` is what all structures share. What a structure knows of itself stands in `iid`,
+`coordinate`, `radial`, `scales` and `interval`, so that nobody has to ask for its class.
 """
 
 from __future__ import annotations
@@ -9,15 +10,17 @@ from __future__ import annotations
 import math
 import operator
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self, cast, final
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Self, TypeVar, cast, final
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from unicr.errors import NoiseError
-from unicr.sample import Fill, IntegerLaw, Law, choose_step, derive, integer_law
+from unicr.law import Facts, Law
+from unicr.sample import Distribution, Fill, IntegerLaw, choose_step, derive, integer_law
 from unicr.tables import facts_to_html
 from unicr.values import Array, number
 
@@ -25,33 +28,17 @@ if TYPE_CHECKING:
     import torch
 
     from unicr.noise._spherical import RadialNoise
-    from unicr.noise._truncated import Truncated
+
+Data = dict[str, Any]
 
 SMALLEST, LARGEST = 1e-30, 1e30  # of a size: beyond, float32 samples under- or overflow
-MOST_VARIATION = 1e-5  # between a law and its samples: beyond, it is refused
+# Total variation between a law and its samples, for `Noise.sample`: beyond it, the law is refused.
+# Certificates do not rest on it: they pay the computed variation of their own lattice.
+MOST_VARIATION = 1e-5
+LEAST_MASS = 1e-12  # of an interval to condition on: tables of laws are about as accurate
 
 
-@dataclass(frozen=True)
-class Facts:
-    """What a certifier may rely on, and where that knowledge comes from.
-
-    `source` is "analytic" (a formula of this package), "declared" (the user's word) or
-    "checked" (tested numerically on a dense grid, not proved). Unimodal means one rise, one fall
-    (an i.i.d. noise: each coordinate; a joint one: along every line through zero). Positive means
-    a density above zero almost everywhere, no holes and no end on any side: only then does
-    p_A = 1 certify every radius. False where nobody knows.
-    """
-
-    symmetric: bool
-    log_concave: bool
-    bounded: bool
-    finite_variance: bool
-    unimodal: bool = True
-    positive: bool = False
-    source: Literal["analytic", "declared", "checked"] = "analytic"
-
-
-def positive(name: str, value: float) -> float:
+def positive(name: str, value: Any) -> float:
     """A size as a float: finite, above 0, and no farther from 1 than floating point can serve."""
     try:
         result = float(value)
@@ -138,6 +125,19 @@ class Noise(ABC):
         """The same noise, written as `path/to/file.py:name`, where it was found."""
         return self._copy(_file=(reference, self, 1.0))
 
+    @final
+    def to_body(self) -> Data:
+        """This noise in JSON's own types, as `to_data` keeps it."""
+        if self._file is None:
+            return self._data()
+        reference, original, factor = self._file
+        return {"written": reference, "times": factor, "noise": original.to_body()}
+
+    def _data(self) -> Data:
+        raise NoiseError(
+            f"{self.text} rests on Python functions of the user's own and cannot be kept as data"
+        )
+
     @property
     @abstractmethod
     def _text(self) -> str:
@@ -161,6 +161,26 @@ class Noise(ABC):
     @property
     def radial(self) -> RadialNoise | None:
         """This noise where its density looks at one norm of z alone, else None."""
+        return None
+
+    @property
+    def interval(self) -> float | None:
+        """2λ where a model sees the middle of an interval of that length, cut to [0, 1]."""
+        return None
+
+    @property
+    def family(self) -> str | None:
+        """The name of the family that made this noise, None where no family did."""
+        return None
+
+    @property
+    def numbers(self) -> Mapping[str, float]:
+        """The numbers of the family beside the size, by their names."""
+        return {}
+
+    @property
+    def plain(self) -> str | None:
+        """The family that makes the same law by a plainer name, if there is one."""
         return None
 
     @property
@@ -216,9 +236,9 @@ class Noise(ABC):
         return hash(self._key)
 
     def __repr__(self) -> str:
-        from unicr.noise._spec import shown
+        from unicr.noise._spec import show
 
-        return shown(self)
+        return show(self)
 
     def _repr_html_(self) -> str:
         return facts_to_html({"noise": repr(self), "sigma": self.sigma} | asdict(self.facts))
@@ -308,93 +328,238 @@ class Noise(ABC):
         return None
 
 
-class IID(Noise):
-    """Independent coordinates, all with one 1-D density, given here in real units.
+N = TypeVar("N", bound=Noise)
 
-    `normal_sigma` and `half_width` are for the two laws that theorems know by formula in every
-    norm: the σ of a normal law N(0, σ²), and the λ of the uniform law on [−λ, λ].
+
+class Recipe(ABC, Generic[N]):
+    """How a noise is written and kept as data, and how it is made again at another scale.
+
+    Law and scale say what a noise is, and how it computes; its recipe says what it is called.
     """
 
-    tabulated: ClassVar[bool] = False
-    """Whether probabilities and quantiles are read from a table instead of formulas."""
+    @property
+    def family(self) -> str | None:
+        """See `Noise.family`."""
+        return None
 
     @property
-    def iid(self) -> IID:
+    def numbers(self) -> Mapping[str, float]:
+        """See `Noise.numbers`."""
+        return {}
+
+    @property
+    def plain(self) -> str | None:
+        """See `Noise.plain`."""
+        return None
+
+    @property
+    def label(self) -> str:
+        """A name that belongs to the noise's identity: densities may agree, and differ in it."""
+        return ""
+
+    @property
+    @abstractmethod
+    def text(self) -> str:
+        """What `noise.parse` reads back."""
+
+    @abstractmethod
+    def data(self, noise: N) -> Data:
+        """What `noise.from_data` reads back."""
+
+    @abstractmethod
+    def scaled(self, noise: N, factor: float) -> N:
+        """`factor` times the noise that this recipe made."""
+
+    @abstractmethod
+    def unit(self, noise: N) -> N:
+        """The same shape at scale 1."""
+
+
+class View(ABC):
+    """What a model sees of x + ε: one function of the sum, so that radii hold for it as well."""
+
+    @abstractmethod
+    def see(self, noisy: torch.Tensor, scale: float) -> torch.Tensor:
+        """The function, of noise with this scale."""
+
+    @abstractmethod
+    def check_input(self, x: torch.Tensor) -> None:
+        """Raise NoiseError where the noise is not meant for an input with these values."""
+
+    @abstractmethod
+    def interval(self, scale: float) -> float | None:
+        """See `Noise.interval`."""
+
+
+class IID(Noise):
+    """Independent coordinates that all have the law `law`, which is `scale` times `unit_law`.
+
+    Tables, curves and samples are made for `unit_law`; probabilities and quantiles are asked here
+    as of the law itself, in real units.
+    """
+
+    law: Law
+    unit_law: Law
+    _recipe: Recipe[IID]
+    _scale: float
+    _sigma: float
+    _view: View | None
+
+    def __init__(
+        self,
+        unit_law: Law,
+        recipe: Recipe[IID],
+        *,
+        scale: float = 1.0,
+        sigma: float | None = None,
+        view: View | None = None,
+    ) -> None:
+        """`sigma` is the standard deviation as a user wrote it, where its last digit counts."""
+        sigma = unit_law.std * scale if sigma is None else sigma
+        self._put(unit_law=unit_law, law=unit_law.scaled(scale), _recipe=recipe)
+        self._put(_scale=scale, _sigma=sigma, _view=view)
+
+    @property
+    def iid(self) -> Self:
         return self
+
+    @property
+    def _text(self) -> str:
+        return self._recipe.text
+
+    def _data(self) -> Data:
+        return self._recipe.data(self)
+
+    @property
+    def _key(self) -> tuple[Any, ...]:
+        return (IID, self.unit_law, self._scale, self._view, self._recipe.label)
+
+    @property
+    def cache_key(self) -> str:
+        return f"{self._text}{self.unit_law.fingerprint}"
+
+    @property
+    def family(self) -> str | None:
+        return self._recipe.family
+
+    @property
+    def numbers(self) -> Mapping[str, float]:
+        return self._recipe.numbers
+
+    @property
+    def plain(self) -> str | None:
+        return self._recipe.plain
+
+    @property
+    def scale(self) -> float:
+        return self._scale
+
+    @property
+    def sigma(self) -> float:
+        return self._sigma
+
+    @property
+    def unit(self) -> IID:
+        return self if self._scale == 1.0 else self._recipe.unit(self)
+
+    def _scaled(self, factor: float) -> Self:
+        return cast(Self, self._recipe.scaled(self, factor))
+
+    def truncated(self, at: float, upper: float | None = None) -> IID:
+        """This noise conditioned on |ε| ≤ at, or on at ≤ ε ≤ upper: exact, renormalised.
+
+        It has every moment, whatever the tails of this noise.
+        """
+        low, high = (-float(at), float(at)) if upper is None else (float(at), float(upper))
+        if not (math.isfinite(low) and math.isfinite(high) and low < high):
+            raise NoiseError(f"cannot truncate to [{low}, {high}]: give finite ends, low < high")
+        mass = self.law.mass_between(low, high)
+        if not mass > LEAST_MASS:
+            raise NoiseError(
+                f"{self.text} has mass {mass:.3g} on [{low}, {high}]: too little to condition on"
+            )
+        unit_law = self.unit_law.given(low / self._scale, high / self._scale)
+        return IID(unit_law, Truncation(self, low, high), scale=self._scale)
+
+    # the law of one coordinate -------------------------------------------------------------------
+
+    @property
+    def facts(self) -> Facts:
+        return self.law.facts
+
+    @property
+    def tabulated(self) -> bool:
+        """Whether probabilities and quantiles are read from a table instead of formulas."""
+        return self.law.tabulated
 
     @property
     def normal_sigma(self) -> float | None:
         """σ where every coordinate follows N(0, σ²), else None."""
-        return None
+        return None if self.law.normal_sigma is None else self._sigma
 
     @property
     def half_width(self) -> float | None:
         """λ where every coordinate is uniform on [−λ, λ], else None."""
-        return None
+        return self.law.half_width
 
     @property
-    @abstractmethod
-    def unit(self) -> IID:
-        """The same shape at unit scale: what tables and curves are made for."""
-
-    @property
-    @abstractmethod
-    def scale(self) -> float:
-        """The factor between `unit` and this noise."""
-
-    @property
-    @abstractmethod
     def mean(self) -> float:
         """E ε, nan where it does not exist."""
+        return self.law.mean
 
     @property
-    @abstractmethod
     def support(self) -> tuple[float, float]:
         """The smallest interval that holds all the mass."""
+        return self.law.support
 
     @property
-    @abstractmethod
     def breakpoints(self) -> tuple[float, ...]:
         """Where the density is not smooth: cusps, jumps, ends of a bounded support."""
+        return self.law.breakpoints
 
     @property
     def mesh(self) -> Array:
         """Points so dense that between two of them the density is smooth, as far as is known."""
-        return np.asarray(self.breakpoints, dtype=np.float64)
+        return self.law.mesh
 
     def ratio_turns(self, shift: float) -> tuple[float, ...] | None:
         """Points between which log p(z − shift) − log p(z) is monotone, None where not known."""
-        return () if self.facts.log_concave else None
+        return self.law.ratio_turns(shift)
 
-    @abstractmethod
     def logpdf(self, x: ArrayLike) -> Array:
         """Log of the normalised density."""
-
-    @abstractmethod
-    def cdf(self, x: ArrayLike) -> Array:
-        """P(ε ≤ x), with full relative accuracy in the lower tail."""
-
-    @abstractmethod
-    def sf(self, x: ArrayLike) -> Array:
-        """P(ε > x), with full relative accuracy in the upper tail."""
-
-    @abstractmethod
-    def ppf(self, u: ArrayLike) -> Array:
-        """The x with cdf(x) = u."""
-
-    @abstractmethod
-    def isf(self, u: ArrayLike) -> Array:
-        """The x with sf(x) = u."""
+        return self.law.logpdf(x)
 
     def pdf(self, x: ArrayLike) -> Array:
         """The normalised density."""
-        return np.exp(self.logpdf(x))
+        return self.law.pdf(x)
 
-    def truncated(self, at: float, upper: float | None = None) -> Truncated:
-        """This noise conditioned on |ε| ≤ at, or on at ≤ ε ≤ upper: exact, renormalised."""
-        from unicr.noise._truncated import Truncated
+    def cdf(self, x: ArrayLike) -> Array:
+        """P(ε ≤ x), with full relative accuracy in the lower tail."""
+        return self.law.cdf(x)
 
-        return Truncated(self, -at, at) if upper is None else Truncated(self, at, upper)
+    def sf(self, x: ArrayLike) -> Array:
+        """P(ε > x), with full relative accuracy in the upper tail."""
+        return self.law.sf(x)
+
+    def ppf(self, u: ArrayLike) -> Array:
+        """The x with cdf(x) = u."""
+        return self.law.ppf(u)
+
+    def isf(self, u: ArrayLike) -> Array:
+        """The x with sf(x) = u."""
+        return self.law.isf(u)
+
+    # all coordinates -----------------------------------------------------------------------------
+
+    def log_prob(self, z: torch.Tensor) -> torch.Tensor:
+        return self.log_prob_coordinates(z).flatten(1).sum(1)
+
+    def log_prob_coordinates(self, z: torch.Tensor) -> torch.Tensor:
+        """log-density of each coordinate by itself, float64, same shape as `z`."""
+        import torch
+
+        return self.law.log_density_of_tensor(z.to(torch.float64), 0.0)
 
     def _sampled_law(self) -> IntegerLaw:
         """The integers that samples are made of, in steps of the unit law."""
@@ -418,19 +583,54 @@ class IID(Noise):
         fill = Fill(law, row, key=draws.key, step=law.step * self.scale, integers=False)
         fill.fill_tensor(out, draws.start)
 
-    def log_prob(self, z: torch.Tensor) -> torch.Tensor:
-        return self.log_prob_coordinates(z).flatten(1).sum(1)
+    def seen(self, noisy: torch.Tensor) -> torch.Tensor:
+        return noisy if self._view is None else self._view.see(noisy, self._scale)
 
-    def log_prob_coordinates(self, z: torch.Tensor) -> torch.Tensor:
-        """log-density of each coordinate by itself, float64, same shape as `z`."""
-        import torch
+    def check_input(self, x: torch.Tensor) -> None:
+        if self._view is not None:
+            self._view.check_input(x)
 
-        values = self.logpdf(z.detach().cpu().numpy().astype(np.float64))
-        return torch.from_numpy(np.ascontiguousarray(values)).to(z.device)
+    @property
+    def interval(self) -> float | None:
+        return None if self._view is None else self._view.interval(self._scale)
+
+
+@dataclass(frozen=True)
+class Truncation(Recipe[IID]):
+    """`base`, given that low ≤ ε ≤ high. Its text is `NOISE.truncated(5)`."""
+
+    base: IID
+    low: float
+    high: float
+
+    @property
+    def label(self) -> str:
+        return self.base._recipe.label
+
+    @property
+    def text(self) -> str:
+        low, high = self.low, self.high
+        ends = number(high) if low == -high else f"{number(low)}, {number(high)}"
+        return f"{bracket(self.base.text)}.truncated({ends})"
+
+    def data(self, noise: IID) -> Data:
+        return {"truncated": self.base.to_body(), "low": self.low, "high": self.high}
+
+    def scaled(self, noise: IID, factor: float) -> IID:
+        return self.base.scaled(factor).truncated(self.low * factor, self.high * factor)
+
+    def unit(self, noise: IID) -> IID:
+        low, high = self.low / noise.scale, self.high / noise.scale
+        return IID(noise.unit_law, Truncation(self.base.unit, low, high))
+
+
+def bracket(text: str) -> str:
+    """The text of a noise, so that a dot may follow it."""
+    return f"({text})" if " * " in text else text
 
 
 @lru_cache(maxsize=256)
-def sampled_law(law: Law) -> IntegerLaw:
+def sampled_law(law: Distribution) -> IntegerLaw:
     """The law at the step that `Noise.sample` takes; NoiseError where its error is too large."""
     integers = integer_law(law, choose_step(law))
     if not integers.tau <= MOST_VARIATION:

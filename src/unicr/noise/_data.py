@@ -10,35 +10,27 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, fields
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
 
 from unicr.errors import NoiseError, SpecError
+from unicr.law import Facts, Table
+from unicr.law.internal import read_floats, read_number, require, shape_of, table_from_data
 from unicr.noise._anisotropic import Anisotropic
-from unicr.noise._base import IID, Facts, Noise
-from unicr.noise._density import Tabulated
-from unicr.noise._family import Named
-from unicr.noise._quadrature import shape_of, table_from_data, table_to_data
-from unicr.noise._quadrature._stored import (
-    read_floats,
-    read_number,
-    require,
-    write_floats,
-)
+from unicr.noise._base import IID, Data, Noise
+from unicr.noise._density import Tabulation
 from unicr.noise._spec import parse
-from unicr.noise._spherical import Spherical
-from unicr.noise._truncated import Truncated
 from unicr.noise.families import FAMILIES
 
 FORMAT = 1
+# What a hostile file may ask for: noises inside noises, scales, letters of a name.
 DEEPEST = 8
 MOST_COORDINATES = 20_000_000
 LONGEST_NAME = 1000
+SAME_LAW = 1e-6  # between probabilities of a stored table and of the scipy law that it names
 _REFERENCE = re.compile(r"[^\n]+\.py:[^\W\d]\w*(\([\w=., +-]*\))?")
-
-Data = dict[str, Any]
 
 
 def to_data(noise: Noise) -> Data:
@@ -47,7 +39,7 @@ def to_data(noise: Noise) -> Data:
     A noise that rests on Python functions of a whole vector (`Joint`, `Spherical`) has no table
     and is refused.
     """
-    body = _write(noise)
+    body = noise.to_body()
     return {"format": FORMAT, "noise": body, "sha256": _digest(body)}
 
 
@@ -78,28 +70,6 @@ def from_data(data: Any) -> Noise:
 def _digest(body: Any) -> str:
     text = json.dumps(body, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _write(noise: Noise) -> Data:
-    if noise._file is not None:
-        reference, original, factor = noise._file
-        return {"written": reference, "times": factor, "noise": _write(original)}
-    if isinstance(noise, Truncated):
-        low, high = noise._low, noise._high
-        return {"truncated": _write(noise._base), "low": low, "high": high}
-    if isinstance(noise, Anisotropic):
-        return {"anisotropic": _write(noise.base), "scales": write_floats(noise.scales)}
-    if isinstance(noise, Tabulated):
-        return {
-            "density": noise._name,
-            "scale": noise.scale,
-            "facts": asdict(noise.facts),
-            "table": table_to_data(noise._density),
-        }
-    if isinstance(noise, Named) and FAMILIES.get(noise.name) is type(noise):
-        return {"family": noise.name, **noise.arguments}
-    what = "radial function" if isinstance(noise, Spherical) else "Python functions"
-    raise NoiseError(f"{noise.text} rests on {what} of the user's own and cannot be kept as data")
 
 
 def _read(body: Any, depth: int) -> Noise:
@@ -137,23 +107,21 @@ def _read_written(body: Data, depth: int) -> Noise:
 
 def _read_truncated(body: Data, depth: int) -> Noise:
     _only(body, "truncated", "low", "high")
-    return Truncated(
-        _iid(body["truncated"], depth), read_number(body["low"]), read_number(body["high"])
-    )
+    low, high = read_number(body["low"]), read_number(body["high"])
+    return _read_iid(body["truncated"], depth).truncated(low, high)
 
 
 def _read_anisotropic(body: Data, depth: int) -> Noise:
     _only(body, "anisotropic", "scales")
-    return Anisotropic(
-        _iid(body["anisotropic"], depth), read_floats(body["scales"], MOST_COORDINATES)
-    )
+    scales = read_floats(body["scales"], MOST_COORDINATES)
+    return Anisotropic(_read_iid(body["anisotropic"], depth), scales)
 
 
-def _iid(body: Any, depth: int) -> IID:
+def _read_iid(body: Any, depth: int) -> IID:
     noise = _read(body, depth)
-    if not isinstance(noise, IID):
+    if noise.iid is None:
         raise NoiseError(f"only a noise with equal independent coordinates fits here, not {noise}")
-    return noise
+    return noise.iid
 
 
 def _read_density(body: Data, depth: int) -> Noise:
@@ -165,27 +133,26 @@ def _read_density(body: Data, depth: int) -> Noise:
     names = [field.name for field in fields(Facts)]
     require(isinstance(facts, Mapping) and set(facts) == set(names), "facts are complete")
     require(facts["source"] in ("declared", "checked"), "facts come from somewhere")
-    said = [facts[key] for key in names if key != "source"]
-    require([isinstance(one, bool) for one in said], "facts hold or not")
-    table = table_from_data(body["table"])
-    for key, seen in shape_of(table).items():
-        require(seen or not facts[key], f"a density claimed to be {key} is {key}")
-    noise = Tabulated(table, Facts(**facts), name, scale)
-    _check_name(noise, name)
-    return noise
+    claims = [facts[key] for key in names if key != "source"]
+    require([isinstance(claim, bool) for claim in claims], "facts hold or not")
+    density = table_from_data(body["table"])
+    for key, holds in shape_of(density).items():
+        require(holds or not facts[key], f"a density claimed to be {key} is {key}")
+    table = Table(density, Facts(**facts))
+    _check_name(table, name)
+    return Tabulation(table, name, scale).make()
 
 
-def _check_name(noise: Tabulated, name: str) -> None:
+def _check_name(table: Table, name: str) -> None:
     """No table may go under the name of another law, nor under one that looks like it."""
     plain = name.isascii() or _REFERENCE.fullmatch(name) is not None
     other = re.match(rf"\W*({'|'.join(FAMILIES)}|Anisotropic)\b", name, re.IGNORECASE)
     if not plain or other or ".truncated" in name:
         raise NoiseError(f"the stored density is called {name!r:.80}, the name of another noise")
     if name.startswith("scipy."):
-        law, u = parse(name), np.linspace(0.0, 1.0, 65)[1:-1]
-        assert isinstance(law, IID)
-        known = law.cdf(noise._density.ppf(u))
-        require(np.abs(known - u) <= 1e-6, f"the density {name} is that of scipy")
+        law, u = parse(name).iid, np.linspace(0.0, 1.0, 65)[1:-1]
+        same = law is not None and np.abs(law.cdf(table.ppf(u)) - u) <= SAME_LAW
+        require(same, f"the density {name} is that of scipy")
 
 
 _KINDS: dict[str, Callable[[Data, int], Noise]] = {

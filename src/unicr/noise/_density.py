@@ -1,7 +1,7 @@
 """Noise from any 1-D density that a user can write down, and from scipy and torch distributions.
 
-The density is integrated and inverted numerically (`_quadrature`), then checked: mass 1 by a
-second quadrature, and every piece of the sampler's table against the distribution function.
+The density is integrated and inverted numerically (`unicr.law`), then checked: mass 1 by a second
+quadrature, and every outcome of the sampler against the distribution function.
 """
 
 from __future__ import annotations
@@ -9,123 +9,57 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Literal, Self
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from unicr.errors import NoiseError
-from unicr.noise._base import IID, Facts, positive
-from unicr.noise._quadrature import TabulatedDensity
+from unicr.law import Table
+from unicr.law.internal import TabulatedDensity, check_facts, table_to_data
+from unicr.noise._base import IID, Data, Recipe, positive
 from unicr.values import Array, number
 
 if TYPE_CHECKING:
     import torch
 
 
-class Tabulated(IID):
-    """An i.i.d. noise whose 1-D law is a `TabulatedDensity`, times `scale`."""
+@dataclass(frozen=True)
+class Tabulation(Recipe[IID]):
+    """A table under a name of its own. Its text is that name, times the scale."""
 
-    tabulated = True
-    _density: TabulatedDensity
-    _facts: Facts
-    _name: str
-    _scale: float
+    table: Table
+    name: str
+    scale: float
 
-    def __init__(self, table: TabulatedDensity, facts: Facts, name: str, scale: float) -> None:
-        self._put(_density=table, _facts=facts, _name=name, _scale=scale)
-
-    @property
-    def _text(self) -> str:
-        return self._name if self._scale == 1.0 else f"{self._name} * {number(self._scale)}"
+    def make(self) -> IID:
+        """The noise itself."""
+        return IID(self.table, self, scale=self.scale)
 
     @property
-    def cache_key(self) -> str:
-        return f"{self._text}|{self._density.fingerprint}|{self._facts}"
+    def label(self) -> str:
+        return self.name
 
     @property
-    def _key(self) -> tuple[Any, ...]:
-        return (type(self), self._name, self._density.fingerprint, self._facts, self._scale)
+    def text(self) -> str:
+        return self.name if self.scale == 1.0 else f"{self.name} * {number(self.scale)}"
 
-    @property
-    def facts(self) -> Facts:
-        return self._facts
+    def data(self, noise: IID) -> Data:
+        return {
+            "density": self.name,
+            "scale": self.scale,
+            "facts": asdict(self.table.facts),
+            "table": table_to_data(self.table.density),
+        }
 
-    @property
-    def scale(self) -> float:
-        return self._scale
+    def scaled(self, noise: IID, factor: float) -> IID:
+        return replace(self, scale=self.scale * factor).make()
 
-    @property
-    def unit(self) -> Self:
-        return self if self._scale == 1.0 else self._copy(_scale=1.0, _file=None)
-
-    def _scaled(self, factor: float) -> Self:
-        return self._copy(_scale=self._scale * factor)
-
-    @property
-    def mean(self) -> float:
-        return self._density.mean * self._scale
-
-    @property
-    def sigma(self) -> float:
-        return math.sqrt(self._density.second_moment) * self._scale
-
-    @property
-    def support(self) -> tuple[float, float]:
-        low, high = self._density.support
-        return (low * self._scale, high * self._scale)
-
-    @property
-    def breakpoints(self) -> tuple[float, ...]:
-        return tuple(b * self._scale for b in self._density.breakpoints)
-
-    @property
-    def mesh(self) -> Array:
-        return self._density.mesh * self._scale
-
-    def _unscaled(self, x: ArrayLike) -> Array:
-        return np.asarray(x, dtype=np.float64) / self._scale
-
-    def logpdf(self, x: ArrayLike) -> Array:
-        return self._density.logpdf(self._unscaled(x)) - math.log(self._scale)
-
-    def cdf(self, x: ArrayLike) -> Array:
-        return self._density.cdf(self._unscaled(x))
-
-    def sf(self, x: ArrayLike) -> Array:
-        return self._density.sf(self._unscaled(x))
-
-    def ppf(self, u: ArrayLike) -> Array:
-        return self._density.ppf(u) * self._scale
-
-    def isf(self, u: ArrayLike) -> Array:
-        return self._density.isf(u) * self._scale
+    def unit(self, noise: IID) -> IID:
+        return replace(self, scale=1.0).make()
 
 
-def _facts_of(
-    table: TabulatedDensity, symmetric: bool | None, log_concave: bool | None, name: str
-) -> Facts:
-    seen_symmetric, seen_concave = table.symmetric_about_zero(), table.log_concave()
-    for word, declared, seen in (
-        ("symmetric", symmetric, seen_symmetric),
-        ("log_concave", log_concave, seen_concave),
-    ):
-        if declared and not seen:
-            raise NoiseError(f"{name} was declared {word}, but a numerical check finds it is not")
-    low, high = table.support
-    declared = symmetric is not None and log_concave is not None
-    return Facts(
-        symmetric=seen_symmetric if symmetric is None else symmetric,
-        log_concave=seen_concave if log_concave is None else log_concave,
-        bounded=math.isfinite(low) and math.isfinite(high),
-        finite_variance=math.isfinite(table.second_moment),
-        unimodal=seen_concave or table.unimodal(),
-        positive=table.positive(),
-        source="declared" if declared else "checked",
-    )
-
-
-def _make(
+def _tabulate(
     logpdf: Callable[..., Any],
     name: str,
     support: tuple[float, float],
@@ -134,12 +68,13 @@ def _make(
     log_concave: bool | None,
     sigma: float | None,
     scale: float | None,
-) -> Tabulated:
+) -> IID:
     if sigma is not None and scale is not None:
         raise NoiseError("give sigma= or scale=, not both")
-    table = TabulatedDensity.build(logpdf, support=support, points=points)
-    facts = _facts_of(table, symmetric, log_concave, name)
-    noise = Tabulated(table, facts, name, 1.0 if scale is None else positive("scale", scale))
+    density = TabulatedDensity.build(logpdf, support=support, points=points)
+    table = Table(density, check_facts(density, name, symmetric, log_concave))
+    size = 1.0 if scale is None else positive("scale", scale)
+    noise = Tabulation(table, name, size).make()
     noise._sampled_law()  # compared with the cdf: refused here, not at the first draw
     return noise if sigma is None else noise.with_sigma(sigma)
 
@@ -154,7 +89,7 @@ def from_density(
     sigma: float | None = None,
     scale: float | None = None,
     name: str | None = None,
-) -> Tabulated:
+) -> IID:
     """Noise from the LOG of a 1-D density, which need not be normalised, symmetric or smooth.
 
     `points` names places that a scan could miss (a very narrow mode, a kink). `symmetric` and
@@ -162,10 +97,10 @@ def from_density(
     say so. Refuses, with the reason, what is not a density.
     """
     label = name or f"from_density({getattr(logpdf, '__name__', type(logpdf).__name__)})"
-    return _make(logpdf, label, support, points, symmetric, log_concave, sigma, scale)
+    return _tabulate(logpdf, label, support, points, symmetric, log_concave, sigma, scale)
 
 
-def from_scipy(frozen: Any, *, sigma: float | None = None, scale: float | None = None) -> Tabulated:
+def from_scipy(frozen: Any, *, sigma: float | None = None, scale: float | None = None) -> IID:
     """Noise from a frozen continuous `scipy.stats` distribution, e.g. `stats.gumbel_r(0, 2)`."""
     from scipy import stats
 
@@ -187,7 +122,7 @@ def from_scipy(frozen: Any, *, sigma: float | None = None, scale: float | None =
     hints = np.asarray(frozen.ppf([1e-6, 1e-3, 0.05, 0.25, 0.5, 0.75, 0.95, 0.999, 1 - 1e-6]))
     if np.isnan(hints).any():
         raise NoiseError(f"{label} has invalid parameters: its quantiles are NaN")
-    return _make(frozen.logpdf, label, (low, high), hints.tolist(), None, None, sigma, scale)
+    return _tabulate(frozen.logpdf, label, (low, high), hints.tolist(), None, None, sigma, scale)
 
 
 def from_torch(
@@ -195,7 +130,7 @@ def from_torch(
     *,
     sigma: float | None = None,
     scale: float | None = None,
-) -> Tabulated:
+) -> IID:
     """Noise from a scalar continuous `torch.distributions` distribution."""
     import torch
 
@@ -229,7 +164,7 @@ def from_torch(
     support = (end("lower_bound", -math.inf), end("upper_bound", math.inf))
     hints = np.quantile(draws.numpy(), [0.01, 0.25, 0.5, 0.75, 0.99])
     label = f"from_torch({' '.join(str(distribution).split())})"
-    return _make(logpdf, label, support, hints.tolist(), None, None, sigma, scale)
+    return _tabulate(logpdf, label, support, hints.tolist(), None, None, sigma, scale)
 
 
 def _in_float64(part: Any) -> Any:

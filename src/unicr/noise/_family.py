@@ -1,4 +1,4 @@
-"""What does a family of noises say about itself? Its numbers and their ranges, its size, its text.
+"""A family of noises: what it is called, which numbers it takes, and how it makes a noise of them.
 
 The registry, the command line, the explorer, I-OPT and the optimality gallery read it from here;
 `unicr.noise.families` holds one file for each family, and nothing else has to know of it.
@@ -7,23 +7,19 @@ The registry, the command line, the explorer, I-OPT and the optimality gallery r
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from unicr.errors import NoiseError
-from unicr.noise._base import IID, Facts, Noise, positive
-from unicr.values import Array, number
+from unicr.law import Law
+from unicr.noise._base import IID, Data, N, Noise, Recipe, View, positive
+from unicr.values import number
 
-if TYPE_CHECKING:
-    import torch
-
-
-MOST_COORDINATES = 1 << 53
+MOST_COORDINATES = 1 << 53  # whole numbers up to here are exact as doubles
 
 
 @dataclass(frozen=True)
@@ -69,6 +65,165 @@ def dimension(value: int, least: int) -> int:
     if isinstance(value, bool) or not whole or not least <= value <= MOST_COORDINATES:
         raise NoiseError(f"dim={str(value)[:30]} must be a whole number from {least} to 2^53")
     return int(value)
+
+
+@dataclass(frozen=True, eq=False)
+class Family(ABC, Generic[N]):
+    """A name under which noises are made, and what the lists and pages print of it.
+
+    Where `usual` is set, searches and the explorer begin with this family if none is named.
+    """
+
+    name: str
+    _: KW_ONLY
+    formula: str
+    example: str
+    parameters: tuple[Parameter, ...] = ()
+    sizes: tuple[str, ...] = ("sigma", "scale")
+    usual: bool = False
+    joint: ClassVar[bool] = False
+    """Whether the law is one of a whole input, so that the family takes `dim` as well."""
+
+    @abstractmethod
+    def __call__(
+        self, *, sigma: float | None = None, scale: float | None = None, **numbers: float
+    ) -> N:
+        """The noise of these numbers, of size `sigma` or `scale` (exactly one of them)."""
+
+
+@dataclass(frozen=True, eq=False)
+class IIDFamily(Family[IID]):
+    """A family of independent coordinates; `law` makes the law at unit scale of the numbers."""
+
+    law: Callable[..., Law]
+    _: KW_ONLY
+    view: View | None = None
+
+    def __call__(
+        self, *, sigma: float | None = None, scale: float | None = None, **numbers: float
+    ) -> IID:
+        checked = check_numbers(self, numbers)
+        law = self.law(**checked)
+        size = Size.of(self, checked, law.std, sigma, scale)
+        member = Member(self, checked, size)
+        return IID(law, member, scale=size.scale, sigma=size.sigma, view=self.view)
+
+
+def check_numbers(family: Family[Any], numbers: Mapping[str, float]) -> dict[str, float]:
+    """The numbers as floats within their ranges; TypeError where others are given."""
+    if set(numbers) != {known.name for known in family.parameters}:
+        given = ", ".join(numbers) or "without it"
+        wanted = " and ".join(f"{known.name}=" for known in family.parameters) or "no shape"
+        raise TypeError(
+            f"{family.name}() takes {wanted} beside its size, not {given}: try {family.example}"
+        )
+    return {p.name: p.check(family.name, numbers[p.name]) for p in family.parameters}
+
+
+@dataclass(frozen=True)
+class Size:
+    """Sigma and scale of a noise, and which of them it was given by: that one is exact."""
+
+    given: str
+    sigma: float
+    scale: float
+
+    @classmethod
+    def of(
+        cls,
+        family: Family[Any],
+        numbers: Mapping[str, float],
+        std: float,
+        sigma: float | None,
+        scale: float | None,
+    ) -> Self:
+        """The size of a noise whose law has the standard deviation `std` at unit scale."""
+        if (sigma is None) == (scale is None):
+            which = "both" if sigma is not None else "neither"
+            raise NoiseError(
+                f"{family.name} takes exactly one of sigma= and scale=, {which} was given"
+            )
+        if sigma is None:
+            scale = positive("scale", scale)
+            return cls("scale", scale * std, scale)
+        sigma = positive("sigma", sigma)
+        if not math.isfinite(std):
+            asked = write_member(family, {**numbers, "sigma": sigma})
+            instead = write_member(family, {**numbers, "scale": 1.0})
+            raise NoiseError(
+                f"{asked} has no finite variance, so no sigma: give scale= instead, or cut it: "
+                f"{instead}.truncated(5)"
+            )
+        return cls("sigma", sigma, positive("scale", sigma / std))
+
+    @property
+    def value(self) -> float:
+        """The one that was given."""
+        return self.sigma if self.given == "sigma" else self.scale
+
+
+def write_member(family: Family[Any], arguments: Mapping[str, float]) -> str:
+    """`name(beta=1.5, sigma=1)`, which `noise.parse` reads."""
+    written = (f"{key}={number(value)}" for key, value in arguments.items())
+    return f"{family.name}({', '.join(written)})"
+
+
+@dataclass(frozen=True, eq=False)
+class Member(Recipe[N]):
+    """A noise of a family: the numbers, the size, and the dimension where the family takes one."""
+
+    made_by: Family[N]
+    shape: Mapping[str, float]
+    size: Size
+    dim: int | None = None
+
+    @property
+    def family(self) -> str:
+        return self.made_by.name
+
+    @property
+    def numbers(self) -> Mapping[str, float]:
+        return self.shape
+
+    @property
+    def plain(self) -> str | None:
+        same = (
+            (self.shape[known.name] == value, name)
+            for known in self.made_by.parameters
+            for value, name in known.equal
+        )
+        return next((name for equal, name in same if equal), None)
+
+    @property
+    def _more(self) -> dict[str, float]:
+        return {} if self.dim is None else {"dim": self.dim}
+
+    @property
+    def arguments(self) -> dict[str, float]:
+        """What the family is called with."""
+        return {**self.shape, self.size.given: self.size.value, **self._more}
+
+    @property
+    def text(self) -> str:
+        return write_member(self.made_by, self.arguments)
+
+    def data(self, noise: N) -> Data:
+        return {"family": self.family, **self.arguments}
+
+    def scaled(self, noise: N, factor: float) -> N:
+        return self.made_by(**{**self.arguments, self.size.given: self.size.value * factor})
+
+    def unit(self, noise: N) -> N:
+        return self.made_by(**self.shape, scale=1.0, **self._more)
+
+
+def plainest(noise: Noise) -> Noise:
+    """The same law under its plainest name: General Normal 2 is Gaussian, as the family says."""
+    if noise.plain is None:
+        return noise
+    from unicr.noise.families import FAMILIES
+
+    return FAMILIES[noise.plain](sigma=noise.sigma)
 
 
 class Named(Noise):
@@ -146,6 +301,17 @@ class Named(Noise):
         return (type(self), *self._numbers.items(), self.dim, self._scale)
 
     @property
+    def family(self) -> str | None:
+        return self.name
+
+    @property
+    def numbers(self) -> Mapping[str, float]:
+        return self._numbers
+
+    def _data(self) -> Data:
+        return {"family": self.name, **self.arguments}
+
+    @property
     def sigma(self) -> float:
         return self._sigma
 
@@ -159,103 +325,29 @@ class Named(Noise):
         return maker(**{**self.arguments, self._given: self.arguments[self._given] * factor})
 
 
-def plainest(noise: Noise) -> Noise:
-    """The same law under its plainest name: General Normal 2 is Gaussian, as the family says."""
-    name = noise.plain if isinstance(noise, Named) else None
-    if name is None:
-        return noise
-    from unicr.noise.families import FAMILIES
+@dataclass(frozen=True, eq=False)
+class RadialFamily(Family[N]):
+    """A family of densities of the length."""
 
-    return FAMILIES[name](sigma=noise.sigma)
+    kind: Callable[..., N]
+    joint: ClassVar[bool] = True
+
+    def __call__(
+        self, *, sigma: float | None = None, scale: float | None = None, **numbers: float
+    ) -> N:
+        return self.kind(sigma=sigma, scale=scale, **numbers)
 
 
-class Family(Named, IID):
-    """A symmetric density written as formulas at unit scale; `scale` is the paper's α."""
+K = TypeVar("K", bound=Named)
 
-    @property
-    def unit(self) -> Self:
-        maker: Callable[..., Self] = type(self)
-        return self if self._scale == 1.0 else maker(**self._numbers, scale=1.0)
 
-    @property
-    def facts(self) -> Facts:
-        return Facts(
-            symmetric=True,
-            log_concave=self._log_concave,
-            bounded=False,
-            finite_variance=math.isfinite(self._std),
-            positive=True,
-        )
-
-    @property
-    def mean(self) -> float:
-        return 0.0
-
-    @property
-    def support(self) -> tuple[float, float]:
-        return (-math.inf, math.inf)
-
-    @property
-    def breakpoints(self) -> tuple[float, ...]:
-        return tuple(b * self._scale for b in self._breaks)
-
-    # what a family defines, all at unit scale ------------------------------------------------
-
-    @property
-    def _log_concave(self) -> bool:
-        return True
-
-    @property
-    def _breaks(self) -> tuple[float, ...]:
-        """Where the density is not smooth."""
-        return ()
-
-    @property
-    @abstractmethod
-    def _log_norm(self) -> float:
-        """log of the integral of exp(_kernel)."""
-
-    @abstractmethod
-    def _kernel(self, z: Any, xp: Any) -> Any:
-        """Unnormalised log-density, written with functions that numpy and torch both have."""
-
-    @abstractmethod
-    def _tail(self, z: Array) -> Array:
-        """P(ε > z) for z ≥ 0."""
-
-    @abstractmethod
-    def _tail_inverse(self, v: Array) -> Array:
-        """The z ≥ 0 with P(ε > z) = v, for 0 ≤ v ≤ 1/2."""
-
-    # the same in real units ------------------------------------------------------------------
-
-    def logpdf(self, x: ArrayLike) -> Array:
-        z = np.asarray(x, dtype=np.float64) / self._scale
-        with np.errstate(divide="ignore", over="ignore", under="ignore"):
-            kernel = np.asarray(self._kernel(z, np), dtype=np.float64)
-        return kernel - (self._log_norm + math.log(self._scale))
-
-    def log_prob_coordinates(self, z: torch.Tensor) -> torch.Tensor:
-        import torch
-
-        kernel: torch.Tensor = self._kernel(z.to(torch.float64) / self._scale, torch)
-        return kernel - (self._log_norm + math.log(self._scale))
-
-    def sf(self, x: ArrayLike) -> Array:
-        z = np.asarray(x, dtype=np.float64) / self._scale
-        with np.errstate(over="ignore", under="ignore"):
-            tail = self._tail(np.abs(z))
-        return np.where(z > 0, tail, 1.0 - tail)
-
-    def cdf(self, x: ArrayLike) -> Array:
-        return self.sf(-np.asarray(x, dtype=np.float64))
-
-    def isf(self, u: ArrayLike) -> Array:
-        v = np.asarray(u, dtype=np.float64)
-        with np.errstate(divide="ignore", over="ignore", under="ignore", invalid="ignore"):
-            z = self._tail_inverse(np.minimum(v, 1.0 - v))
-            signed = np.where(v <= 0.5, z, -z) * self._scale
-        return np.where((v >= 0) & (v <= 1), signed, np.nan)
-
-    def ppf(self, u: ArrayLike) -> Array:
-        return -self.isf(u)
+def family_of(kind: type[K]) -> RadialFamily[K]:
+    """The family that a class of radial noises describes."""
+    return RadialFamily(
+        kind.name,
+        kind,
+        formula=kind.formula,
+        example=kind.example,
+        parameters=kind.parameters,
+        sizes=kind.sizes,
+    )

@@ -8,7 +8,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Self
 
 from unicr.errors import NoiseError
-from unicr.noise._base import Draws, Facts, Noise
+from unicr.law import Facts
+from unicr.noise._base import Draws, Noise
 from unicr.noise._family import dimension
 from unicr.sample import derive
 from unicr.values import number
@@ -16,12 +17,12 @@ from unicr.values import number
 if TYPE_CHECKING:
     import torch
 
-BLOCK = 64
-CHECK_WORK = 1 << 21  # samples × coordinates of the two-sample check
-CHECK_SAMPLES = (256, 32_768)
-CHECK_STREAM = 0x4D43_0100
+BLOCK = 64  # samples that one generator makes: what a batch of any size is cut from
+CHECK_WORK = 1 << 21  # samples × coordinates of the two-sample check: a second or so
+CHECK_SAMPLES = (256, 32_768)  # least and most samples of it
+CHECK_STREAM = 0x4D43_0100  # streams of its own: no certificate uses these samples
 CHECK_KEY = derive("unicr joint")
-FALSE_ALARM = 1e-6
+FALSE_ALARM = 1e-6  # of the whole check, shared evenly by its tests
 
 
 class Joint(Noise):
@@ -185,7 +186,8 @@ def _agrees(noise: Joint) -> bool:
     before = noise.log_prob(z)
     tests: list[torch.Tensor] = []
 
-    def taken(after: torch.Tensor) -> torch.Tensor:
+    def accept(after: torch.Tensor) -> torch.Tensor:
+        """Which Metropolis steps to points of these log-densities are taken."""
         coin = torch.rand(n, generator=generator, dtype=torch.float64)
         return coin.log() < after - before
 
@@ -193,8 +195,9 @@ def _agrees(noise: Joint) -> bool:
         projected = pilot @ v
         centre = projected.median()
         spread = (projected - centre).abs().median().clamp_min(1e-300) * 1.5
+        # jumps about as long as the law is wide: most are taken, and each still moves the sample
         jump = torch.randn(n, generator=generator, dtype=torch.float64) * 1.5
-        move = taken(noise.log_prob(z + (jump * spread)[:, None] * v))
+        move = accept(noise.log_prob(z + (jump * spread)[:, None] * v))
         start = (z @ v - centre) / spread
         tests += [(f(start + jump) - f(start)) * move for f in _STATISTICS]
 
@@ -202,13 +205,14 @@ def _agrees(noise: Joint) -> bool:
     each = (pilot - centre).abs().median(0).values * 1.5
     jumps = torch.randn(z.shape, generator=generator, dtype=torch.float64) * each
     after = noise.log_prob(z + jumps * (1.5 / math.sqrt(noise.dim)))
-    move = taken(after)
+    move = accept(after)
     tests.append(after[move] - before[move])
 
     stretch = torch.randn(n, generator=generator, dtype=torch.float64) / math.sqrt(noise.dim)
     stretched = centre + (z - centre) * stretch.exp()[:, None]
-    tests.append(stretch * taken(noise.log_prob(stretched) + noise.dim * stretch))
+    tests.append(stretch * accept(noise.log_prob(stretched) + noise.dim * stretch))
 
+    # Hoeffding, two-sided, with a share of the false alarm for each test
     limit = math.sqrt(2 * math.log(2 * len(tests) / FALSE_ALARM))
     return all(abs(float(d.sum())) <= limit * float(d.square().sum().sqrt()) for d in tests)
 
@@ -218,22 +222,22 @@ def _test_directions(pilot: torch.Tensor, generator: torch.Generator) -> list[to
     import torch
 
     dim = pilot.shape[1]
-    found = []
+    directions = []
     if 1 < dim <= 256:
         _, vectors = torch.linalg.eigh(torch.cov(pilot.T))
-        found += [vectors[:, 0], vectors[:, -1]]
+        directions += [vectors[:, 0], vectors[:, -1]]
     mean = pilot.median(0).values
     if float(mean.norm()) > 0:
-        found.append(mean / mean.norm())
+        directions.append(mean / mean.norm())
     for i in sorted({0, dim // 2, dim - 1}):
         row = torch.zeros(dim, dtype=torch.float64)
         row[i] = 1.0
-        found.append(row)
+        directions.append(row)
     if dim > 1:
         for _ in range(2):
             row = torch.randn(dim, generator=generator, dtype=torch.float64)
-            found.append(row / row.norm())
-    return found
+            directions.append(row / row.norm())
+    return directions
 
 
 _STATISTICS: tuple[Callable[[torch.Tensor], torch.Tensor], ...] = (

@@ -1,4 +1,4 @@
-"""The grid on which inputs and noise are added: the points h·j for whole j.
+"""The grid on which inputs and noise are added: the points h·j for whole j; and noise drawn on it.
 
 Whole numbers add without rounding, so the sum of an input and its noise is one and the same
 function of x + δ + ε whatever δ is (docs/theory.md#lattice-noise). Every input is first moved to
@@ -7,17 +7,24 @@ its nearest grid point. A radius pays for that, so that it holds for every real 
 
 from __future__ import annotations
 
+import functools
 import math
-import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from unicr.errors import NoiseError
+from unicr.errors import NoiseError, SpecError
+from unicr.noise._base import Draws, Noise
+from unicr.sample import Fill, IntegerLaw, integer_law
+from unicr.text import read_fraction
+
+if TYPE_CHECKING:
+    import torch
 
 Integers = NDArray[np.int64]
 
@@ -28,7 +35,6 @@ FINEST = 36  # the grid has at most 2^36 points in one sigma: the sampler draws 
 # An integer is the nearest one of a quotient that double precision rounds: below 2^45 that is off
 # by at most 2^-8, so an input moves by at most (1/2 + 2^-8) h.
 NEAREST = 1 + 2.0**-6
-_TEXT = re.compile(r"(?P<up>[1-9]\d{0,30})(?:/(?P<down>[1-9]\d{0,30}))?|2\^(?P<power>-?\d{1,3})")
 
 
 @dataclass(frozen=True)
@@ -46,12 +52,12 @@ class Lattice:
         """The inverse of `text`; a lattice is itself."""
         if isinstance(text, Lattice):
             return text
-        found = _TEXT.fullmatch(text.strip())
-        if found is None:
-            raise NoiseError(f"lattice={text!r}: write its step, such as 1/255, 1/65280 or 2^-20")
-        if found["power"] is not None:
-            return cls(Fraction(2) ** int(found["power"]))
-        return cls(Fraction(int(found["up"]), int(found["down"] or 1)))
+        try:
+            return cls(read_fraction(text))
+        except SpecError:
+            raise NoiseError(
+                f"lattice={text!r}: write its step, such as 1/255, 1/65280 or 2^-20"
+            ) from None
 
     @property
     def text(self) -> str:
@@ -100,6 +106,78 @@ class Lattice:
         return left ** (1 / p) if left > 0 else 0.0
 
 
+@dataclass(frozen=True)
+class LatticeNoise:
+    """ε′ = h·round(ε/h): a noise on a lattice, drawn from a keyed stream."""
+
+    noise: Noise
+    lattice: Lattice
+
+    @property
+    def tau(self) -> float | None:
+        """A bound of the total variation between one coordinate drawn and its law.
+
+        None where there is no bound: spherical and joint noises are drawn as real numbers, then
+        rounded, and nothing is known of the law of a float.
+        """
+        return None if self._law is None else self._law.tau
+
+    @functools.cached_property
+    def _law(self) -> IntegerLaw | None:
+        law = self.noise.iid
+        return None if law is None else integer_law(law, float(self.lattice.step))
+
+    def add(
+        self,
+        base: Integers,
+        out: torch.Tensor,
+        *,
+        key: bytes,
+        start: int = 0,
+        threads: int | None = None,
+    ) -> torch.Tensor:
+        """Write noisy copies number start, start + 1, … of the lattice point `base` into `out`.
+
+        Copy number s under a key is always the same. `out` has shape (n, *shape) and float32.
+        """
+        return self.copies(base, key=key, threads=threads)(out, start)
+
+    def copies(
+        self, base: Integers, *, key: bytes, threads: int | None = None
+    ) -> Callable[[torch.Tensor, int], torch.Tensor]:
+        """`add` for many batches of one point: what they have in common is made ready once."""
+        import torch
+
+        row = np.array(base, dtype=np.int64).reshape(-1)
+        dim, law = row.size, self._law
+        draw: Callable[[torch.Tensor, int], None]
+        if law is None:
+            draw = partial(self._round, row, key)
+        else:
+            step = float(self.lattice.step)
+            fill = Fill(law, row, key=key, step=step, integers=True, threads=threads)
+            draw = fill.fill_tensor
+
+        def add(out: torch.Tensor, start: int = 0) -> torch.Tensor:
+            n = out.shape[0]
+            if out.dtype != torch.float32 or not out.is_contiguous() or n * dim != out.numel():
+                raise NoiseError(f"{dim} integers cannot go into {out.dtype} {tuple(out.shape)}")
+            if out.numel():
+                draw(out, start)
+            return out.copy_(self.noise.seen(out))
+
+        return add
+
+    def _round(self, row: Integers, key: bytes, out: torch.Tensor, start: int) -> None:
+        """Real-valued noise under the key, rounded."""
+        import torch
+
+        drawn = torch.empty(out.shape[0], row.size, dtype=torch.float64)
+        self.noise._fill(drawn, Draws(key, start), None)
+        integers = np.floor(drawn.numpy() / float(self.lattice.step) + 0.5) + row
+        out.copy_(torch.from_numpy(self.lattice.floats(integers)).view(out.shape))
+
+
 def choose_lattice(
     inputs: Iterable[Any], size: float, dim: int, exponents: Iterable[float]
 ) -> Lattice:
@@ -132,3 +210,32 @@ def _counts(x: NDArray[np.float32], count: int) -> bool:
     if not np.all(np.abs(scaled) < LARGEST):
         return False
     return bool(np.array_equal((scaled / count).astype(np.float32), x))
+
+
+class _HasExponent(Protocol):
+    """A norm, of which p is needed; the package of norms stands above this one."""
+
+    @property
+    def p(self) -> float: ...
+
+
+def lattice_for(
+    inputs: Iterable[torch.Tensor],
+    noise: Noise,
+    norms: Iterable[_HasExponent],
+    *,
+    own: bool = False,
+) -> Lattice:
+    """A grid so fine that radii hold for every change (`choose_lattice`).
+
+    With `own`, the grid that 8-bit and 16-bit images have by themselves, where they have one.
+    """
+    values = [x.cpu().numpy() for x in inputs]
+    if own and (grid := find_own_grid(values)) is not None:
+        return grid
+    return choose_lattice(values, size_of(noise), values[0].size, [norm.p for norm in norms])
+
+
+def size_of(noise: Noise) -> float:
+    """Sigma, or the scale where there is none."""
+    return noise.sigma if math.isfinite(noise.sigma) else noise.scale

@@ -7,22 +7,21 @@ makes one. Any of these may end in `.truncated(5)`, `.with_sigma(0.5)` or `* 2`.
 
 from __future__ import annotations
 
-import ast
 import inspect
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from unicr.errors import NoiseError, SpecError, did_you_mean, foreign
 from unicr.files import load_object
-from unicr.noise._base import IID, Noise
+from unicr.noise._base import Noise
 from unicr.noise.families import FAMILIES
+from unicr.text import LONGEST, TIMES, Call, read_chain, write_call
 from unicr.values import number
 
-FILE = "_file_"
-LONGEST = 5000
-MOST_CUTS = 4
+FILE = "_file_"  # stands for `path/to/file.py:name` while the text is read
+MOST_CUTS = 4  # `.truncated` in a row: each makes a table
 EXAMPLE = "for example gaussian(sigma=0.5) or gennorm(beta=1.5, sigma=1)"
 
 
@@ -34,17 +33,23 @@ def parse(text: str) -> Noise:
     if stripped.count(".truncated") > MOST_CUTS:
         raise SpecError(f"a noise is truncated at most {MOST_CUTS} times: the narrowest is enough")
     file: _File | None = None
-    if found := re.match(r"(\(*)(.+?\.py:[^\W\d]\w*)", stripped):
-        file = _File(found[2], load_object(found[2]))
-        stripped = found[1] + FILE + stripped[found.end() :]
+    if reference := re.match(r"(\(*)(.+?\.py:[^\W\d]\w*)", stripped):
+        file = _File(reference[2], load_object(reference[2]))
+        stripped = reference[1] + FILE + stripped[reference.end() :]
     try:
-        tree = ast.parse(stripped, mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        raise SpecError(f"cannot read the noise {text!r}: write {EXAMPLE}") from None
+        first, *then = read_chain(stripped)
+    except SpecError as error:
+        raise SpecError(f"cannot read the noise {text!r}: {error}; write {EXAMPLE}") from None
+    if first == Call("scipy", called=False) and then:
+        noise = _scipy(then.pop(0))
+    else:
+        noise = _first(first, text, file)
     try:
-        return _noise(tree, text, file)
-    except (TypeError, RecursionError) as error:
+        for call in then:
+            noise = _apply(call, noise, text)
+    except TypeError as error:
         raise SpecError(f"cannot read the noise {text!r}: {error}") from None
+    return noise
 
 
 class _File(NamedTuple):
@@ -71,10 +76,9 @@ class _File(NamedTuple):
             "function"
         )
 
-    def made(self, named: dict[str, float]) -> Noise:
+    def make(self, named: Mapping[str, float]) -> Noise:
         """The noise that the function makes from these numbers, written with them."""
-        written = ", ".join(f"{name}={number(value)}" for name, value in named.items())
-        reference = f"{self.reference}({written})"
+        reference = write_call(self.reference, named)
         if not callable(self.value):
             raise SpecError(f"{self.reference} takes no numbers: it is no function")
         with foreign(SpecError, f"{reference} failed"):
@@ -93,39 +97,38 @@ def _parameters(function: Any) -> list[str]:
     return [p.name for p in parameters if p.kind is p.KEYWORD_ONLY and p.default is p.empty]
 
 
-def _noise(node: ast.expr, text: str, file: _File | None) -> Noise:
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
-        return _noise(node.left, text, file) * _number(node.right, text)
-    if file is not None and isinstance(node, ast.Name) and node.id == FILE:
-        return file.noise()
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        if isinstance(node.func.value, ast.Name) and node.func.value.id == "scipy":
-            return _scipy(node.func.attr, *_arguments(node, text))
-        if node.func.attr == "truncated":
-            base = _noise(node.func.value, text, file)
-            if not isinstance(base, IID):
-                raise SpecError(f"only a 1-D noise can be truncated, not {base.text}")
-            positional, named = _arguments(node, text)
-            return base.truncated(*positional, **named)
-        if node.func.attr in ("within", "with_sigma"):
-            from unicr.noise._within import within
-
-            base, (positional, named) = _noise(node.func.value, text, file), _arguments(node, text)
-            made = within if node.func.attr == "within" else Noise.with_sigma
-            return made(base, *positional, **named)
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-        positional, named = _arguments(node, text)
-        if positional:
-            raise SpecError(f"name the numbers in {text!r}: {EXAMPLE}")
-        if file is not None and node.func.id == FILE:
-            return file.made(named)
-        return _family(node.func.id, named, text)
-    if isinstance(node, ast.Name):
+def _first(call: Call, text: str, file: _File | None) -> Noise:
+    """The noise that a text begins with: a family, or what a file holds."""
+    of_file = file if call.name == FILE else None
+    if not call.called:
+        if of_file is not None:
+            return of_file.noise()
         raise SpecError(f"the noise {text!r} needs its parameters: {EXAMPLE}")
-    raise SpecError(f"cannot read the noise {text!r}: write {EXAMPLE}")
+    if call.positional:
+        raise SpecError(f"name the numbers in {text!r}: {EXAMPLE}")
+    if of_file is not None:
+        return of_file.make(call.named)
+    return _family(call.name, call.named, text)
 
 
-def _family(name: str, named: dict[str, float], text: str) -> Noise:
+def _apply(call: Call, noise: Noise, text: str) -> Noise:
+    """What a text does with a noise: `.truncated(5)`, `.within(…)`, `.with_sigma(0.5)`, `* 2`."""
+    if call.name == TIMES:
+        return noise * call.positional[0]
+    if call.name == "truncated":
+        if noise.iid is None:
+            raise SpecError(f"only a 1-D noise can be truncated, not {noise.text}")
+        return noise.iid.truncated(*call.positional, **call.named)
+    if call.name == "within":
+        from unicr.noise._within import within
+
+        return within(noise, *call.positional, **call.named)
+    if call.name == "with_sigma":
+        return noise.with_sigma(*call.positional, **call.named)
+    raise SpecError(f"cannot read the noise {text!r}: there is no .{call.name}(…); write {EXAMPLE}")
+
+
+def _family(name: str, named: Mapping[str, float], text: str) -> Noise:
     make: Callable[..., Noise] | None = FAMILIES.get(name)
     if make is None:
         hint = did_you_mean(name, FAMILIES)
@@ -137,51 +140,27 @@ def _family(name: str, named: dict[str, float], text: str) -> Noise:
         raise SpecError(f"cannot make {text!r}: {name} {reason}") from None
 
 
-def _scipy(name: str, positional: list[float], named: dict[str, float]) -> Noise:
+def _scipy(call: Call) -> Noise:
     from scipy import stats
 
     from unicr.noise._density import from_scipy
 
-    maker = getattr(stats, name, None)
+    maker = getattr(stats, call.name, None)
     if not isinstance(maker, stats.rv_continuous):
-        raise SpecError(f"scipy.stats has no continuous distribution called {name!r}")
+        raise SpecError(f"scipy.stats has no continuous distribution called {call.name!r}")
     try:
-        return from_scipy(maker(*positional, **named))
+        return from_scipy(maker(*call.positional, **call.named))
     except TypeError as error:
-        raise SpecError(f"scipy.{name}: {error}") from None
+        raise SpecError(f"scipy.{call.name}: {error}") from None
 
 
-def _arguments(node: ast.Call, text: str) -> tuple[list[float], dict[str, float]]:
-    named: dict[str, float] = {}
-    for keyword in node.keywords:
-        if keyword.arg is None:
-            raise SpecError(f"cannot read the noise {text!r}: ** is not allowed")
-        if keyword.arg in named:
-            raise SpecError(f"in {text!r}, {keyword.arg} is given twice")
-        named[keyword.arg] = _number(keyword.value, text)
-    return [_number(argument, text) for argument in node.args], named
-
-
-def _number(node: ast.expr, text: str) -> float:
-    sign = 1
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
-        sign = -1 if isinstance(node.op, ast.USub) else 1
-        node = node.operand
-    value: Any = node.value if isinstance(node, ast.Constant) else None
-    if isinstance(node, ast.Name) and node.id == "inf":
-        value = math.inf
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise SpecError(f"in {text!r}, {ast.unparse(node)!r} is not a number")
-    return sign * value
-
-
-def shown(noise: Noise) -> str:
+def show(noise: Noise) -> str:
     """The text; where it ends in a factor that a user gave as a sigma, with that sigma.
 
     Of i.i.d. noise alone: what is joint would have to draw samples for it.
     """
     name, times, _ = noise.text.rpartition(" * ")
-    sigma = float(f"{noise.sigma:.6g}") if times and isinstance(noise, IID) else math.inf
+    sigma = float(f"{noise.sigma:.6g}") if times and noise.iid is not None else math.inf
     meant = sigma < math.inf and math.isclose(sigma, noise.sigma, rel_tol=1e-12)
     return f"{name}.with_sigma({number(sigma)})" if meant else noise.text
 

@@ -18,9 +18,10 @@ from numpy.typing import ArrayLike
 from scipy import special
 
 from unicr.errors import NoiseError
-from unicr.noise._base import Draws, Facts, Noise, SamplerError, sampled_law
+from unicr.law import Facts
+from unicr.law.internal import LogRadius, RadiusLaw
+from unicr.noise._base import Data, Draws, Noise, SamplerError, sampled_law
 from unicr.noise._family import Named, dimension
-from unicr.noise._radius import LogRadius, RadiusLaw
 from unicr.sample import Fill, IntegerLaw, derive
 from unicr.values import Array, number
 
@@ -254,9 +255,9 @@ class SphericalNoise(RadialNoise):
 
     @property
     def _raw(self) -> Noise:
-        from unicr.noise.families.gaussian import Gaussian
+        from unicr.noise.families.gaussian import gaussian
 
-        return Gaussian(sigma=1)
+        return gaussian(sigma=1)
 
 
 class CubeNoise(RadialNoise):
@@ -274,9 +275,9 @@ class CubeNoise(RadialNoise):
 
     @property
     def _raw(self) -> Noise:
-        from unicr.noise.families.uniform import Uniform
+        from unicr.noise.families.uniform import uniform
 
-        return Uniform(scale=1)
+        return uniform(scale=1)
 
 
 class CrossNoise(RadialNoise):
@@ -294,9 +295,9 @@ class CrossNoise(RadialNoise):
 
     @property
     def _raw(self) -> Noise:
-        from unicr.noise.families.laplace import Laplace
+        from unicr.noise.families.laplace import laplace
 
-        return Laplace(scale=1)
+        return laplace(scale=1)
 
 
 class Spherical(SphericalNoise):
@@ -306,6 +307,7 @@ class Spherical(SphericalNoise):
     """
 
     name = "Spherical"
+    family = None
     formula = "phi(|z|)"
     _function: Callable[[Array], Array]
     _hints: tuple[float, ...]
@@ -334,6 +336,11 @@ class Spherical(SphericalNoise):
     @property
     def _key(self) -> tuple[Any, ...]:
         return (type(self), self._function, self.dim, self._scale)
+
+    def _data(self) -> Data:
+        raise NoiseError(
+            f"{self.text} rests on radial function of the user's own and cannot be kept as data"
+        )
 
     @property
     def facts(self) -> Facts:

@@ -24,6 +24,7 @@ class Within(RadialNoise):
     """The law that `within` gives. Its text is `NOISE.within(0.5)`."""
 
     name = "within"
+    family = None
     conditioned = True
     formula = "base, given that |z| <= T"
     _base: RadialNoise
@@ -58,6 +59,8 @@ class Within(RadialNoise):
     def _text(self) -> str:
         base = self._base.text
         return f"{f'({base})' if ' * ' in base else base}.within({number(self._share)})"
+
+    _data = Noise._data
 
     @property
     def _key(self) -> tuple[Any, ...]:

@@ -8,13 +8,13 @@ from collections.abc import Callable
 from unicr.errors import RadiusError
 from unicr.radius._question import Evidence
 from unicr.tradeoff import TradeOff
-from unicr.tradeoff.internal import margin, start_margin
+from unicr.tradeoff.internal import compute_margin, compute_start_margin
 
 TOLERANCE = 1e-5  # of the radius: far below the 0.2 % within which a bracket counts as exact
 REACH = 1e12  # times the guess: a root farther out is no root of these numbers
 
 
-def first_root(
+def find_first_root(
     value: Callable[[float], float],
     start: float,
     guess: float,
@@ -39,7 +39,7 @@ def first_root(
             low, at_low = r, v
             r *= 1.125
             if low > stop or r > REACH * guess:
-                return low if low > stop else _never(endless, r)
+                return low if low > stop else _answer_without_root(endless, r)
     else:
         r = guess
         while (v := value(r)) >= 0:
@@ -50,7 +50,7 @@ def first_root(
                 return r
             r += min(max(1.02 * distance, tolerance * r), 3 * r)
             if r > REACH * guess:
-                return _never(endless, r)
+                return _answer_without_root(endless, r)
     high, at_high = r, v
     width = high - low
     for step in range(120):
@@ -76,7 +76,7 @@ def first_root(
     return low
 
 
-def certified(
+def find_radius(
     tradeoff: Callable[[float], TradeOff],
     evidence: Evidence,
     guess: float,
@@ -92,13 +92,15 @@ def certified(
     p_a, p_b = evidence.p_a, evidence.p_b
 
     def value(r: float) -> float:
-        return margin(tradeoff(r), p_a, p_b)
+        return compute_margin(tradeoff(r), p_a, p_b)
 
-    start = start_margin(p_a, p_b)
-    return first_root(value, start, guess, monotone=monotone, tolerance=tolerance, endless=endless)
+    start = compute_start_margin(p_a, p_b)
+    return find_first_root(
+        value, start, guess, monotone=monotone, tolerance=tolerance, endless=endless
+    )
 
 
-def _never(endless: bool, r: float) -> float:
+def _answer_without_root(endless: bool, r: float) -> float:
     if endless:
         return math.inf
     raise RadiusError(

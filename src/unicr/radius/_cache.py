@@ -12,7 +12,6 @@ import hmac
 import math
 import os
 import secrets
-import tempfile
 import time
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -23,17 +22,19 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from unicr.errors import RunError
+from unicr.folder import replace_file
 from unicr.values import Array
 
 # Raise this by one when a change makes any stored curve differ from a new one. The golden radii of
 # tests/golden fail on such a change and say so; a change of comments or names needs nothing.
 NUMERICS = 3
 VARIABLE = "UNICR_CACHE_DIR"
-STEP = 4e-4  # between the radii of a shipped curve, as a share of them
-QUANTUM = 4e-5  # of −Φ⁻¹(1 − p), as a share of it
+RADIUS_STEP = 4e-4  # between the radii of a shipped curve, as a share of them
+PROBIT_STEP = 4e-5  # of −Φ⁻¹(1 − p), as a share of it
 
 
-def folder() -> Path:
+def choose_folder() -> Path:
     """The cache folder: in $UNICR_CACHE_DIR, or in the platform's own place for caches."""
     given = os.environ.get(VARIABLE)
     if given:
@@ -43,13 +44,13 @@ def folder() -> Path:
     return user_cache_path("unicr", appauthor=False) / f"numerics-{NUMERICS}"
 
 
-def name_of(kind: str, key: str) -> str:
+def name_curve(kind: str, key: str) -> str:
     """The name of a shipped curve."""
     return f"{kind}-{hashlib.sha256(key.encode()).hexdigest()[:24]}"
 
 
 @cache
-def shipped() -> Mapping[str, NDArray[Any]]:
+def load_shipped_curves() -> Mapping[str, NDArray[Any]]:
     """Curves of standard shapes that come with the package, packed, by name.
 
     Made by `tools/make_curves.py`; a test makes a sample of them again.
@@ -61,7 +62,7 @@ def shipped() -> Mapping[str, NDArray[Any]]:
         return dict(file)
 
 
-def packed(alpha: Array, radius: Array) -> NDArray[np.int32]:
+def pack_steps(alpha: Array, radius: Array) -> NDArray[np.int32]:
     """Steps (1 − p, r), r proved at p, as whole numbers that compress well; never more than given.
 
     Radii are e^(kS). At each of them −Φ⁻¹(1 − p) of the next step that reaches so far is kept,
@@ -71,38 +72,41 @@ def packed(alpha: Array, radius: Array) -> NDArray[np.int32]:
     alpha, radius = np.maximum.accumulate(alpha[order][::-1])[::-1], radius[order]
     used = (alpha > 0) & (alpha < 0.5) & (radius > 0)
     alpha, radius = alpha[used], radius[used] * (1 - 1e-12)
-    first, last = math.ceil(math.log(radius[0]) / STEP), math.floor(math.log(radius[-1]) / STEP)
-    reached = np.searchsorted(radius, np.exp(STEP * np.arange(first, last + 1)))
-    level = np.ceil(np.log(-special.ndtri(alpha[reached])) / QUANTUM + 1e-6).astype(np.int32)
+    first, last = (
+        math.ceil(math.log(radius[0]) / RADIUS_STEP),
+        math.floor(math.log(radius[-1]) / RADIUS_STEP),
+    )
+    reached = np.searchsorted(radius, np.exp(RADIUS_STEP * np.arange(first, last + 1)))
+    level = np.ceil(np.log(-special.ndtri(alpha[reached])) / PROBIT_STEP + 1e-6).astype(np.int32)
     return np.concatenate([[first], level[:1], np.diff(level)]).astype(np.int32)
 
 
-def unpacked(numbers: NDArray[Any]) -> tuple[Array, Array]:
-    """(1 − p, r) of `packed`; rows of numbers are such a pair already."""
+def unpack_steps(numbers: NDArray[Any]) -> tuple[Array, Array]:
+    """(1 − p, r) of `pack_steps`; rows of numbers are such a pair already."""
     if numbers.ndim == 2:
         return numbers[0].astype(np.float64), numbers[1].astype(np.float64)
     level = np.cumsum(numbers[1:], dtype=np.int64)
-    radius = np.exp(STEP * (int(numbers[0]) + np.arange(len(level))))
-    return special.ndtr(-np.exp(QUANTUM * level)), radius * (1 - 1e-12)
+    radius = np.exp(RADIUS_STEP * (int(numbers[0]) + np.arange(len(level))))
+    return special.ndtr(-np.exp(PROBIT_STEP * level)), radius * (1 - 1e-12)
 
 
-def cached(kind: str, key: str, make: Callable[[], dict[str, Array]]) -> dict[str, Array]:
+def load_or_make(kind: str, key: str, make: Callable[[], dict[str, Array]]) -> dict[str, Array]:
     """The arrays shipped or stored under (`kind`, `key`), or those of `make`, then stored.
 
     Safe with several writers (each writes its own file and renames it). Whatever cannot be read,
     or was written for another key or by other sources, is made again; a folder that cannot be
     written to costs only the storing.
     """
-    name = name_of(kind, key)
-    if name in shipped():
-        alpha, radius = unpacked(shipped()[name])
+    name = name_curve(kind, key)
+    if name in load_shipped_curves():
+        alpha, radius = unpack_steps(load_shipped_curves()[name])
         return {"alpha": alpha, "radius": radius}
-    path = folder() / f"{kind}-{hashlib.sha256(key.encode()).hexdigest()[:32]}.npz"
+    path = choose_folder() / f"{kind}-{hashlib.sha256(key.encode()).hexdigest()[:32]}.npz"
     stored = _read(path, key)
     if stored is not None:
         return stored
     arrays = make()
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError, RunError):
         _write(path, key, arrays)
     return arrays
 
@@ -148,12 +152,5 @@ def _read(path: Path, key: str) -> dict[str, Array] | None:
 def _write(path: Path, key: str, arrays: dict[str, Array]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     seal = np.array(_digest(path.parent, key, arrays))
-    handle, name = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            np.savez(file, seal=seal, **arrays)  # type: ignore[arg-type]
-        os.replace(name, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(name)
-        raise
+    with replace_file(path) as file:
+        np.savez(file, seal=seal, **arrays)  # type: ignore[arg-type]

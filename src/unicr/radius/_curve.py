@@ -18,14 +18,14 @@ from unicr.errors import RadiusError
 from unicr.noise import Noise
 from unicr.noise.internal import plainest
 from unicr.norms import Norm
-from unicr.radius._cache import cached
-from unicr.radius._grade import Grade, weakest
+from unicr.radius._cache import load_or_make, load_shipped_curves, name_curve
+from unicr.radius._grade import Grade, find_weakest
 from unicr.radius._question import Evidence, Question, replace_noise
-from unicr.radius._readings import FINE, Readings
+from unicr.radius._readings import FINE_TAILS, Readings
 from unicr.radius._result import reconcile
 from unicr.radius._rounding import lower_radius
-from unicr.radius._worst import NODES, WorstDirection, from_below, nodes
-from unicr.radius.theorems import Bound, bounds_of, exact_bound, prove
+from unicr.radius._worst import NODES, WorstDirection, place_nodes, read_from_below
+from unicr.radius.theorems import Bound, find_exact_bound, list_bounds, prove
 from unicr.radius.theorems._base import Steps
 from unicr.tables import to_html
 from unicr.values import Array
@@ -47,18 +47,18 @@ class RadiusCurve:
         law = replace_noise(question, plainest(noise))
         if law.noise.iid is None and law.noise.radial is None:
             raise RadiusError(f"{noise.text} has no curve: its coordinates are not independent")
-        if law.noise.radial and law.noise.radial.order == 1 and exact_bound(law) is None:
+        if law.noise.radial and law.noise.radial.order == 1 and find_exact_bound(law) is None:
             raise RadiusError(
                 f"{noise.text} has no curve in {question.norm}: it has one in lp with p <= 1; "
                 "unicr.radius.certified_radius gives single radii"
             )
-        if law.noise.radial and law.noise.radial.order == 2 and exact_bound(law) is None:
+        if law.noise.radial and law.noise.radial.order == 2 and find_exact_bound(law) is None:
             raise RadiusError(
                 f"{noise.text} has no curve: its density rises with the length somewhere; "
                 "unicr.radius.certified_radius samples single radii"
             )
         self.question = question
-        self.unit = unit_curve(law.unit)
+        self.unit = get_unit_curve(law.unit)
         self._scale = law.noise.scale
 
     @property
@@ -112,6 +112,12 @@ class UnitCurve:
         return kind == "searched" or self._exact.closed_form is not None
 
     @property
+    def on_disk(self) -> bool:
+        """Whether its proved steps are kept on this machine's disk, and are not the package's."""
+        name = name_curve("curve-proved", self.key)
+        return not self.instant("proved") and name not in load_shipped_curves()
+
+    @property
     def exact(self) -> bool:
         """Whether a theorem gives the true radius: then both curves are one."""
         return self._exact is not None
@@ -136,8 +142,8 @@ class UnitCurve:
 
     @cached_property
     def searched_table(self) -> Readings:
-        read = np.maximum(from_below(*self.searched)(FINE), 0.0)
-        return Readings(FINE, read, self._at_one)
+        read = np.maximum(read_from_below(*self.searched)(FINE_TAILS), 0.0)
+        return Readings(FINE_TAILS, read, self._at_one)
 
     @property
     def _at_one(self) -> float | None:
@@ -147,28 +153,28 @@ class UnitCurve:
     @property
     def grade(self) -> Grade | None:
         """The weakest of the bounds that may have made a step."""
-        return weakest(*(one.grade for one in self._bounds)) if self._bounds else None
+        return find_weakest(*(one.grade for one in self._bounds)) if self._bounds else None
 
     @cached_property
     def _exact(self) -> Bound | None:
-        return exact_bound(self.question)
+        return find_exact_bound(self.question)
 
     @cached_property
     def _bounds(self) -> tuple[Bound, ...]:
-        return bounds_of(self.question)
+        return list_bounds(self.question)
 
     def _stored(self, kind: str, make: Callable[[], Steps]) -> Steps:
         def arrays() -> dict[str, Array]:
             alpha, radius = make()
             return {"alpha": alpha, "radius": radius}
 
-        stored = cached(f"curve-{kind}", self.key, arrays)
+        stored = load_or_make(f"curve-{kind}", self.key, arrays)
         return stored["alpha"], stored["radius"]
 
     def _prove(self) -> Steps:
         """The best of all whole curves; where no theorem has one, radii at some nodes."""
         whole = [steps for one in self._bounds if (steps := one.curve()) is not None]
-        return _best(whole) if whole else self._prove_nodes()
+        return _merge_steps(whole) if whole else self._prove_nodes()
 
     def _prove_nodes(self) -> Steps:
         """Where theorems answer one p_A at a time: at some nodes of the searched curve."""
@@ -185,16 +191,16 @@ class UnitCurve:
 
     def _search(self) -> Steps:
         worst = WorstDirection(self.question)
-        return nodes(worst.alpha, worst.last)
+        return place_nodes(worst.alpha, worst.last)
 
 
 @lru_cache(maxsize=128)
-def unit_curve(question: Question) -> UnitCurve:
+def get_unit_curve(question: Question) -> UnitCurve:
     """The curve of a question at unit scale, which all scales share."""
     return UnitCurve(question)
 
 
-def _best(curves: list[Steps]) -> Steps:
+def _merge_steps(curves: list[Steps]) -> Steps:
     """The best of several proved curves: every step of each of them."""
     if len(curves) == 1:
         return curves[0]

@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterator
 
 from unicr.noise import Noise
 from unicr.norms import Norm
-from unicr.radius._boundary import first_root
+from unicr.radius._boundary import find_first_root
 from unicr.radius._question import Evidence, Question
-from unicr.radius._spectrum import Spectrum, equal, pair, with_dust
-from unicr.radius.theorems import exact_bound
-from unicr.tradeoff import shifted
-from unicr.tradeoff.internal import margin, start_guess, start_margin
+from unicr.radius._spectrum import Spectrum, dusty_spectrum, equal_spectrum, pair_spectrum
+from unicr.radius.theorems import find_exact_bound
+from unicr.tradeoff import compute_tradeoff
+from unicr.tradeoff.internal import compute_margin, compute_start_margin, guess_radius
 
 # Nothing here proves: the numbers say where the search looks and how finely, no more.
 SHARES = (0.02, 0.05, 0.1, 0.2, 0.35, 0.6)  # of Σ|δ_i|^p, in the dust
@@ -35,33 +35,37 @@ def has_spectra(noise: Noise) -> bool:
     return noise.iid is not None or (noise.radial is not None and math.isinf(noise.radial.order))
 
 
-def worst_directions(question: Question) -> tuple[Spectrum, ...] | None:
+def find_worst_directions(question: Question) -> tuple[Spectrum, ...] | None:
     """The worst directions (the two signs of one, at most), where a theorem names them."""
-    bound = exact_bound(question)
+    bound = find_exact_bound(question)
     return None if bound is None else bound.directions
 
 
-def candidates(question: Question) -> list[Spectrum]:
+def list_candidates(question: Question) -> list[Spectrum]:
     """Every direction worth one evaluation, unscaled; the two classical ones first."""
     noise, norm, dim = question.noise, question.norm, question.dim
-    known = worst_directions(question)
+    known = find_worst_directions(question)
     if known is not None:
         return list(known)
     if dim == 1:
-        return [equal(1)] if noise.facts.symmetric else [equal(1), equal(1, -1.0)]
-    counts = geometric(dim)
-    found = [equal(1), equal(dim), *(equal(k) for k in counts[1:-1])]
+        return (
+            [equal_spectrum(1)]
+            if noise.facts.symmetric
+            else [equal_spectrum(1), equal_spectrum(1, -1.0)]
+        )
+    counts = list_counts(dim)
+    found = [equal_spectrum(1), equal_spectrum(dim), *(equal_spectrum(k) for k in counts[1:-1])]
     if not math.isinf(norm.p):
         for big in (1, 2):
-            found += [with_dust(big, dim - big, s, norm) for s in SHARES if dim > big]
-        found += [pair(ratio) for ratio in RATIOS]
+            found += [dusty_spectrum(big, dim - big, s, norm) for s in SHARES if dim > big]
+        found += [pair_spectrum(ratio) for ratio in RATIOS]
     if not noise.facts.symmetric:
-        found = [*found, *(_negated(spectrum) for spectrum in found)]
-        found += [_mixed(dim, negative) for negative in geometric(dim)[:-1]]
+        found = [*found, *(_negate(spectrum) for spectrum in found)]
+        found += [_mix_signs(dim, negative) for negative in list_counts(dim)[:-1]]
     return found
 
 
-def geometric(dim: int) -> list[int]:
+def list_counts(dim: int) -> list[int]:
     """1, 2, 3, 4, 6, 8, 11, … up to dim: steps of about √2."""
     counts = {1, dim}
     k = 1.0
@@ -71,15 +75,15 @@ def geometric(dim: int) -> list[int]:
     return sorted(c for c in counts if c <= dim)
 
 
-def _negated(spectrum: Spectrum) -> Spectrum:
+def _negate(spectrum: Spectrum) -> Spectrum:
     return Spectrum(tuple((-size, count) for size, count in spectrum.levels))
 
 
-def _mixed(dim: int, negative: int) -> Spectrum:
+def _mix_signs(dim: int, negative: int) -> Spectrum:
     return Spectrum(((1.0, dim - negative), (-1.0, negative)))
 
 
-def neighbours(best: Spectrum, norm: Norm, dim: int, step: float) -> Iterator[Spectrum]:
+def list_neighbours(best: Spectrum, norm: Norm, dim: int, step: float) -> Iterator[Spectrum]:
     """Directions near the best one: other counts, shares and ratios, closer as `step` falls."""
     levels = best.levels
     if len(levels) == 1:
@@ -87,9 +91,9 @@ def neighbours(best: Spectrum, norm: Norm, dim: int, step: float) -> Iterator[Sp
         for factor in (1 / (1 + step), 1 + step):
             count = min(max(round(k * factor), 1), dim)
             if count != k:
-                yield equal(count, math.copysign(1.0, size))
+                yield equal_spectrum(count, math.copysign(1.0, size))
         if k < dim and not math.isinf(norm.p):
-            yield from (with_dust(k, dim - k, share, norm) for share in (0.01, 0.03))
+            yield from (dusty_spectrum(k, dim - k, share, norm) for share in (0.01, 0.03))
         return
     (a, m), (b, n) = levels
     if not math.isinf(norm.p):
@@ -102,7 +106,7 @@ def neighbours(best: Spectrum, norm: Norm, dim: int, step: float) -> Iterator[Sp
             yield Spectrum(((a, m), (b, min(max(round(n * (1 + step * change)), 1), dim - m))))
 
 
-def search(
+def search_direction(
     question: Question, evidence: Evidence, *, closed: bool = True
 ) -> tuple[float, Spectrum]:
     """The smallest boundary radius found, on the certified side, and its direction (unit length).
@@ -117,14 +121,16 @@ def search(
         unit = spectrum.unit(norm)
 
         def value(r: float) -> float:
-            return margin(shifted(noise, unit.shifts(r), spread=spread, closed=closed), p_a, p_b)
+            return compute_margin(
+                compute_tradeoff(noise, unit.shifts(r), spread=spread, closed=closed), p_a, p_b
+            )
 
         return value
 
     def root(spectrum: Spectrum, spread: float, near: float, stop: float = math.inf) -> float:
-        start, endless = start_margin(p_a, p_b), p_a == 1.0
+        start, endless = compute_start_margin(p_a, p_b), p_a == 1.0
         value = value_along(spectrum, spread)
-        return first_root(value, start, near, monotone=monotone, endless=endless, stop=stop)
+        return find_first_root(value, start, near, monotone=monotone, endless=endless, stop=stop)
 
     best_radius, best = math.inf, None
     seen: set[Spectrum] = set()
@@ -144,13 +150,13 @@ def search(
             best_radius, best = radius, unit
         return improves
 
-    for spectrum in candidates(question):
+    for spectrum in list_candidates(question):
         consider(spectrum)
     assert best is not None
-    if worst_directions(question) is None and math.isfinite(best_radius):
+    if find_worst_directions(question) is None and math.isfinite(best_radius):
         step = 0.3
         for _ in range(24):
-            improved = [consider(near) for near in list(neighbours(best, norm, dim, step))]
+            improved = [consider(near) for near in list(list_neighbours(best, norm, dim, step))]
             if not any(improved):
                 step /= 2.5
                 if step < 0.02:
@@ -165,4 +171,4 @@ def _guess(question: Question, evidence: Evidence) -> float:
     size = noise.scale
     if noise.radial is not None:
         size = float(noise.radial.radius_ppf(0.5)) / question.dim
-    return size * start_guess(evidence.p_a, evidence.p_b)
+    return size * guess_radius(evidence.p_a, evidence.p_b)

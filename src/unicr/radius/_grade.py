@@ -25,27 +25,27 @@ class Grade(StrEnum):
 
 
 ORDER = tuple(Grade)
-OF_FACTS = {
+GRADE_OF_FACTS = {
     "analytic": Grade.CLOSED_FORM,
     "checked": Grade.CHECKED_ON_A_GRID,
     "declared": Grade.DECLARED,
 }
 
 
-def weakest(*grades: Grade) -> Grade:
+def find_weakest(*grades: Grade) -> Grade:
     """The one that counts where a proof rests on all of them."""
     return max(grades, key=ORDER.index)
 
 
-def grade_of(own: Grade, noise: Noise, *, ranges: bool = False) -> Grade:
+def grade_proof(own: Grade, noise: Noise, *, ranges: bool = False) -> Grade:
     """The grade of a proof whose own is `own` and that relies on the facts of this noise.
 
     `ranges`: it also needs the range of the log-ratio in cells. Where neither log-concavity nor
     the law's own `ratio_turns` tells it, that is taken from some points of each cell
     (docs/theory.md#lemma-4): checked, not proved, whatever is known of the density.
     """
-    grades = [own, OF_FACTS[noise.facts.source]]
+    grades = [own, GRADE_OF_FACTS[noise.facts.source]]
     law = noise.coordinate
     if ranges and law is not None and law.unit.ratio_turns(1.0) is None:
         grades.append(Grade.CHECKED_ON_A_GRID)
-    return weakest(*grades)
+    return find_weakest(*grades)

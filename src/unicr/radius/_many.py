@@ -13,13 +13,13 @@ from unicr.errors import RadiusError
 from unicr.noise.internal import plainest
 from unicr.norms import Norm
 from unicr.radius._curve import RadiusCurve
-from unicr.radius._grade import Grade, weakest
+from unicr.radius._grade import Grade, find_weakest
 from unicr.radius._question import Question
-from unicr.radius._result import Radius, guarantee_of
+from unicr.radius._result import Radius, name_guarantee
 from unicr.tables import Tabular
 from unicr.values import Array
 
-FEW = 4  # up to here single radii cost less than curves
+SINGLE_UP_TO = 4  # up to here single radii cost less than curves
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +45,7 @@ class ManyRadii(Tabular):
         rows = zip(*(values.ravel().tolist() for values in columns), strict=True)
         return [
             {"p_a": p_a, "p_b": p_b, "radius": radius, "proved": proved, "searched": searched}
-            | {"guarantee": "abstain" if p_a <= p_b else guarantee_of(proved, searched)}
+            | {"guarantee": "abstain" if p_a <= p_b else name_guarantee(proved, searched)}
             | {"grade": self.grade if proved > 0 else None}
             for p_a, p_b, radius, proved, searched in rows
         ]
@@ -54,7 +54,7 @@ class ManyRadii(Tabular):
         return len(self.radius)
 
 
-def many_radii(
+def compute_radii(
     single: Callable[[float, float | None], Radius],
     question: Question,
     p_a: ArrayLike,
@@ -73,7 +73,7 @@ def many_radii(
     if not (np.all((tops >= 0) & (tops <= 1)) and np.all((rests >= 0) & (rests <= 1))):
         raise RadiusError("p_a and p_b must be probabilities between 0 and 1")
     rests = np.minimum(rests, 1.0 - tops)
-    curve = _slow_curve(question) if plain and p_b is None and tops.size > FEW else None
+    curve = _choose_curve(question) if plain and p_b is None and tops.size > SINGLE_UP_TO else None
     if curve is not None:
         proved, grade = curve(tops), curve.grade
         found = np.maximum(curve(tops, searched=True), proved)
@@ -83,13 +83,13 @@ def many_radii(
         proved = np.array([one.proved for one in each]).reshape(tops.shape)
         found = np.array([one.searched for one in each]).reshape(tops.shape)
         grades = [one.grade for one in each if one.grade is not None]
-        grade = weakest(*grades) if grades else None
+        grade = find_weakest(*grades) if grades else None
     radius = found if searched else proved
     noise, norm, dim = question.noise.text, question.norm, question.dim
     return ManyRadii(radius, proved, found, tops, rests, grade, noise, norm, dim)
 
 
-def _slow_curve(question: Question) -> RadiusCurve | None:
+def _choose_curve(question: Question) -> RadiusCurve | None:
     """The curve of a noise whose single radii take long; None where they are closed forms."""
     noise = plainest(question.noise)
     if noise.iid is None and (noise.radial is None or noise.radial.order != 2):

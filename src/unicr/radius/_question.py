@@ -28,7 +28,7 @@ class Question:
         """Read the norm and check the dimension; `dim` may be left out where the noise has one."""
         object.__setattr__(self, "noise", noise)
         object.__setattr__(self, "norm", parse_norm(norm))
-        object.__setattr__(self, "dim", _dimension(noise, dim))
+        object.__setattr__(self, "dim", _check_dimension(noise, dim))
 
     @property
     def unit(self) -> Question:
@@ -46,7 +46,7 @@ def replace_noise(question: Question, noise: Noise) -> Question:
     return Question(noise, question.norm, question.dim)
 
 
-def _dimension(noise: Noise, dim: int | None) -> int:
+def _check_dimension(noise: Noise, dim: int | None) -> int:
     """The dimension as a whole number ≥ 1 that the noise can have."""
     if dim is None:
         dim = noise.dim

@@ -12,12 +12,13 @@ from unicr.montecarlo import MonteCarlo
 from unicr.noise import Noise
 from unicr.noise.internal import plainest
 from unicr.norms import Norm
-from unicr.radius._direction import has_spectra, search
-from unicr.radius._grade import OF_FACTS
+from unicr.radius._cache import without_stored
+from unicr.radius._direction import has_spectra, search_direction
+from unicr.radius._grade import GRADE_OF_FACTS
 from unicr.radius._question import Evidence, Question, SecondLaw, replace_noise
-from unicr.radius._result import Radius, guarantee_of, reconcile
-from unicr.radius._spectrum import spectrum_of
-from unicr.radius.theorems import NOTHING_PROVED, Bound, Proof, exact_bound, prove
+from unicr.radius._result import Radius, name_guarantee, reconcile
+from unicr.radius._spectrum import read_spectrum
+from unicr.radius.theorems import NOTHING_PROVED, Bound, Proof, find_exact_bound, prove
 from unicr.radius.theorems.two_laws import check_two_laws
 from unicr.values import Array
 
@@ -90,12 +91,12 @@ def certified_radius(
     if engine not in get_args(Engine):
         raise RadiusError(f"engine={engine!r} is not one of {', '.join(get_args(Engine))}")
     if np.ndim(p_a) > 0:
-        from unicr.radius._many import many_radii
+        from unicr.radius._many import compute_radii
 
         if second is not None:
             raise RadiusError("votes under two laws are for one p_a, not for an array of them")
         single = lambda a, b: _solve(question, Evidence(a, b), engine, montecarlo, searched)  # noqa: E731
-        return many_radii(single, question, p_a, p_b, searched=searched, plain=engine == "auto")
+        return compute_radii(single, question, p_a, p_b, searched=searched, plain=engine == "auto")
     return _solve(question, Evidence(p_a, p_b, second), engine, montecarlo, searched)
 
 
@@ -108,7 +109,7 @@ def _solve(
 ) -> Radius:
     """The radius for one evidence, with all that is told beside it."""
     proof, found, computed, more = _bracket(asked, evidence.first, engine, settings)
-    guarantee = "abstain" if evidence.abstains else guarantee_of(proof.radius, found)
+    guarantee = "abstain" if evidence.abstains else name_guarantee(proof.radius, found)
     if evidence.second is not None:
         check_two_laws(asked.noise)
         both = prove(asked, evidence, laws=2)
@@ -146,13 +147,15 @@ def _bracket(
         return NOTHING_PROVED, 0.0, "none", {}
     if evidence.p_a == 1.0 and facts.positive:
         certain = CertainBound(
-            theorem="p_A = 1, positive density", grade=OF_FACTS[facts.source], engine="closed form"
+            theorem="p_A = 1, positive density",
+            grade=GRADE_OF_FACTS[facts.source],
+            engine="closed form",
         )
         return Proof(math.inf, certain), math.inf, certain.engine, {}
     if engine == "montecarlo":
         return _sample(asked, evidence, settings, NOTHING_PROVED)
     question = _simplify(asked, plain=engine == "auto")
-    noise, exact = question.noise, exact_bound(question)
+    noise, exact = question.noise, find_exact_bound(question)
     round_ball = noise.radial is not None and noise.radial.order == 2
     if exact is not None and (engine != "numeric" or round_ball):
         proof = prove(question, evidence)
@@ -165,7 +168,7 @@ def _bracket(
             f"{question.dim}: engine='auto' gives a bracket"
         )
     if has_spectra(noise):
-        found, direction = search(question, evidence, closed=engine != "numeric")
+        found, direction = search_direction(question, evidence, closed=engine != "numeric")
         proof = prove(question, evidence)
         searcher = "composition along the worst direction found"
         found = reconcile(proof.radius, proof.theorem, found, searcher, NUMERIC_ERROR)
@@ -176,6 +179,29 @@ def _bracket(
             "not independent and alike; engine='montecarlo' does"
         )
     return _sample(question, evidence, settings, prove(question, evidence))
+
+
+def prove_directly(
+    noise: Noise,
+    norm: Norm | float | str,
+    dim: int,
+    p_a: float,
+    p_b: float,
+    second: SecondLaw | None = None,
+) -> float:
+    """What theorems prove at these probabilities, without any curve: nothing is read from disk.
+
+    It may take a minute where the theorem is a bound over all sequences of coordinates (j).
+    """
+    question = Question(noise, norm, dim)
+    evidence = Evidence(p_a, p_b, second)
+    if evidence.p_a == 1.0 and noise.facts.positive:
+        return math.inf
+    with without_stored():
+        proved = prove(_simplify(question, plain=True), evidence.first).radius
+        if second is not None:
+            proved = max(proved, prove(question, evidence, laws=2).radius)
+    return proved
 
 
 class CertainBound(Bound):
@@ -217,7 +243,7 @@ def _sample(
     found = reconcile(proof.radius, proof.theorem, sampled.radius, "Monte Carlo", tolerance)
     stated = sampled.radius_with_confidence is not None
     more = {
-        "direction": spectrum_of(sampled.direction),
+        "direction": read_spectrum(sampled.direction),
         "radius_with_confidence": sampled.radius_with_confidence,
         "confidence": 1.0 - settings.failure if stated else None,
         "converged": sampled.converged,

@@ -14,15 +14,17 @@ from numpy.typing import ArrayLike
 from unicr.errors import RadiusError
 from unicr.values import Array
 
-LAST = 1e-11  # 1 − p_A where curves end
-REACH = -math.log(2 * LAST)
+LAST_TAIL = 1e-11  # 1 − p_A where curves end
+LAST_LOG = -math.log(2 * LAST_TAIL)
 CELLS = 1 << 14  # pieces of a curve: each is below the steps, so more of them only lose less
 BLOCK = 1 << 16  # probabilities that are read at once, so that all arrays stay in the cache
-SHAVE = 4e-15  # of a piece's terms, off its start: x, a product and a sum, some units each
-NEAR = 1e-4  # −log(2(1 − p)) below which nobody reads
+READING_CHARGE = 4e-15  # of a piece's terms, off its start: x, a product and a sum, some units each
+FIRST_LOG = 1e-4  # −log(2(1 − p)) below which nobody reads
 
 # where a closed form is evaluated: 0.04 % apart in the radius or closer
-FINE = 0.5 * np.exp(-np.concatenate([np.geomspace(NEAR, 1, 23_000), np.linspace(1, REACH, 59_000)]))
+FINE_TAILS = 0.5 * np.exp(
+    -np.concatenate([np.geomspace(FIRST_LOG, 1, 23_000), np.linspace(1, LAST_LOG, 59_000)])
+)
 
 
 class Readings:
@@ -34,20 +36,23 @@ class Readings:
 
     def __init__(self, alpha: Array, radius: Array, at_one: float | None = None) -> None:
         used = (alpha < 0.5) & (alpha > 0) & (radius > 0)
-        x = np.minimum(-np.log(2 * alpha[used]), REACH)
+        x = np.minimum(-np.log(2 * alpha[used]), LAST_LOG)
         order = np.argsort(x, kind="stable")
         x = x[order]
         r = np.maximum.accumulate(radius[used][order]) if x.size else x
-        edges = np.linspace(0.0, REACH, CELLS + 1)
-        x, r = np.concatenate([[0.0], x, [2 * REACH]]), np.concatenate([[0.0], r])
+        edges = np.linspace(0.0, LAST_LOG, CELLS + 1)
+        x, r = np.concatenate([[0.0], x, [2 * LAST_LOG]]), np.concatenate([[0.0], r])
         r = np.append(r, r[-1])
         at = r[np.searchsorted(x, edges, side="right") - 1]
-        slope = np.diff(at) * (CELLS / REACH)
+        slope = np.diff(at) * (CELLS / LAST_LOG)
         # the lowest corner of each cell: just before the next step, or at the cell's right edge
-        cell = np.minimum((x[1:] * (CELLS / REACH)).astype(np.int64), CELLS - 1)
+        cell = np.minimum((x[1:] * (CELLS / LAST_LOG)).astype(np.int64), CELLS - 1)
         start = r[np.searchsorted(x, edges[1:], side="left") - 1] - slope * edges[1:]
         np.minimum.at(start, cell, r[:-1] - slope[cell] * np.minimum(x[1:], edges[cell + 1]))
-        self._slope, self._start = slope, start - SHAVE * (np.abs(start) + slope * edges[1:])
+        self._slope, self._start = (
+            slope,
+            start - READING_CHARGE * (np.abs(start) + slope * edges[1:]),
+        )
         ends = np.maximum(self._start + slope * edges[1:], 0.0)  # what held before holds after
         self._floor = np.concatenate([[0.0], np.maximum.accumulate(ends)[:-1]])
         self._last = float(r[-1])
@@ -64,8 +69,8 @@ class Readings:
         for first in range(0, flat.size, BLOCK):
             part = flat[first : first + BLOCK]
             with np.errstate(divide="ignore"):
-                x = np.minimum(-np.log(2.0 - 2.0 * part), REACH)
-            cell = np.clip(x * (CELLS / REACH), 0, CELLS - 1).astype(np.int32)
+                x = np.minimum(-np.log(2.0 - 2.0 * part), LAST_LOG)
+            cell = np.clip(x * (CELLS / LAST_LOG), 0, CELLS - 1).astype(np.int32)
             values = np.maximum(self._start[cell] + self._slope[cell] * x, self._floor[cell])
             result[first : first + BLOCK] = np.where(x > 0, np.minimum(values, self._last), 0.0)
         np.maximum(result, 0.0, out=result)

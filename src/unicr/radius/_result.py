@@ -104,7 +104,7 @@ class Radius:
         return values
 
 
-def guarantee_of(proved: float, searched: float) -> Guarantee:
+def name_guarantee(proved: float, searched: float) -> Guarantee:
     """Exact where theorem and search meet within 0.2 %."""
     if proved == searched or proved >= (1 - EXACT_WITHIN) * searched:
         return "exact"

@@ -13,12 +13,12 @@ from unicr.values import Array
 # Relative, off every proved radius after it was multiplied by the scale. Quantile functions of the
 # families are right to 3e-15 of their value (tests/radius/test_rounding.py compares them with
 # 40 digits); powers such as d^(1/p − 1/2), the scale and the product add a few units of 2e-16.
-RADIUS = 1e-13
+RADIUS_CHARGE = 1e-13
 
 # Relative, onto a tail probability before its quantile is taken. Near p_A = 1/2 a quantile is a
 # small difference: an error of one unit in the last place of the probability is then a large
 # relative error of the radius, which `RADIUS` alone would not cover.
-PROBABILITY = 2e-15
+TAIL_CHARGE = 2e-15
 
 
 class Charge(NamedTuple):
@@ -33,7 +33,6 @@ class Charge(NamedTuple):
 CHARGES = (
     Charge("all", "the radius, after the scale", "1e-13, relative", "quantiles, powers, products"),
     Charge("b, d", "1 − p_A and p_B", "2e-15, relative", "quantiles near 1/2 are differences"),
-    Charge("k", "the minimum over one big coordinate", "1e-9, relative", "129 points, 5 zooms"),
     Charge("a, c, f, n", "H(t) of a composition", "2e-13 + 4e-16 per coordinate",
            "Fourier sums; masses of one law"),
     Charge("a, c, f, n", "mass outside the window", "2e-15", "Chernoff, on both sides"),
@@ -63,7 +62,7 @@ def lower_radius(radius: float | Array, scale: float) -> float | Array:
 
     Every proved radius goes through here, once, after its theorem and before anybody sees it.
     """
-    return radius * scale * (1.0 - RADIUS)
+    return radius * scale * (1.0 - RADIUS_CHARGE)
 
 
 @overload
@@ -72,4 +71,4 @@ def raise_tail(tail: float) -> float: ...
 def raise_tail(tail: Array) -> Array: ...
 def raise_tail(tail: float | Array) -> float | Array:
     """A probability of not being in the top class, rounded up."""
-    return tail * (1.0 + PROBABILITY)
+    return tail * (1.0 + TAIL_CHARGE)

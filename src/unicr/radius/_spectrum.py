@@ -11,7 +11,7 @@ from unicr.errors import RadiusError
 from unicr.norms import Norm
 from unicr.values import Array
 
-FEW = 4  # levels that a direction is described by; one with more is told as a vector
+MOST_LEVELS = 4  # levels that a direction is described by; one with more is told as a vector
 
 
 @dataclass(frozen=True)
@@ -54,27 +54,27 @@ class Spectrum:
         return " + ".join(f"{count} of size {size / top:.3g}" for size, count in self.levels)
 
 
-def equal(count: int, sign: float = 1.0) -> Spectrum:
+def equal_spectrum(count: int, sign: float = 1.0) -> Spectrum:
     """`count` equal coordinates."""
     return Spectrum(((sign, count),))
 
 
-def with_dust(big: int, dust: int, share: float, norm: Norm) -> Spectrum:
+def dusty_spectrum(big: int, dust: int, share: float, norm: Norm) -> Spectrum:
     """`big` large coordinates and `dust` small ones that carry `share` of Σ|δ_i|^p."""
     p = norm.p
     return Spectrum(((((1 - share) / big) ** (1 / p), big), ((share / dust) ** (1 / p), dust)))
 
 
-def pair(ratio: float) -> Spectrum:
+def pair_spectrum(ratio: float) -> Spectrum:
     """Two coordinates, the second `ratio` times the first."""
     return Spectrum(((1.0, 1), (ratio, 1)))
 
 
-def spectrum_of(direction: Array) -> Spectrum | None:
+def read_spectrum(direction: Array) -> Spectrum | None:
     """The levels of a vector, or None where it has more than a few."""
     values = direction[direction != 0]
     sizes, counts = np.unique(np.round(values / np.abs(values).max(), 12), return_counts=True)
-    if len(sizes) > FEW:
+    if len(sizes) > MOST_LEVELS:
         return None
     pairs = sorted(
         zip(sizes.tolist(), counts.tolist(), strict=True), key=lambda pair: -abs(pair[0])

@@ -18,12 +18,12 @@ from unicr.tradeoff import TradeOff
 from unicr.values import Array
 
 FINENESS = 4e-4  # between steps, as a share of the radius
-SHORTEST = 11  # halvings of the first radius down to the shortest walk
-LOSS = 5e-4  # of the radius, that a walk may lose before T is asked halfway
-MOST = 240  # radii at which T is asked: what is read is lower with fewer, not less proved
+HALVINGS = 11  # halvings of the first radius down to the shortest walk
+WALK_LOSS = 5e-4  # of the radius, that a walk may lose before T is asked halfway
+MOST_TRADEOFFS = 240  # radii at which T is asked: what is read is lower with fewer, not less proved
 
 
-def proved_steps(
+def prove_steps(
     tradeoff: Callable[[float], TradeOff], first: float, last: float
 ) -> tuple[Array, Array]:
     """(1 − p, r) with r proved at p, rising: 0.04 % apart from `first` to `last`.
@@ -31,23 +31,27 @@ def proved_steps(
     Where a walk from one radius to the next loses more than 0.05 %, `tradeoff` is asked halfway,
     MOST times at most: what is read is then lower, not less proved.
     """
-    known = _Known(tradeoff)
-    least = first * 0.5**SHORTEST
+    known = _TradeOffs(tradeoff)
+    least = first * 0.5**HALVINGS
     octaves = [last * 0.5**k for k in range(math.ceil(math.log2(last / least)), -1, -1)]
     for r in octaves:
         known.add(r)
     walks = _Walks(known, octaves)
     while True:
         radii = sorted(known.tradeoffs)
-        losses = sorted((_loss(known, walks, a, b), a, b) for a, b in pairwise(radii) if b >= first)
-        wide = [(a, b) for loss, a, b in losses[::-1] if loss > LOSS][: MOST - len(radii)]
+        losses = sorted(
+            (_measure_loss(known, walks, a, b), a, b) for a, b in pairwise(radii) if b >= first
+        )
+        wide = [(a, b) for loss, a, b in losses[::-1] if loss > WALK_LOSS][
+            : MOST_TRADEOFFS - len(radii)
+        ]
         if not wide:
-            return _expanded(known, walks, first)
+            return _expand_walks(known, walks, first)
         for a, b in wide:
             known.add(0.5 * (a + b))
 
 
-def _loss(known: _Known, walks: _Walks, a: float, b: float) -> float:
+def _measure_loss(known: _TradeOffs, walks: _Walks, a: float, b: float) -> float:
     """By how much the walk from a to b falls short of b, as a share of b."""
     walked = float(known[a].alpha(1.0 - walks.alpha(b - a)))
     y = -special.ndtri(np.clip([known.alpha(a), known.alpha(b), walked], 1e-300, 0.5))
@@ -55,7 +59,7 @@ def _loss(known: _Known, walks: _Walks, a: float, b: float) -> float:
     return float(min((y[2] - y[1]) * rate, b - a) / b)
 
 
-class _Known:
+class _TradeOffs:
     """f at the radii that were asked for, with a = f⁻¹(1/2)."""
 
     def __init__(self, tradeoff: Callable[[float], TradeOff]) -> None:
@@ -79,21 +83,21 @@ class _Known:
 class _Walks:
     """a_s for every walk s, rounded up to a table that is itself made of walks."""
 
-    def __init__(self, known: _Known, octaves: list[float]) -> None:
+    def __init__(self, known: _TradeOffs, octaves: list[float]) -> None:
         sizes, alphas = octaves[:1], [known.alpha(octaves[0])]
         self._sizes, self._alphas = np.array(sizes), np.array(alphas)
         for a, b in pairwise(octaves):
             rest = a * np.arange(2 * FINENESS, 1.0, 2 * FINENESS)
             reached = known[a].alpha(1.0 - self.alpha(rest))
             self._sizes = np.concatenate([self._sizes, a + rest, [b]])
-            self._alphas = _falling(np.concatenate([self._alphas, reached, [known.alpha(b)]]))
+            self._alphas = _make_falling(np.concatenate([self._alphas, reached, [known.alpha(b)]]))
 
     def alpha(self, s: float | Array) -> Array:
         """a at the next size above s."""
         return self._alphas[np.searchsorted(self._sizes, s)]
 
 
-def _expanded(known: _Known, walks: _Walks, first: float) -> tuple[Array, Array]:
+def _expand_walks(known: _TradeOffs, walks: _Walks, first: float) -> tuple[Array, Array]:
     """Every radius between two that are known, by a walk from the lower one."""
     alpha, radius = [np.array([0.5])], [np.array([0.0])]
     for a, b in pairwise(sorted(known.tradeoffs)):
@@ -103,9 +107,9 @@ def _expanded(known: _Known, walks: _Walks, first: float) -> tuple[Array, Array]
             radius.append(a + rest)
             alpha.append(np.array([known.alpha(b)]))
             radius.append(np.array([b]))
-    return _falling(np.concatenate(alpha)), np.concatenate(radius)
+    return _make_falling(np.concatenate(alpha)), np.concatenate(radius)
 
 
-def _falling(alpha: Array) -> Array:
+def _make_falling(alpha: Array) -> Array:
     """What certifies a larger radius certifies a smaller one."""
     return np.maximum.accumulate(alpha[::-1])[::-1]

@@ -12,11 +12,11 @@ from collections.abc import Callable
 import numpy as np
 from scipy import special
 
-from unicr.radius._direction import COARSE, FINE, candidates, neighbours, search
+from unicr.radius._direction import COARSE, FINE, list_candidates, list_neighbours, search_direction
 from unicr.radius._question import Evidence, Question
-from unicr.radius._readings import LAST
+from unicr.radius._readings import LAST_TAIL
 from unicr.radius._spectrum import Spectrum
-from unicr.tradeoff import shifted
+from unicr.tradeoff import compute_tradeoff
 from unicr.values import Array
 
 NODES = 64  # radii of a searched curve, before refinement
@@ -33,16 +33,16 @@ class WorstDirection:
 
     def __init__(self, unit: Question) -> None:
         self._unit, self._norm, self._dim = unit.noise, unit.norm, unit.dim
-        self.last, worst = search(unit, Evidence(1 - LAST, LAST))
-        directions = [*(s.unit(unit.norm) for s in candidates(unit)), worst]
+        self.last, worst = search_direction(unit, Evidence(1 - LAST_TAIL, LAST_TAIL))
+        directions = [*(s.unit(unit.norm) for s in list_candidates(unit)), worst]
         self._spectra = list(dict.fromkeys(directions))
-        self._radii = _grid(self.last)[:: NODES // COARSE_NODES]
+        self._radii = _make_grid(self.last)[:: NODES // COARSE_NODES]
         self._log_z = np.array(
             [[self._log_probit(s, r) for r in self._radii] for s in self._spectra]
         )
 
     def _alpha(self, spectrum: Spectrum, r: float, spread: float) -> float:
-        return float(shifted(self._unit, spectrum.shifts(r), spread=spread).alpha(0.5))
+        return float(compute_tradeoff(self._unit, spectrum.shifts(r), spread=spread).alpha(0.5))
 
     def _log_probit(self, spectrum: Spectrum, r: float) -> float:
         alpha = self._alpha(spectrum, r, COARSE)
@@ -57,7 +57,9 @@ class WorstDirection:
         lowest = self._alpha(best, r, COARSE)
         step = 0.3
         while step > 0.05:
-            around = [s.unit(self._norm) for s in neighbours(best, self._norm, self._dim, step)]
+            around = [
+                s.unit(self._norm) for s in list_neighbours(best, self._norm, self._dim, step)
+            ]
             values = [self._alpha(s, r, COARSE) for s in around]
             if values and min(values) < lowest * (1 - 1e-5):
                 lowest = min(values)
@@ -67,23 +69,23 @@ class WorstDirection:
         return self._alpha(best, r, FINE)
 
 
-def _grid(last: float) -> Array:
+def _make_grid(last: float) -> Array:
     small = last * np.geomspace(1 / 32768, 1 / 64, 10)
     return np.concatenate([small, np.linspace(last / 48, last, NODES - 10)])
 
 
-def nodes(alpha_at: Callable[[float], float], last: float) -> tuple[Array, Array]:
+def place_nodes(alpha_at: Callable[[float], float], last: float) -> tuple[Array, Array]:
     """(1 − p, r) on a grid of r, refined where reading between two nodes would lose much.
 
     In front stands (1/2, 0); 1 − p never rises: a radius counts until the first failure.
     """
-    known = {float(r): alpha_at(float(r)) for r in _grid(last)}
+    known = {float(r): alpha_at(float(r)) for r in _make_grid(last)}
     while True:
         radius = np.array([0.0, *sorted(known)])
         alpha = np.array([0.5, *(known[r] for r in radius[1:])])
         alpha = np.minimum.accumulate(alpha)
-        y = -special.ndtri(np.maximum(alpha, LAST / 10))
-        loss = _gaps(y, radius) / (0.5 * (radius[1:] + radius[:-1]))
+        y = -special.ndtri(np.maximum(alpha, LAST_TAIL / 10))
+        loss = _measure_gaps(y, radius) / (0.5 * (radius[1:] + radius[:-1]))
         wide = (loss > READ_LOSS) & (np.diff(y) > 1e-3) & (y[:-1] > 1e-3)
         if not wide.any() or len(known) > 6 * NODES:
             return alpha, radius
@@ -92,7 +94,7 @@ def nodes(alpha_at: Callable[[float], float], last: float) -> tuple[Array, Array
             known[r] = alpha_at(r)
 
 
-def from_below(alpha: Array, radius: Array) -> Callable[[Array], Array]:
+def read_from_below(alpha: Array, radius: Array) -> Callable[[Array], Array]:
     """A function of 1 − p below the curve through the nodes, by chords and neighbours' chords.
 
     In y = Φ⁻¹(p) the curve is nearly straight. Where it bends down a chord lies below it; where it
@@ -115,7 +117,7 @@ def from_below(alpha: Array, radius: Array) -> Callable[[Array], Array]:
     return value
 
 
-def _gaps(y: Array, r: Array) -> Array:
+def _measure_gaps(y: Array, r: Array) -> Array:
     """How far the curve can lie above what is read, halfway between nodes: the prolonged chords."""
     slope = np.diff(r) / np.maximum(np.diff(y), 1e-300)
     half = 0.5 * np.diff(y)

@@ -3,7 +3,7 @@
 from unicr.runs._certify import certify_into, certify_run, resume_job
 from unicr.runs._database import Database
 from unicr.runs._execute import Executor, Work, execute
-from unicr.runs._export import export, floor_decimal, table
+from unicr.runs._export import COLUMNS, Column, Source, export, floor_decimal, sources, table
 from unicr.runs._job import Job, Terms
 from unicr.runs._preflight import preflight
 from unicr.runs._reopen import NO_TRUST, Trusted
@@ -11,7 +11,7 @@ from unicr.runs._run import Row, Run, load_run
 from unicr.runs._schedule import Input
 from unicr.runs._scores import load_scores, scores_of
 from unicr.runs._sign import seals, sign, signed_by
-from unicr.runs._spec import Execution, Spec, changes
+from unicr.runs._spec import Execution, Spec
 from unicr.runs._verify import Problem, caught, difference, replay, verify
 from unicr.runs.logs import (
     LogRow,
@@ -23,7 +23,9 @@ from unicr.runs.logs import (
 )
 
 __all__ = [
+    "COLUMNS",
     "NO_TRUST",
+    "Column",
     "Database",
     "Execution",
     "Executor",
@@ -33,6 +35,7 @@ __all__ = [
     "Problem",
     "Row",
     "Run",
+    "Source",
     "Spec",
     "Terms",
     "Trusted",
@@ -40,7 +43,6 @@ __all__ = [
     "caught",
     "certify_into",
     "certify_run",
-    "changes",
     "difference",
     "execute",
     "export",
@@ -59,6 +61,7 @@ __all__ = [
     "seals",
     "sign",
     "signed_by",
+    "sources",
     "table",
     "verify",
 ]

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 from unicr.errors import UNREADABLE, RunError, UnicrError
+from unicr.folder import Lock
 
 SEALED = "sealed"  # the table with the seal, which the seal does not cover
 LONGEST_VALUE = 100_000_000  # bytes of one value
@@ -32,10 +33,13 @@ class Database:
     schema: ClassVar[str] = ""  # "": any of our files, to be sealed
     tables: ClassVar[frozenset[str]]
     synchronous: ClassVar[str] = "NORMAL"
+    shared: ClassVar[bool] = False  # whether several processes may write at the same time
 
     def __init__(self, path: Path | None, *, create: bool = False) -> None:
         self.path = path
         self._open = ExitStack()
+        # one writer, from here until the seal: a second one would draw and seal the same inputs
+        self._writer = None if path is None or self.shared or not create else Lock(path)
         try:
             with self._open as opening, self._named("open"):
                 self._db = self._connect(opening, create)
@@ -59,6 +63,9 @@ class Database:
                 if self.path.is_symlink():
                     raise RunError(f"{self.path} is a link: nothing is written through it")
                 self.path.parent.mkdir(parents=True, exist_ok=True)
+            if self._writer is not None:
+                self._writer.take()
+                opening.callback(self._writer.release)
             name, uri = str(self.path or ":memory:"), False
         else:
             name, uri = self._readable(opening), True
@@ -168,6 +175,8 @@ class Database:
 
         The seal of what was there before goes.
         """
+        if self._writer is not None:
+            self._writer.take()
         with self._named("write"):
             self._db.execute("BEGIN IMMEDIATE")
             try:
@@ -218,6 +227,8 @@ class Database:
         with self.writing():
             seal = self.seal()
             self._db.execute(f"INSERT INTO {SEALED} VALUES (?)", (seal,))
+        if self._writer is not None:
+            self._writer.release()
         return seal
 
     @property

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from unicr.classifier import Classifier, load_classifier
+from unicr.classifier import Classifier, load_classifier, match_data
 from unicr.data import Dataset, load_dataset
 from unicr.errors import RunError
 from unicr.files import is_among
@@ -88,9 +88,10 @@ class Trusted:
                 f"{' and '.join(OPTIONS[word] for word in words)} of your own"
             )
         found = load_dataset(self.data or spec.data, **{**kept, **given})
-        classes = spec.classes if model is None else model.classes
-        if classes is not None:
-            found = found.aligned(classes)
+        if model is not None:
+            found = match_data(model, found)
+        elif spec.classes is not None:
+            found = found.aligned(spec.classes)
         if list(found.shape) != list(spec.shape):
             raise RunError(
                 f"{found.name} has inputs of shape {found.shape}, the run of {spec.shape}"

@@ -180,7 +180,7 @@ class Run(Database, Tabular):
         """One row of plain values for each input, with columns for each norm and class names."""
         from unicr.runs._export import flat
 
-        return [flat(row, self.spec) for row in self.rows()]
+        return flat(self)
 
     def __repr__(self) -> str:
         about = f"{self.spec.model}, {self.spec.data}" if self.started else "not started"

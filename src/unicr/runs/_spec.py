@@ -19,6 +19,7 @@ import scipy
 import unicr
 from unicr.errors import NoiseError, RunError, UnicrError, listed
 from unicr.extras import torch
+from unicr.folder import refuse_changes
 from unicr.noise import Lattice, Noise, from_data, parse, to_data
 from unicr.norms import Norm, parse_norm
 from unicr.runs._database import canonical
@@ -150,8 +151,7 @@ class Spec:
         """A run goes on with the settings it has; more inputs (a larger `max`) are welcome."""
         grown = self.max is not None and (new.max is None or new.max >= self.max)
         free = FREE | ({"max"} if grown else set())
-        if differing := changes(self.to_dict(), new.to_dict(), frozenset(free)):
-            raise RunError(f"cannot resume {folder} with other settings ({differing})")
+        refuse_changes(folder, self.to_dict(), new.to_dict(), free)
 
     @property
     def dim(self) -> int:
@@ -291,14 +291,6 @@ def _as_data(noise: Noise) -> dict[str, Any] | None:
         return to_data(noise)
     except NoiseError:
         return None
-
-
-def changes(
-    old: Mapping[str, Any], new: Mapping[str, Any], free: frozenset[str] = frozenset()
-) -> str:
-    """What differs between the settings of a folder and those given now; "" where nothing does."""
-    differing = sorted(k for k in {*old, *new} - free if old.get(k) != new.get(k))
-    return "; ".join(f"{k}: {old.get(k)!r} there, {new.get(k)!r} now" for k in differing)
 
 
 def _whole(least: int, most: int = 1 << 200) -> Callable[[Any], int]:

@@ -17,7 +17,7 @@ from unicr.classifier import Classifier
 from unicr.data import Dataset
 from unicr.errors import UNREADABLE, CertifyError, RunError, UnicrError, listed
 from unicr.noise import Lattice
-from unicr.radius.internal import guarantee_of
+from unicr.radius.internal import name_guarantee
 from unicr.runs._reopen import NO_TRUST, Trusted
 from unicr.runs._run import Row, Run
 from unicr.runs._spec import Spec
@@ -165,12 +165,12 @@ def _is_weaker(stored: NormRadius, now: NormRadius) -> bool:
     """Whether a radius is less than today's theorem proves from the same counts.
 
     An older version proved less, and its claim holds. Nobody can claim more in this way: radius and
-    proved radius must both be at most those of today, the searched one the same, and the guarantee
-    what these say.
+    proved radius must both be at most those of today, and the guarantee what these say. All else,
+    the searched radius too, must be the same (`WEAKER`).
     """
-    claimed = stored.guarantee == guarantee_of(stored.proved, stored.searched) == "approximate"
+    claimed = stored.guarantee == name_guarantee(stored.proved, stored.searched) == "approximate"
     less = stored.proved <= now.proved and stored.radius <= now.radius
-    return claimed and less and _same(stored.searched, now.searched)
+    return claimed and less
 
 
 WORDS = {"predict": "class", "p_a": "p_A", "p_b": "p_B"}

@@ -6,14 +6,14 @@ whatever is drawn before, beside or after it. Nothing here knows what a noise is
 """
 
 from unicr.sample._fill import Fill, draw_integers
-from unicr.sample._law import IntegerLaw, Law, choose_step, integer_law
+from unicr.sample._law import Distribution, IntegerLaw, choose_step, integer_law
 from unicr.sample._stream import blocks, derive, words_at
 from unicr.sample._torch import host_share
 
 __all__ = [
+    "Distribution",
     "Fill",
     "IntegerLaw",
-    "Law",
     "blocks",
     "choose_step",
     "derive",

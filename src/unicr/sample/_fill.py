@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import functools
 import importlib.util
+import os
+import sys
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,12 +17,12 @@ from numpy.typing import ArrayLike, NDArray
 from unicr.errors import NoiseError
 from unicr.sample._law import EXACT, IntegerLaw, Integers
 from unicr.sample._stream import kernel
-from unicr.sample._threads import PIECE, in_pieces
 from unicr.sample._torch import CHUNK, Tables, draw, tables_on
 
 if TYPE_CHECKING:
     import torch
 
+PIECE = 1 << 14  # draws; fewer are not worth a thread
 _TILE = 1024  # a row is repeated to this length, at which the kernel's inner loops are long enough
 MOST_DRAWS = 1 << 62  # of one key
 NO_DOUBLES = ("mps",)
@@ -189,3 +194,46 @@ class Fill:
             flat[at] = (row.astype(np.int64) + e).astype(np.float64) * self._step
         else:
             flat[at] = row + e.astype(np.float64) * self._step
+
+
+def in_pieces(work: Callable[[int, int], None], size: int, threads: int | None) -> None:
+    """Call work(low, high) for pieces of 0 … size, side by side in as many threads (None: all)."""
+    if threads is None:
+        threads = _default_threads()
+    elif threads < 1:
+        raise NoiseError(f"threads must be at least 1 (or None for all), got {threads!r}")
+    pieces = max(1, min(threads, size // PIECE))
+    cuts = [size * i // pieces for i in range(pieces + 1)]
+    pending = [_pool().submit(work, cuts[i], cuts[i + 1]) for i in range(1, pieces)]
+    try:
+        work(cuts[0], cuts[1])
+    finally:
+        for future in pending:
+            future.result()
+
+
+def _default_threads() -> int:
+    torch = sys.modules.get("torch")
+    return int(torch.get_num_threads()) if torch is not None else os.cpu_count() or 1
+
+
+_pool_lock = threading.Lock()
+_pools: list[ThreadPoolExecutor] = []
+
+
+def _pool() -> ThreadPoolExecutor:
+    with _pool_lock:
+        if not _pools:
+            _pools.append(ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="unicr-fill"))
+        return _pools[0]
+
+
+def _after_fork() -> None:
+    """Threads do not survive a fork: a child (a data loader's worker) starts its own pool."""
+    global _pool_lock
+    _pool_lock = threading.Lock()
+    _pools.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

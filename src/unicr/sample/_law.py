@@ -41,6 +41,7 @@ LOOKS = 33  # integers of an outcome at which the density is compared with its l
 MOST_REST = 5e-4  # share of the draws that may need rejection: beyond it, outcomes are halved
 MOST_INSIDE = 1e-9  # what the masses of single integers may err by before outcomes are halved
 WHOLE = 1 << 64
+SIDE = 0.16  # the mass on either side of the span that holds 68 %, which measures any law
 ULP = 2.0**-53
 AGREE = 1e-6  # density and distribution function of one law differ by less
 _NODES = {n: np.polynomial.legendre.leggauss(n) for n in (3, 8, 12)}
@@ -53,7 +54,7 @@ FINEST_STEP = 2.0**-38  # of that span: a law with a pole gets no finer one
 FAR, FARTHEST_QUANTILE = 2.0**-55, 1e300  # a tail so far out is no law of doubles
 
 
-class Law(Protocol):
+class Distribution(Protocol):
     """What must be known of a one-dimensional distribution with a density."""
 
     def __hash__(self) -> int: ...
@@ -93,7 +94,7 @@ class IntegerLaw:
     least[k] + tilt[k]·i, with `most` as the largest excess.
     """
 
-    law: Law
+    law: Distribution
     step: float
     ends: NDArray[np.uint64]
     starts: Integers
@@ -137,6 +138,8 @@ class IntegerLaw:
         offsets = np.zeros(k.size, np.int64)
         todo = np.arange(k.size)
         attempt = 0
+        # An attempt is taken with a probability near 1/2 or more: 2^20 of them never all fail. Few
+        # positions are tried several times at once, so that numpy has enough to do.
         while attempt < 1 << 20:
             tries = range(attempt, attempt + max(1, min(4, 1000 // todo.size)))
             block = np.hstack([blocks(key, positions[todo], REJECTION, a) for a in tries])
@@ -159,6 +162,8 @@ class IntegerLaw:
     def _accept(self, k: Integers, offset: Integers, u: NDArray[np.uint64]) -> NDArray[np.bool_]:
         p = _masses(self.law, self.step, self.starts[k] + offset)
         excess = p - self.least[k] - self.tilt[k] * offset
+        # The bounds were read at `LOOKS` integers. Beyond them by more than rounding means that
+        # the law drawn is not the law claimed: stop, because tau does not count it.
         if np.any(excess < -1e-9 * p) or np.any(excess > self.most[k] * (1 + 1e-9)):
             raise NoiseError(
                 f"the density of {self.law.text} has a feature that was not seen: name it with "
@@ -170,13 +175,13 @@ class IntegerLaw:
         return taken
 
 
-def choose_step(law: Law) -> float:
+def choose_step(law: Distribution) -> float:
     """A step so fine that rounding to it is about that of float32: a power of two.
 
     Half the span that holds 68 % of the mass has at least 2^23 steps. A peak far narrower than that
     span gets a finer one, until no integer that was looked at has more than 2^-16 of the mass.
     """
-    spread = float(law.isf(0.16) - law.ppf(0.16)) / 2
+    spread = float(law.isf(SIDE) - law.ppf(SIDE)) / 2
     if not (0 < spread < math.inf):
         raise NoiseError(f"{law.text} cannot be sampled: 68 % of it lie within ±{spread:g}")
     for name, quantile in (("ppf", law.ppf(FAR)), ("isf", law.isf(FAR))):
@@ -196,15 +201,17 @@ def choose_step(law: Law) -> float:
 
 
 @lru_cache(maxsize=128)
-def integer_law(law: Law, step: float) -> IntegerLaw:
+def integer_law(law: Distribution, step: float) -> IntegerLaw:
     """The law on the lattice of this step, ready to be drawn from."""
-    return _Build(law, step).law()
+    return _Builder(law, step).build()
 
 
-class _Build:
-    def __init__(self, law: Law, step: float) -> None:
-        self.of, self.step = law, step
-        self.spread = spread = float(law.isf(0.16) - law.ppf(0.16)) / 2 / step
+class _Builder:
+    """The outcomes of one law on one lattice, their probabilities, and a bound of all errors."""
+
+    def __init__(self, law: Distribution, step: float) -> None:
+        self.law, self.step = law, step
+        self.spread = spread = float(law.isf(SIDE) - law.ppf(SIDE)) / 2 / step
         self.bits = max(0, math.ceil(math.log2(spread / FINEST))) if spread > MOST else 0
         self.near = max(64, round(min(NEAR * spread, FARTHEST)))
         if not spread < FARTHEST / 1e6:
@@ -218,9 +225,9 @@ class _Build:
         """The integer whose cell holds x, inside what can be drawn."""
         return math.floor(min(max(x / self.step, -FARTHEST), FARTHEST) + 0.5)
 
-    def _cuts(self) -> tuple[Integers, NDArray[np.int8]]:
+    def _cut_into_outcomes(self) -> tuple[Integers, NDArray[np.int8]]:
         """(start, width) of all outcomes, in order; a break of the density has its own."""
-        breaks = sorted({self._index(b) for b in self.of.breakpoints if math.isfinite(b)})
+        breaks = sorted({self._index(b) for b in self.law.breakpoints if math.isfinite(b)})
         breaks = [b for b in breaks if self.low <= b <= self.high]
         pieces: list[tuple[int, int]] = []
         at = self.low
@@ -240,13 +247,14 @@ class _Build:
         starts, widths = zip(*pieces, strict=True)
         return np.array(starts, np.int64), np.array(widths, np.int8)
 
-    def law(self) -> IntegerLaw:
-        starts, widths = self._cuts()
-        p, error, total, rest = self._masses_of(starts, widths)
-        even, linear, least, tilt, most, inside = self._spread(starts, widths, p)
+    def build(self) -> IntegerLaw:
+        """The thresholds and tau (docs/theory.md#lattice-noise)."""
+        starts, widths = self._cut_into_outcomes()
+        p, error, total, rest = self._outcome_masses(starts, widths)
+        even, linear, least, tilt, most, inside = self._split_outcomes(starts, widths, p)
         # A feature narrower than its outcome leaves much to rejection, and a jump that nobody named
         # spoils the masses of its integer: halve such outcomes.
-        for _ in range(64):
+        for _ in range(64):  # no outcome has more than 2^61 integers
             halve = np.zeros(p.size, bool)
             for share, most_of_it in ((p - even - linear, MOST_REST), (inside, MOST_INSIDE)):
                 if share.sum() > most_of_it:
@@ -254,8 +262,8 @@ class _Build:
             if not halve.any():
                 break
             starts, widths = _halve(starts, widths, halve)
-            p, error, total, rest = self._masses_of(starts, widths)
-            even, linear, least, tilt, most, inside = self._spread(starts, widths, p)
+            p, error, total, rest = self._outcome_masses(starts, widths)
+            even, linear, least, tilt, most, inside = self._split_outcomes(starts, widths, p)
         parts = [even, np.where(tilt > 0, linear, 0), np.where(tilt < 0, linear, 0)]
         mass = np.concatenate([*parts, p - even - linear]) / total
         counts = [round(m * WHOLE) for m in mass.tolist()]
@@ -266,23 +274,23 @@ class _Build:
         starts, widths = starts[number], widths[number]
         tau = error + float(inside.sum()) + rest + abs(total + rest - 1) + len(counts) / WHOLE
         return IntegerLaw(
-            law=self.of, step=self.step, ends=ends, starts=starts, widths=widths, kinds=kinds,
+            law=self.law, step=self.step, ends=ends, starts=starts, widths=widths, kinds=kinds,
             least=least[number], tilt=tilt[number], most=most[number], tau=tau,
             guide=_guide(ends, starts, widths, kinds, mass[kept]),
         )  # fmt: skip
 
-    def _masses_of(
+    def _outcome_masses(
         self, starts: Integers, widths: NDArray[np.int8]
     ) -> tuple[Array, float, float, float]:
         """Probabilities of outcomes, a bound of their errors, their sum, and what lies beyond."""
         size = (np.int64(1) << widths.astype(np.int64)).astype(np.float64)
         p, error = self._outcomes(starts, size)
-        rest = float(self.of.cdf((self.low - 0.5) * self.step))
-        rest += float(self.of.sf((self.high + 0.5) * self.step))
+        rest = float(self.law.cdf((self.low - 0.5) * self.step))
+        rest += float(self.law.sf((self.high + 0.5) * self.step))
         total = math.fsum(p.tolist())
         if not abs(total + rest - 1) < AGREE:
             raise NoiseError(
-                f"the density of {self.of.text} has mass {total + rest:.9g} on the lattice of "
+                f"the density of {self.law.text} has mass {total + rest:.9g} on the lattice of "
                 f"step {self.step:g}, not 1: density and distribution function disagree"
             )
         return p, error, total, rest
@@ -293,15 +301,15 @@ class _Build:
         Gauss quadrature of the density with 8 and 12 points, or the distribution function where
         these two differ. Rounding: the exponent of a density is right to its own last place.
         """
-        middle, half, owner, cut = _panels(self.step, starts, size, self.of.breakpoints)
+        middle, half, owner, cut = _panels(self.step, starts, size, self.law.breakpoints)
         lower, upper = middle - half, middle + half
-        rough, fine = (_gauss(self.of, middle, half, n) for n in (8, 12))
+        rough, fine = (_gauss(self.law, middle, half, n) for n in (8, 12))
         with np.errstate(all="ignore"):
-            below = self.of.cdf(upper) - self.of.cdf(lower)
-            above = self.of.sf(lower) - self.of.sf(upper)
-            left = self.of.cdf(upper) < 0.5
+            below = self.law.cdf(upper) - self.law.cdf(lower)
+            above = self.law.sf(lower) - self.law.sf(upper)
+            left = self.law.cdf(upper) < 0.5
             jump = np.where(left, below, above)
-            height = np.where(left, self.of.cdf(upper), self.of.sf(lower))
+            height = np.where(left, self.law.cdf(upper), self.law.sf(lower))
             digits = 8 + 2 * np.abs(np.log(np.where(fine > 0, fine / half, 1.0)))
         digits[cut] += np.abs(middle[cut]) / half[cut]
         by_density = np.abs(fine - rough) + digits * ULP * fine
@@ -314,18 +322,18 @@ class _Build:
         if not np.all(np.abs(p - jump) <= AGREE * np.maximum(height, 1e-9)):
             if self.spread < 1:
                 raise NoiseError(
-                    f"{self.of.text} is too narrow for a lattice of step {self.step:g}: take a "
+                    f"{self.law.text} is too narrow for a lattice of step {self.step:g}: take a "
                     "finer one with --lattice, or scale inputs that are far larger than the noise"
                 )
             raise NoiseError(
-                f"density and distribution function of {self.of.text} disagree on the lattice "
+                f"density and distribution function of {self.law.text} disagree on the lattice "
                 f"of step {self.step:g}"
             )
         error = np.where(smooth, by_density, by_distribution)
         sums: Array = np.bincount(owner, p, starts.size).astype(np.float64)
         return sums, float(error.sum())
 
-    def _spread(
+    def _split_outcomes(
         self, starts: Integers, widths: NDArray[np.int8], p: Array
     ) -> tuple[Array, Array, Array, Array, Array, Array]:
         """Of each interval: its even and its linear mass, the line (start, tilt), the largest rest.
@@ -341,14 +349,14 @@ class _Build:
             size = (np.int64(1) << widths[some].astype(np.int64)).astype(np.float64)
             looks = np.floor(np.linspace(0, 1, LOOKS) * (size[:, None] - 1)).astype(np.int64)
             at = starts[some][:, None] + looks
-            masses, better = (_masses(self.of, self.step, at, n) for n in (3, 8))
+            masses, better = (_masses(self.law, self.step, at, n) for n in (3, 8))
             apart = np.abs(masses - better) / np.maximum(better, 1e-300)
             error[some] = (apart.max(axis=1) + 8 * ULP) * p[some]
             slope = (masses[:, -1] - masses[:, 0]) / (size - 1)
-            start, slack = _under(masses, slope, looks)
+            start, slack = _lines_below(masses, slope, looks)
             low = np.minimum(start, start + slope * (size - 1)) - np.abs(slope) / 2
             slope[low < 0] = 0.0
-            start, slack = _under(masses, slope, looks)
+            start, slack = _lines_below(masses, slope, looks)
             start = np.maximum(start, 0.0)
             low = np.minimum(start, start + slope * (size - 1)) - np.abs(slope) / 2
             lines = np.array([low * size, np.abs(slope) * size**2 / 2, start, slope])
@@ -370,21 +378,21 @@ def _halve(
     return starts[order], narrower[order]
 
 
-def _under(masses: Array, slope: Array, looks: Integers) -> tuple[Array, Array]:
+def _lines_below(masses: Array, slope: Array, looks: Integers) -> tuple[Array, Array]:
     """Where lines of these slopes below the masses start, and by how much they stay below."""
     flat = masses - slope[:, None] * looks
     slack = np.abs(np.diff(flat, axis=1)).max(axis=1) + 1e-12 * masses.max(axis=1)
     return flat.min(axis=1) - slack, slack
 
 
-def _gauss(law: Law, middle: Array, half: Array, n: int) -> Array:
+def _gauss(law: Distribution, middle: Array, half: Array, n: int) -> Array:
     nodes, weights = _NODES[n]
     with np.errstate(all="ignore"):
         result: Array = law.pdf(middle[:, None] + half[:, None] * nodes) @ weights * half
     return result
 
 
-def _masses(law: Law, step: float, integers: Integers, n: int = 3) -> Array:
+def _masses(law: Distribution, step: float, integers: Integers, n: int = 3) -> Array:
     """P(e = j) of single integers where the density is smooth: n-point Gauss."""
     nodes, weights = _NODES[n]
     x = (integers.astype(np.float64)[..., None] + nodes / 2) * step

@@ -4,16 +4,13 @@ from typing import TYPE_CHECKING
 
 from unicr.binomial import lower_bound, upper_bound
 from unicr.extras import lazy_names
+from unicr.noise.internal import lattice_for, size_of
 from unicr.smoothing._anytime import anytime_lower_bound, log_wealth
 from unicr.smoothing._batch import guess_batch_size, out_of_memory
 from unicr.smoothing._certificate import ABSTAIN, Certificate, NormRadius
 from unicr.smoothing._closed import CODE, ClosedNoise, read_noise
-from unicr.smoothing._curves import Curves
-from unicr.smoothing._lattice import lattice_for, size_of
 from unicr.smoothing._many import Certificates
-from unicr.smoothing._measure import Counts, Measure, add
-from unicr.smoothing._plan import Plan
-from unicr.smoothing._procedure import EVERY_INPUT, THIS_INPUT, Procedure
+from unicr.smoothing._plan import EVERY_INPUT, THIS_INPUT, Plan, Procedure, Rule, Votes
 from unicr.smoothing._question import (
     Exchange,
     Request,
@@ -23,8 +20,7 @@ from unicr.smoothing._question import (
     recompute,
     record,
 )
-from unicr.smoothing._radii import Radii
-from unicr.smoothing._rule import Rule, Votes
+from unicr.smoothing._radii import Curves, Radii
 from unicr.smoothing._smoothed import (
     AUTO,
     SmoothedClassifier,
@@ -32,6 +28,7 @@ from unicr.smoothing._smoothed import (
     clear_winner,
     norms_of,
 )
+from unicr.smoothing.measures import Counts, Measure, add
 
 if TYPE_CHECKING:
     from unicr.smoothing._module import SmoothedModel, SmoothedModule

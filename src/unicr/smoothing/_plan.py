@@ -1,18 +1,143 @@
-"""How many samples to take, by which procedure and rule: the settings of sampling."""
+"""The plan of sampling: how many samples, by which procedure, and by which rule they stop.
+
+A `Procedure` says which questions for counts certify one input; a `Rule` says how many samples to
+take next and which bounds on (p_A, p_B) follow. `Plan` holds one of each with the sample sizes.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
+from unicr.classifier import Classifier
 from unicr.errors import CertifyError
-from unicr.smoothing._procedure import Procedure
-from unicr.smoothing._rule import Rule
-from unicr.smoothing.procedures.two_steps import TwoSteps
-from unicr.smoothing.rules.fixed import Fixed
+from unicr.noise import Noise
+from unicr.registry import Catalogue, Registered
+from unicr.smoothing._certificate import Certificate
+from unicr.smoothing._question import Steps
 
-FIXED, TWO_STEPS = Fixed(), TwoSteps()
+if TYPE_CHECKING:
+    from unicr.smoothing._radii import Curves, Radii
+
+EVERY_INPUT = "every input"  # scope of one g, certified at many points
+THIS_INPUT = "this input's noise"  # scope of certificates that each speak of a g of their own
+
+
+@dataclass(frozen=True)
+class Votes:
+    """Fresh votes so far: for the class that the selection chose, for its runner-up, and all.
+
+    `second` is None where there is no other class. `selection` are the votes that chose the class.
+    """
+
+    top: int
+    second: int | None
+    n: int
+    selection: tuple[int, ...] = ()
+
+
+class Rule(Registered, ABC):
+    """Subclasses are frozen dataclasses; `proof` says why `conclude` errs with at most α."""
+
+    kind = "rule"
+    proof: ClassVar[str]
+    exact: ClassVar[bool] = False
+    """Whether nothing is left to chance: α is 0 then."""
+
+    def check(self, plan: Plan) -> None:
+        """Raise CertifyError where the settings do not fit the plan."""
+        return None
+
+    def next(self, votes: Votes, plan: Plan, radii: Radii) -> int:
+        """How many samples to take now; 0 where the votes are enough. All that are left, here."""
+        return plan.n - votes.n
+
+    def keyed(self, *words: object) -> Rule:
+        """This rule with all that it draws taken from these words; itself where it draws nothing.
+
+        A run gives its nonce among them, so that nobody can choose a lucky draw.
+        """
+        return self
+
+    @abstractmethod
+    def conclude(self, votes: Votes, plan: Plan, radii: Radii) -> tuple[float, float]:
+        """(p_A, p_B) at total failure probability plan.alpha: p_A from below, p_B from above."""
+
+    def best(self, plan: Plan) -> float:
+        """The largest p_A that can ever be established: every sample votes for one class."""
+        return math.exp(math.log(plan.alpha) / plan.n)
+
+
+RULES: Catalogue[type[Rule]] = Catalogue("unicr.rules", "unicr.smoothing.rules", Rule, classes=True)
+Rule.catalogue = RULES
+
+
+class Procedure(Registered, ABC):
+    """Subclasses are frozen dataclasses: their fields are all that decides the steps beside the
+    plan, the run's noise and the radii. `certificate` may add fields: they are stored as well.
+
+    Sampling, `unicr verify` and `unicr verify --replay` run the same steps; the first and the last
+    on the model, the other on the stored transcript.
+    """
+
+    kind = "procedure"
+    certificate: ClassVar[type[Certificate]] = Certificate
+    scope: ClassVar[str] = EVERY_INPUT
+
+    @abstractmethod
+    def steps(self, plan: Plan, noise: Noise, curves: Curves) -> Steps[Certificate]:
+        """Ask for counts, and conclude; `noise` is the run's own.
+
+        With probability ≥ 1 − plan.alpha over the samples the certificate holds.
+        """
+
+    def fit(self, plan: Plan) -> Plan:
+        """The plan with this procedure, and with what it needs of a plan."""
+        return replace(plan, procedure=self)
+
+    def check_plan(self, plan: Plan) -> None:
+        """Raise CertifyError where the plan is none that `fit` makes."""
+        return None
+
+    def check(self, plan: Plan, radii: Radii) -> None:
+        """Raise CertifyError where nothing can be claimed with this noise and these norms."""
+        return None
+
+    def check_model(self, classifier: Classifier) -> None:
+        """Raise CertifyError where the procedure cannot ask this classifier."""
+        return None
+
+    on_own_grid: ClassVar[bool] = False
+    """Whether radii are between the grid points of 8-bit images, not for every change."""
+
+    def finest(self, noise: Noise) -> Noise:
+        """The smallest of the noises, which the lattice must suit."""
+        return noise
+
+    def opened(self, open_noise: Callable[[Noise], Noise]) -> Self:
+        """This procedure with noises that are code opened by `open_noise`, which may refuse."""
+        return self
+
+
+PROCEDURES: Catalogue[type[Procedure]] = Catalogue(
+    "unicr.procedures", "unicr.smoothing.procedures", Procedure, classes=True
+)
+Procedure.catalogue = PROCEDURES
+
+
+def _fixed() -> Rule:
+    from unicr.smoothing.rules.fixed import Fixed  # rules and procedures are made of this module
+
+    return Fixed()
+
+
+def _two_steps() -> Procedure:
+    from unicr.smoothing.procedures.two_steps import TwoSteps
+
+    return TwoSteps()
 
 
 @dataclass(frozen=True)
@@ -25,8 +150,8 @@ class Plan:
     n0: int = 100
     n: int = 100_000
     alpha: float = 0.001
-    rule: Rule = FIXED
-    procedure: Procedure = TWO_STEPS
+    rule: Rule = field(default_factory=_fixed)
+    procedure: Procedure = field(default_factory=_two_steps)
 
     def __post_init__(self) -> None:
         if not all(isinstance(n, int) and n >= 1 for n in (self.n0, self.n)):

@@ -17,8 +17,7 @@ import numpy as np
 
 from unicr.errors import CertifyError
 from unicr.noise import Noise, parse
-from unicr.smoothing._measure import Counts, Measure, add, as_tuple
-from unicr.smoothing.measures.classes import ClassVotes
+from unicr.smoothing.measures import ClassVotes, Counts, Measure, add, as_tuple
 
 if TYPE_CHECKING:
     from unicr.smoothing._certificate import Certificate

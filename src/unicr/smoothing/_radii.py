@@ -13,7 +13,7 @@ from unicr.noise import Lattice, Noise
 from unicr.noise.internal import LatticeNoise
 from unicr.norms import Norm, parse_norm
 from unicr.radius import Grade, RadiusCurve, certified_radius
-from unicr.radius.internal import NOTHING_PROVED, Proof, guarantee_of
+from unicr.radius.internal import NOTHING_PROVED, Proof, name_guarantee
 from unicr.smoothing._certificate import NormRadius
 from unicr.smoothing._plan import Plan
 
@@ -115,7 +115,7 @@ class Radii:
         else:
             searched, proved, grade = _surface(self.noise, norm, self.dim, p_a, p_b)
         radius = searched if self.searched else proved
-        says = guarantee_of(proved, searched)
+        says = name_guarantee(proved, searched)
         return NormRadius(norm.text, radius, proved, searched, says, grade if proved > 0 else None)
 
     def first(self, p_a: float) -> float:
@@ -171,3 +171,29 @@ def _surface(
         if float(curve(p_a)) > proved:
             proved, grade = float(curve(p_a)), curve.grade
     return searched, proved, grade
+
+
+class Curves:
+    """`of(noise)` gives the radii of a noise; its curves are made when first asked for.
+
+    `lattice` is that of the inputs and the noise.
+    """
+
+    def __init__(
+        self,
+        norms: Sequence[Norm],
+        dim: int,
+        *,
+        searched: bool = False,
+        lattice: Lattice | None = None,
+    ) -> None:
+        self.norms, self.dim, self.searched, self.lattice = tuple(norms), dim, searched, lattice
+        self._made: dict[Noise, Radii] = {}
+
+    def of(self, noise: Noise) -> Radii:
+        """The radii of one noise."""
+        if noise not in self._made:
+            self._made[noise] = Radii(
+                noise, self.norms, self.dim, searched=self.searched, lattice=self.lattice
+            )
+        return self._made[noise]

@@ -18,8 +18,8 @@ from unicr.classifier import Classifier, load_classifier
 from unicr.data import Dataset
 from unicr.errors import CertifyError
 from unicr.extras import torch
-from unicr.noise import IID, Lattice, Noise
-from unicr.noise.internal import LatticeNoise, RadialNoise, derive
+from unicr.noise import Lattice, Noise
+from unicr.noise.internal import LatticeNoise, derive, lattice_for
 from unicr.norms import Norm, l2, parse_norm
 from unicr.smoothing._batch import (
     check_alone,
@@ -30,12 +30,11 @@ from unicr.smoothing._batch import (
     select_batch_size,
 )
 from unicr.smoothing._certificate import ABSTAIN, Certificate
-from unicr.smoothing._curves import Curves
-from unicr.smoothing._lattice import lattice_for
 from unicr.smoothing._many import Certificates, inputs_of
-from unicr.smoothing._measure import Counts, Measure, add
 from unicr.smoothing._plan import Plan
 from unicr.smoothing._question import CLASSES, Request, answer_all
+from unicr.smoothing._radii import Curves
+from unicr.smoothing.measures import Counts, Measure, add
 from unicr.tables import facts_to_html
 
 AUTO = "auto"  # a lattice so fine that radii hold for every change
@@ -153,7 +152,9 @@ class SmoothedClassifier:
         x = self._checked(x)
         noise = self.noise if noise is None else noise
         noise.check_input(x)
-        teams = self._teams if isinstance(noise, IID | RadialNoise) else self._teams[:1]
+        # a joint noise is drawn by code of the user's own, which may not stand threads
+        in_threads = noise.iid is not None or noise.radial is not None
+        teams = self._teams if in_threads else self._teams[:1]
         size = pass_size(self.settle(x), x.device)
         passes = [(first, min(size, start + n - first)) for first in range(start, start + n, size)]
         draw = measure.copies(noise, self.lattice_of(x), x, self._key)

@@ -14,7 +14,7 @@ from typing import Any
 from unicr.errors import RadiusError, foreign
 from unicr.files import load_object
 from unicr.noise import Noise
-from unicr.noise.internal import Named, plainest
+from unicr.noise.internal import plainest
 from unicr.norms import Norm
 from unicr.tightness._shared import Case
 
@@ -45,7 +45,7 @@ def _probabilities(p_a: float, p_b: float) -> tuple[float, float]:
 def laws_of(noise: Noise) -> list[str]:
     """The families this noise belongs to: gennorm(beta=2) is also gaussian."""
     plain = plainest(noise)
-    return [one.name for one in (noise, plain) if isinstance(one, Named)]
+    return [law.family for law in (noise, plain) if law.family is not None]
 
 
 Cases = Mapping[tuple[str, float], Case]

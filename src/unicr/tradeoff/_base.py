@@ -21,7 +21,7 @@ Bound = Literal["lower", "estimate", "upper", "exact"]
 STEEPEST = 700.0  # e^t stays finite; a steeper line matters at α = 0 only, where it counts the same
 
 
-def common_bound(bounds: list[Bound]) -> Bound:
+def combine_bounds(bounds: list[Bound]) -> Bound:
     """The direction that values can be combined in, or an error that names both directions."""
     sided = {bound for bound in bounds if bound != "exact"}
     if len(sided) > 1:

@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from scipy import fft
 
 from unicr.errors import RadiusError
-from unicr.tradeoff._base import Bound, Lines, common_bound
+from unicr.tradeoff._base import Bound, Lines, combine_bounds
 from unicr.tradeoff._ratio import RatioLaw
 from unicr.values import Array
 
-OUTSIDE = 1e-15  # probability that may lie outside the window, on each side
+OUTSIDE_WINDOW = 1e-15  # probability that may lie outside the window, on each side
 # Charged to every hockey-stick value (docs/theory.md#rounding-charges): sums of some thousand terms
 # of size 1 by FFT or Fourier series are off by fewer than 1000 units of 2e-16; and the masses of
 # each coordinate's law are known to two units.
@@ -29,8 +29,8 @@ ROUNDING_EACH = 4e-16
 FREQUENCIES = 6144  # coefficients at most; where more are needed the grid serves
 BLOCK = 64  # frequencies computed at a time, a power of two
 GRID_SPREAD = 2e-5  # of the variance of a sum, that splitting atoms onto a grid may add
-SMOOTHED = 8e-5  # of the variance of a sum: Gaussian noise that makes it smooth
-SILENT = 9.2  # widths of that noise: beyond, its coefficients are below 1e-18
+SMOOTHING_SHARE = 8e-5  # of the variance of a sum: Gaussian noise that makes it smooth
+SILENT_WIDTHS = 9.2  # widths of that noise: beyond, its coefficients are below 1e-18
 LARGEST_GRID = 1 << 22  # points, 32 MB: a coarser grid is as sound and loses radius
 SMALL_GRID = 1 << 15  # below this an FFT beats counting frequencies
 
@@ -41,14 +41,14 @@ Parts = Sequence[tuple[RatioLaw, int]]
 def compose(parts: Parts) -> Lines:
     """The trade-off of independent coordinates: each law with the number of coordinates it has.
 
-    A lower bound where the laws are (the default of `ratio_law`), up to floating point, which is
-    charged. Upper bounds become an estimate, unless it is one coordinate.
+    A lower bound where the laws are (the default of `make_ratio_law`), up to floating point, which
+    is charged. Upper bounds become an estimate, unless it is one coordinate.
     """
     parts = [(law, count) for law, count in parts if count > 0]
     for _, count in parts:
         if int(count) != count:
             raise RadiusError(f"{count} coordinates: only whole numbers of them can be composed")
-    bound = common_bound([law.bound for law, _ in parts])
+    bound = combine_bounds([law.bound for law, _ in parts])
     parts = [
         (law, int(count))
         for law, count in parts
@@ -65,31 +65,33 @@ def compose(parts: Parts) -> Lines:
     if log_finite == -math.inf:
         return Lines(np.zeros(1), np.ones(1), bound)
     if len(parts) == 1 and parts[0][1] == 1:
-        t, h = _atoms(parts[0][0])
-        return _finish(t, h, 1.0, infinite, 1, bound)
-    window = _window(parts)
+        t, h = _list_lines(parts[0][0])
+        return _add_charges(t, h, 1.0, infinite, 1, bound)
+    window = _choose_window(parts)
     if window[1] - window[0] <= 1e-12:
         t = np.array([window[0], window[1] + 1e-12])
         h = np.maximum(-np.expm1(t - window[1]), 0.0)
-        return _finish(t, h, math.exp(log_finite), infinite, count, bound)
-    step = _step(parts, window)
+        return _add_charges(t, h, math.exp(log_finite), infinite, count, bound)
+    step = _choose_step(parts, window)
     small = window[1] - window[0] < SMALL_GRID * step
-    smooth = None if small else _coefficients(parts, window)
-    t, h = _grid(parts, window, step) if smooth is None else _fourier(*smooth)
+    smooth = None if small else _transform_sum(parts, window)
+    t, h = _convolve_on_grid(parts, window, step) if smooth is None else _invert_series(*smooth)
     bound = "estimate" if bound == "upper" else bound
-    return _finish(t, h, math.exp(log_finite), infinite, count, bound)
+    return _add_charges(t, h, math.exp(log_finite), infinite, count, bound)
 
 
-def _finish(t: Array, h: Array, finite: float, infinite: float, count: int, bound: Bound) -> Lines:
-    charge = ROUNDING + 2 * OUTSIDE + count * ROUNDING_EACH
+def _add_charges(
+    t: Array, h: Array, finite: float, infinite: float, count: int, bound: Bound
+) -> Lines:
+    charge = ROUNDING + 2 * OUTSIDE_WINDOW + count * ROUNDING_EACH
     charge = -charge if bound == "upper" else charge
     h = np.clip(finite * h + infinite + charge, 0.0, 1.0)
     return Lines(t, h, bound)
 
 
-def _atoms(law: RatioLaw) -> tuple[Array, Array]:
+def _list_lines(law: RatioLaw) -> tuple[Array, Array]:
     """Exact: T of a list of atoms is piecewise linear with slopes at the atoms."""
-    return law.loss, _hockey_sticks(law.loss, _normalised(law))
+    return law.loss, _hockey_sticks(law.loss, _normalise(law))
 
 
 def _hockey_sticks(s: Array, q: Array) -> Array:
@@ -110,32 +112,32 @@ def _hockey_sticks(s: Array, q: Array) -> Array:
     return above - weighted
 
 
-def _normalised(law: RatioLaw) -> Array:
+def _normalise(law: RatioLaw) -> Array:
     return law.mass / float(np.sum(law.mass))
 
 
-def _window(parts: Parts) -> tuple[float, float]:
+def _choose_window(parts: Parts) -> tuple[float, float]:
     """[A, B] that holds the sum but for a probability `OUTSIDE` on each side (Chernoff)."""
-    square = sum(n * float(np.sum(_normalised(law) * law.loss**2)) for law, n in parts)
+    square = sum(n * float(np.sum(_normalise(law) * law.loss**2)) for law, n in parts)
     low = sum(n * float(law.loss[0]) for law, n in parts)
     high = sum(n * float(law.loss[-1]) for law, n in parts)
     if high - low <= 1e-12:
         return low, high
     rates = np.geomspace(0.3, 60.0, 28) / math.sqrt(max(square, 1e-300))
-    budget = -math.log(OUTSIDE)
+    budget = -math.log(OUTSIDE_WINDOW)
 
     def reach(sign: float) -> float:
         log_moment = np.zeros_like(rates)
         for law, n in parts:
             exponent = sign * np.outer(rates, law.loss)
             top = exponent.max(axis=1)
-            log_moment += n * (top + np.log(np.exp(exponent - top[:, None]) @ _normalised(law)))
+            log_moment += n * (top + np.log(np.exp(exponent - top[:, None]) @ _normalise(law)))
         return float(np.min((log_moment + budget) / rates))
 
     return max(low, -reach(-1.0)) - 1e-9, min(high, reach(1.0)) + 1e-9
 
 
-def _powers(base: Complex) -> Complex:
+def _list_powers(base: Complex) -> Complex:
     """Rows base**0 … base**(BLOCK − 1), by doubling."""
     rows = np.ones((BLOCK, base.size), dtype=np.complex128)
     done = 1
@@ -146,7 +148,7 @@ def _powers(base: Complex) -> Complex:
     return rows
 
 
-def _power(base: Complex, n: int) -> Complex:
+def _raise_to_power(base: Complex, n: int) -> Complex:
     """base**n by squaring; magnitudes are at most 1, tiny ones are flushed to zero."""
     result = np.ones_like(base)
     while n:
@@ -159,7 +161,7 @@ def _power(base: Complex, n: int) -> Complex:
     return result
 
 
-def _coefficients(
+def _transform_sum(
     parts: Parts, window: tuple[float, float]
 ) -> tuple[Complex, tuple[float, float]] | None:
     """Fourier coefficients and window of the sum and a little Gaussian noise; None if too many.
@@ -170,24 +172,24 @@ def _coefficients(
     """
     variance = 0.0
     for law, n in parts:
-        mass = _normalised(law)
+        mass = _normalise(law)
         variance += n * float(mass @ (law.loss - float(mass @ law.loss)) ** 2)
-    s = math.sqrt(SMOOTHED * variance)
-    window = (window[0] - SILENT * s, window[1] + SILENT * s + s * s)
+    s = math.sqrt(SMOOTHING_SHARE * variance)
+    window = (window[0] - SILENT_WIDTHS * s, window[1] + SILENT_WIDTHS * s + s * s)
     step = 2 * math.pi / (window[1] - window[0])
-    if s * step * FREQUENCIES < SILENT:
+    if s * step * FREQUENCIES < SILENT_WIDTHS:
         return None
-    blocks = BLOCK * step * np.arange(math.ceil(SILENT / (s * step * BLOCK)))
+    blocks = BLOCK * step * np.arange(math.ceil(SILENT_WIDTHS / (s * step * BLOCK)))
     omega = np.add.outer(blocks, step * np.arange(BLOCK))
     found = np.exp(1j * (0.5 * s * s - window[0]) * omega - 0.5 * (s * omega) ** 2)
     for law, n in parts:
-        turns, mass = _powers(np.exp(1j * step * law.loss)), _normalised(law)
+        turns, mass = _list_powers(np.exp(1j * step * law.loss)), _normalise(law)
         for row, first in zip(found, blocks, strict=True):
-            row *= _power(turns @ (mass * np.exp(1j * first * law.loss)), n)
+            row *= _raise_to_power(turns @ (mass * np.exp(1j * first * law.loss)), n)
     return found.ravel(), window
 
 
-def _fourier(coefficients: Complex, window: tuple[float, float]) -> tuple[Array, Array]:
+def _invert_series(coefficients: Complex, window: tuple[float, float]) -> tuple[Array, Array]:
     """H(t) = ∫_t (1 − e^{t−x}) g(x) dx term by term, on a grid of t over the window [A, B].
 
     g(x) = Σ_n conj(φ_n) E_n(x) / width over all integers n, E_n(x) = e^{iω_n(x−A)}, and the
@@ -207,15 +209,17 @@ def _fourier(coefficients: Complex, window: tuple[float, float]) -> tuple[Array,
     return origin + width - before, np.clip(h, 0.0, 1.0)
 
 
-def _step(parts: Parts, window: tuple[float, float]) -> float:
+def _choose_step(parts: Parts, window: tuple[float, float]) -> float:
     """A grid step that adds at most `GRID_SPREAD` of the variance of the sum."""
-    square = sum(n * float(np.sum(_normalised(law) * law.loss**2)) for law, n in parts)
+    square = sum(n * float(np.sum(_normalise(law) * law.loss**2)) for law, n in parts)
     count = sum(n for _, n in parts)
     step = math.sqrt(6 * GRID_SPREAD * square / count)
     return max(step, (window[1] - window[0]) / (LARGEST_GRID // 2))
 
 
-def _grid(parts: Parts, window: tuple[float, float], step: float) -> tuple[Array, Array]:
+def _convolve_on_grid(
+    parts: Parts, window: tuple[float, float], step: float
+) -> tuple[Array, Array]:
     """Atoms split onto a common grid, keeping P- and Q-mass, then convolved by FFT.
 
     A split moves a coordinate by less than a step, on average not at all: the window grows by what
@@ -233,10 +237,10 @@ def _grid(parts: Parts, window: tuple[float, float], step: float) -> tuple[Array
         cell = np.floor(law.loss / step).astype(np.int64)
         share = np.expm1(step * (cell + 1) - law.loss) / math.expm1(step)
         share = np.clip(share, 0.0, 1.0)
-        mass = _normalised(law)
+        mass = _normalise(law)
         line = np.bincount(cell % size, mass * share, size)
         line += np.bincount((cell + 1) % size, mass * (1 - share), size)
-        power = _power(fft.rfft(line), n)
+        power = _raise_to_power(fft.rfft(line), n)
         spectrum = power if spectrum is None else spectrum * power
     assert spectrum is not None
     total = fft.irfft(spectrum, size)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from unicr.tradeoff._base import common_bound
+from unicr.tradeoff._base import combine_bounds
 from unicr.tradeoff._ratio import RatioLaw
 from unicr.values import Array
 
@@ -29,14 +29,14 @@ def hockey_stick(law: RatioLaw, t: Array) -> Array:
     return above[first] - np.exp(t) * weighted[first] + law.infinite
 
 
-def _within_numbers(law: RatioLaw) -> RatioLaw:
+def _keep_finite(law: RatioLaw) -> RatioLaw:
     """A law that is easier to tell apart: log-ratios beyond all numbers are infinite, or raised."""
     far = law.loss > FARTHEST
     loss, infinite = np.maximum(law.loss[~far], -FARTHEST), float(np.sum(law.mass[far]))
     return RatioLaw(loss, law.mass[~far], law.infinite + infinite, law.bound)
 
 
-def _nodes(laws: Sequence[RatioLaw]) -> Array:
+def _place_nodes(laws: Sequence[RatioLaw]) -> Array:
     """Points that keep a distance, so that slopes keep digits; 0 is where opposite shifts cross."""
     loss = np.sort(np.concatenate([law.loss for law in laws]))
     spread = max(math.sqrt(law.variance) for law in laws)
@@ -50,16 +50,16 @@ def _nodes(laws: Sequence[RatioLaw]) -> Array:
     return np.unique(np.concatenate([t, fixed]))
 
 
-def envelope(laws: Sequence[RatioLaw]) -> RatioLaw:
+def make_envelope(laws: Sequence[RatioLaw]) -> RatioLaw:
     """The law whose hockey-stick divergence is the largest of `laws` at every γ.
 
     Values at the nodes are joined by straight lines in γ = e^t, which lie above a convex function.
     """
-    bound = common_bound([law.bound for law in laws])
-    laws = [_within_numbers(law) for law in laws]
+    bound = combine_bounds([law.bound for law in laws])
+    laws = [_keep_finite(law) for law in laws]
     if apart := [law for law in laws if law.loss.size == 0]:
         return apart[0]  # a shift beyond the support: nothing is easier to tell apart
-    t = _nodes(laws)
+    t = _place_nodes(laws)
     h = np.max([hockey_stick(law, t) for law in laws], axis=0)
     gamma = np.exp(t)
     slopes = -np.diff(np.concatenate([[1.0], h])) / np.diff(np.concatenate([[0.0], gamma]))

@@ -20,7 +20,7 @@ from unicr.errors import RadiusError
 from unicr.noise.internal import RadialNoise
 from unicr.tradeoff._angle import angle_law, density_at_zero
 from unicr.tradeoff._base import Lines, TradeOff
-from unicr.tradeoff._margin import highest
+from unicr.tradeoff._margin import maximise
 from unicr.values import Array
 
 EPS = float(np.finfo(np.float64).eps)
@@ -366,7 +366,7 @@ class Falling(TradeOff):
         from scipy.optimize import minimize_scalar
 
         if self._first is WIDE:
-            return highest(score, [t for one in WIDE.tolist() for t in (-one, one)], 6)
+            return maximise(score, [t for one in WIDE.tolist() for t in (-one, one)], 6)
         grid = np.concatenate([-self._first[::-1], self._first])
         tried: dict[float, float] = {}
 

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from scipy import special
 
 
-class Tested(Protocol):
+class InvertibleTradeOff(Protocol):
     """Anything that gives T and its inverse at a number."""
 
     def beta(self, alpha: float, /) -> Any:
@@ -19,7 +19,7 @@ class Tested(Protocol):
         """The smallest α with T(α) ≤ β."""
 
 
-def margin(tradeoff: Tested, p_a: float, p_b: float) -> float:
+def compute_margin(tradeoff: InvertibleTradeOff, p_a: float, p_b: float) -> float:
     """A number that is ≥ 0 exactly where the perturbation is certified, nearly linear in λ.
 
     Binary case: Φ⁻¹(p_A) − Φ⁻¹(least p_A that certifies). Otherwise K itself.
@@ -30,20 +30,20 @@ def margin(tradeoff: Tested, p_a: float, p_b: float) -> float:
     return float(tradeoff.beta(1.0 - p_a) + tradeoff.beta(p_b) - 1.0)
 
 
-def start_margin(p_a: float, p_b: float) -> float:
+def compute_start_margin(p_a: float, p_b: float) -> float:
     """What `margin` is at λ = 0."""
     if p_b >= 1.0 - p_a:
         return -float(special.ndtri(1.0 - p_a))
     return p_a - p_b
 
 
-def start_guess(p_a: float, p_b: float) -> float:
+def guess_radius(p_a: float, p_b: float) -> float:
     """Half the Gaussian gap: the size of a radius at unit scale, to start searches from."""
     gap = float(special.ndtri(min(p_a, 1 - 1e-16)) - special.ndtri(max(p_b, 1e-300)))
     return max(0.5 * gap, 1e-12)
 
 
-def highest(
+def maximise(
     value: Callable[[float], float], first: Iterable[float], rounds: int
 ) -> tuple[float, float]:
     """About where a function is largest, and its value there: halved steps around the best."""

@@ -24,11 +24,11 @@ from unicr.values import Array
 EPS = float(np.finfo(np.float64).eps)
 TAIL = 1e-26  # what lies beyond this quantile of P and of Q counts as L = ∞
 PROBITS = 97  # quantiles to start from, evenly in Φ⁻¹: cells are cut where it matters
-NEGLIGIBLE = 1e-17  # a cell of less mass is not worth splitting
-VAGUE = 1e-17  # a mass below this is known to its order of magnitude only
-ROUNDED = 1e-27  # variance that rounding of L adds
+NEGLIGIBLE_MASS = 1e-17  # a cell of less mass is not worth splitting
+UNSURE_MASS = 1e-17  # a mass below this is known to its order of magnitude only
+ROUNDING_VARIANCE = 1e-27  # variance that rounding of L adds
 ROUNDS = 60  # of cutting: what is still too coarse then costs radius, not truth
-MOST = 200_000  # cells
+MOST_CELLS = 200_000  # cells
 INSIDE = np.array([1e-9, 0.25, 0.5, 0.75, 1 - 1e-9])
 TOWARDS_ZERO = np.concatenate([[0.0], 2.0 ** -np.arange(20.0, 0.0, -2.0), [1.0]])
 
@@ -75,26 +75,21 @@ class RatioCells:
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
             share = (self.p * np.exp(low) - q * np.exp(low - high)) / -np.expm1(low - high)
         at_low = np.where(high > low, np.clip(share, 0.0, q), q)
-        return _sorted_law(
+        return _sort_atoms(
             np.concatenate([low, high]), np.concatenate([at_low, q - at_low]), self.infinite
         )
 
 
-def _sorted_law(loss: Array, mass: Array, infinite: float, bound: Bound = "lower") -> RatioLaw:
+def _sort_atoms(loss: Array, mass: Array, infinite: float, bound: Bound = "lower") -> RatioLaw:
     used = mass > 0
     order = np.argsort(loss[used], kind="stable")
     return RatioLaw(loss[used][order], mass[used][order], infinite, bound)
 
 
-def interval_mass(noise: IID, z: Array) -> Array:
-    """P-mass between consecutive points, from whichever tail keeps the digits."""
-    return _masses(noise, z)[0]
-
-
-def _masses(noise: IID, z: Array) -> tuple[Array, Array]:
+def _measure_masses(noise: IID, z: Array) -> tuple[Array, Array]:
     """P-mass between consecutive points of an ascending array, and a bound of its rounding."""
     tail = np.empty_like(z)
-    below = z < _median(noise)
+    below = z < _find_median(noise)
     tail[below], tail[~below] = noise.cdf(z[below]), noise.sf(z[~below])
     a, b = tail[:-1], tail[1:]
     mass = np.where(below[1:], b - a, np.where(below[:-1], 1.0 - a - b, a - b))
@@ -102,12 +97,12 @@ def _masses(noise: IID, z: Array) -> tuple[Array, Array]:
 
 
 @lru_cache(maxsize=64)
-def _median(noise: IID) -> float:
+def _find_median(noise: IID) -> float:
     return float(noise.ppf(0.5))
 
 
 @lru_cache(maxsize=64)
-def _mesh(noise: IID, monotone: bool) -> Array:
+def _make_mesh(noise: IID, monotone: bool) -> Array:
     """Quantiles from tail to tail, and the density's own mesh unless L is monotone anyway."""
     deepest = float(special.ndtri(TAIL))
     probits = np.linspace(deepest, -deepest, PROBITS)
@@ -118,9 +113,9 @@ def _mesh(noise: IID, monotone: bool) -> Array:
     return z[np.isfinite(z)]
 
 
-def _starting_points(noise: IID, shift: float, turns: tuple[float, ...] | None) -> Array:
+def _place_edges(noise: IID, shift: float, turns: tuple[float, ...] | None) -> Array:
     """The mesh of P, what of Q's mesh is not close to it, and the corners of both."""
-    mesh = _mesh(noise, turns is not None)
+    mesh = _make_mesh(noise, turns is not None)
     moved = mesh + shift
     after = np.clip(np.searchsorted(mesh, moved), 1, mesh.size - 1)
     place = (moved - mesh[after - 1]) / (mesh[after] - mesh[after - 1])
@@ -152,17 +147,17 @@ class _Cells:
         return _Cells(**{k: np.concatenate([v, two.__dict__[k]]) for k, v in one.__dict__.items()})
 
 
-def _measure(noise: IID, shift: float, edges: Array, real: Flags, monotone: bool) -> _Cells:
+def _measure_cells(noise: IID, shift: float, edges: Array, real: Flags, monotone: bool) -> _Cells:
     """The cells between consecutive `edges`, those that are `real`."""
-    q, q_error = _masses(noise, edges - shift)
-    p, p_error = _masses(noise, edges)
-    low, high = _ranges(noise, shift, edges, monotone)
+    q, q_error = _measure_masses(noise, edges - shift)
+    p, p_error = _measure_masses(noise, edges)
+    low, high = _bound_ranges(noise, shift, edges, monotone)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         ratio = np.log(q) - np.log(p)
         # 1e-11: of log-densities whose terms are some thousand at most
         allowed = 1e-11 + q_error / q + p_error / p
         # beyond what a mass is known to, L decides; elsewhere a contradiction hides something
-        vague = (np.minimum(p, q) > 0) & (np.minimum(p, q) < VAGUE)
+        vague = (np.minimum(p, q) > 0) & (np.minimum(p, q) < UNSURE_MASS)
         wrong = ~vague & ((ratio < low - allowed) | (ratio > high + allowed))
         ratio = np.where(vague, np.clip(ratio, low, high), ratio)
         p, q = (
@@ -173,7 +168,7 @@ def _measure(noise: IID, shift: float, edges: Array, real: Flags, monotone: bool
     return _Cells(edges[:-1], edges[1:], p, q, low, high, wrong).take(real)
 
 
-def _ranges(noise: IID, shift: float, edges: Array, monotone: bool) -> tuple[Array, Array]:
+def _bound_ranges(noise: IID, shift: float, edges: Array, monotone: bool) -> tuple[Array, Array]:
     """Lowest and highest L between consecutive edges, rounded outwards.
 
     From the two ends where L is monotone; else from five points, with their curvature as a margin.
@@ -205,7 +200,7 @@ def _ranges(noise: IID, shift: float, edges: Array, monotone: bool) -> tuple[Arr
     return low - margin, high + margin
 
 
-def _finite(cells: _Cells) -> tuple[_Cells, float]:
+def _make_finite(cells: _Cells) -> tuple[_Cells, float]:
     """Cells of finite range, and the Q-mass that had to be moved to L = ∞.
 
     A cell that reaches L = ∞ keeps at its lower end as much Q-mass as its P-mass can carry; one
@@ -231,7 +226,7 @@ def _finite(cells: _Cells) -> tuple[_Cells, float]:
     return cells.take((p > 0) & (kept > 0)), infinite
 
 
-def _parts(cells: _Cells, spread: float) -> NDArray[np.int64]:
+def _count_parts(cells: _Cells, spread: float) -> NDArray[np.int64]:
     """Into how many parts to cut each cell; 1 leaves it alone, −1 cuts finely towards both ends.
 
     Parts are spent where they lower the added variance most: n ∝ cost^(1/3) minimises Σn for a
@@ -246,13 +241,13 @@ def _parts(cells: _Cells, spread: float) -> NDArray[np.int64]:
     means = np.array([cells.p @ middle, cells.q @ middle])
     variance = max(float(mass @ middle**2 - 0.5 * means @ means), 0.0)
     cost = mass * (high - low) ** 2 / 6
-    budget = spread * variance + ROUNDED
+    budget = spread * variance + ROUNDING_VARIANCE
     parts = np.ones(mass.size, dtype=np.int64)
     if float(np.sum(cost)) > budget:
         third = np.cbrt(cost)
         wanted = third * math.sqrt(float(np.sum(third)) / (0.9 * budget))
         parts = np.clip(np.ceil(wanted), 1, 16).astype(np.int64)
-    heavy = both & (mass > NEGLIGIBLE)
+    heavy = both & (mass > NEGLIGIBLE_MASS)
     parts[heavy & cells.wrong] = 8
     parts[heavy & endless] = -1
     parts[np.isposinf(cells.low) | np.isneginf(cells.high)] = 1
@@ -260,7 +255,7 @@ def _parts(cells: _Cells, spread: float) -> NDArray[np.int64]:
     return np.where(room, parts, 1)
 
 
-def _cut(cells: _Cells, parts: NDArray[np.int64]) -> tuple[Array, Flags]:
+def _cut_cells(cells: _Cells, parts: NDArray[np.int64]) -> tuple[Array, Flags]:
     """Edges of the parts, cell after cell, and which pairs of neighbours are parts."""
     even = parts > 0
     first, length, n = cells.left[even], (cells.right - cells.left)[even], parts[even]
@@ -280,25 +275,25 @@ def _cut(cells: _Cells, parts: NDArray[np.int64]) -> tuple[Array, Flags]:
 
 
 @lru_cache(maxsize=64)
-def _refined(noise: IID, shift: float, spread: float) -> tuple[_Cells, float]:
+def _refine(noise: IID, shift: float, spread: float) -> tuple[_Cells, float]:
     """Cells fine enough for `spread`, and the Q-mass outside them."""
     turns = noise.ratio_turns(shift)
     monotone = turns is not None
-    edges = _starting_points(noise, shift, turns)
+    edges = _place_edges(noise, shift, turns)
     outside = float(noise.cdf(edges[0] - shift)) + float(noise.sf(edges[-1] - shift))
-    cells = _measure(noise, shift, edges, np.ones(edges.size - 1, dtype=bool), monotone)
+    cells = _measure_cells(noise, shift, edges, np.ones(edges.size - 1, dtype=bool), monotone)
     for _ in range(ROUNDS):
-        parts = _parts(cells, spread)
+        parts = _count_parts(cells, spread)
         chosen = parts != 1
-        if not chosen.any() or cells.left.size > MOST:
+        if not chosen.any() or cells.left.size > MOST_CELLS:
             break
-        new = _measure(noise, shift, *_cut(cells.take(chosen), parts[chosen]), monotone)
+        new = _measure_cells(noise, shift, *_cut_cells(cells.take(chosen), parts[chosen]), monotone)
         cells = _Cells.join(cells.take(~chosen), new)
     return cells, outside
 
 
 @lru_cache(maxsize=512)
-def ratio_cells(noise: IID, shift: float, spread: float = 2e-5) -> RatioCells:
+def make_ratio_cells(noise: IID, shift: float, spread: float = 2e-5) -> RatioCells:
     """The law of L for ε against ε + shift, a shift of either sign, in cells.
 
     They are so fine that spreading each to the ends of its range adds at most `spread` times the
@@ -309,25 +304,25 @@ def ratio_cells(noise: IID, shift: float, spread: float = 2e-5) -> RatioCells:
     """
     if shift == 0:
         return RatioCells(np.zeros(1), np.zeros(1), np.ones(1), np.ones(1), 0.0)
-    cells, outside = _refined(noise, shift, spread)
-    cells, infinite = _finite(cells)
+    cells, outside = _refine(noise, shift, spread)
+    cells, infinite = _make_finite(cells)
     return RatioCells(cells.low, cells.high, cells.p, cells.q, min(1.0, infinite + outside))
 
 
 @lru_cache(maxsize=4096)
-def ratio_law(
+def make_ratio_law(
     noise: IID, shift: float, spread: float = 2e-5, bound: Literal["lower", "upper"] = "lower"
 ) -> RatioLaw:
     """Atoms of L for ε against ε + shift: a bound of the trade-off, tight to `spread`.
 
     `spread` is the variance that the atoms may add, relative to that of L: a radius loses about
-    half of it. On what a lower bound rests: `ratio_cells`. "upper" puts each cell on one atom:
+    half of it. On what a lower bound rests: `make_ratio_cells`. "upper" puts each cell on one atom:
     forgetting where in it a point lies can only hide the shift.
     """
     if bound == "lower" or shift == 0:
-        return replace(ratio_cells(noise, shift, spread).law(), bound=bound)
-    cells, outside = _refined(noise, shift, spread)
+        return replace(make_ratio_cells(noise, shift, spread).law(), bound=bound)
+    cells, outside = _refine(noise, shift, spread)
     shared = (cells.p > 0) & (cells.q > 0)
     infinite = math.fsum(cells.q[~shared]) + outside
     p, q = cells.p[shared], cells.q[shared]
-    return _sorted_law(np.log(q) - np.log(p), q, infinite, bound)
+    return _sort_atoms(np.log(q) - np.log(p), q, infinite, bound)

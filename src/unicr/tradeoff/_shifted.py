@@ -17,7 +17,7 @@ from unicr.noise import IID, Noise
 from unicr.tradeoff._base import Bound, TradeOff
 from unicr.tradeoff._compose import compose
 from unicr.tradeoff._falling import cube_tradeoff
-from unicr.tradeoff._ratio import ratio_law
+from unicr.tradeoff._ratio import make_ratio_law
 from unicr.values import Array
 
 
@@ -46,7 +46,7 @@ class ClosedForm(TradeOff):
         return np.where(b >= 1, 0.0, self.noise.cdf(self.noise.isf(b) + self.shift))
 
 
-def shifted(
+def compute_tradeoff(
     noise: Noise,
     shifts: Iterable[tuple[float, int]],
     *,
@@ -66,4 +66,4 @@ def shifted(
     moved = [(shift / scale, count) for shift, count in shifts if shift != 0 and count > 0]
     if closed and unit.facts.log_concave and sum(count for _, count in moved) == 1:
         return ClosedForm(unit, moved[0][0])
-    return compose([(ratio_law(unit, shift, spread), count) for shift, count in moved])
+    return compose([(make_ratio_law(unit, shift, spread), count) for shift, count in moved])

@@ -40,17 +40,17 @@ class TwoParts:
         return float(np.max(best + slope * inner - self.inside[row]))
 
 
-def levels_for_two(noise: RadialNoise) -> Levels:
+def make_two_levels(noise: RadialNoise) -> Levels:
     """The cells of the length for `two_parts`."""
-    return _levels(noise.unit)
+    return _make_levels(noise.unit)
 
 
 @lru_cache(maxsize=4)
-def _levels(noise: RadialNoise) -> Levels:
+def _make_levels(noise: RadialNoise) -> Levels:
     return Levels(noise, CELLS[noise._power])
 
 
-def two_parts(found: Levels, noise: RadialNoise, shift: float, shares: Array) -> TwoParts:
+def bound_two_parts(found: Levels, noise: RadialNoise, shift: float, shares: Array) -> TwoParts:
     """Both parts for balls that hold the given shares of P and a δ of the given length.
 
     In ℓ2 for spherical noise; along one coordinate for noise of the ℓ1 length.
@@ -89,7 +89,7 @@ def total_variation(noise: RadialNoise, lengths: Array) -> Array:
 
     {p_δ > p} is the half-space beyond δ/2, where P(z₁ > s/2 | r) grows with r.
     """
-    found = levels_for_two(noise)
+    found = make_two_levels(noise)
     make, flat = ball_chance if noise.order == 2 else cross_chance, np.ravel(lengths) / noise.scale
     equal = np.zeros(found.mass.size)
     half = [float(make(found, s)(equal, equal, found.edges[1:]) @ found.mass) for s in flat]

@@ -89,7 +89,7 @@ def test_the_table_follows_from_the_runs(
     with Run(point / "run") as store:
         assert [problem for problem in verify(store) if problem is not None] == []
         assert store.spec.noise.text == "gennorm(beta=2, sigma=0.5)"
-        nonce = json.loads((out / "c-opt.json").read_text())["nonce"]
+        nonce = json.loads((out / "c-opt.json").read_text())["settings"]["nonce"]
         assert (store.spec.nonce, store.spec.seed) == (nonce, None)
         assert store.spec.lattice is not None
         assert store.spec.loading == {"weights": str(point / "model.safetensors")}
@@ -203,7 +203,7 @@ def test_parameters_by_name_and_scale_in_place_of_sigma(
     assert run(data, tmp_path / "out", "--param", "beta=1,2", "--scale", "0.2", "--max", "4") == 0
     names = {path.name for path in (tmp_path / "out" / "points").iterdir()}
     assert names == {"gennorm-beta-1-scale-0.2", "gennorm-beta-2-scale-0.2"}
-    spec = json.loads((tmp_path / "out" / "c-opt.json").read_text())
+    spec = json.loads((tmp_path / "out" / "c-opt.json").read_text())["settings"]
     assert spec["family"]["given"] == "scale"
 
 

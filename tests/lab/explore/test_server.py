@@ -185,6 +185,48 @@ def test_a_question_nobody_waits_for_is_dropped(
     assert [query["pa"] for query in asked] == ["0.9"]
 
 
+def test_slow_curves_keep_no_other_question_waiting(
+    server: Explorer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """More curves than slots are under way for as long as the test likes; all else is answered,
+    and no slot is lost or given back twice.
+    """
+    go_on, begun = threading.Event(), threading.Semaphore(0)
+
+    def slow_curve(question: str, query: dict[str, str]) -> Any:
+        if question == "curve":
+            begun.release()
+            assert go_on.wait(60)
+        return answer(question, query)
+
+    monkeypatch.setattr(_server, "answer", slow_curve)
+    monkeypatch.setattr(_server, "LONG", 0.05)
+    replies: list[int] = []
+    curve = GAUSSIAN.replace("radius", "curve")
+    threads = [
+        threading.Thread(target=lambda: replies.append(ask(server, curve)[0]))
+        for _ in range(_server.AT_ONCE + 2)
+    ]
+    try:
+        for thread in threads:
+            thread.start()
+        for _ in threads:
+            assert begun.acquire(timeout=60)
+        assert ask(server, GAUSSIAN)[0] == 200
+        assert ask(server, "/api/density?family=laplace&sigma=1")[0] == 200
+        assert replies == []
+    finally:
+        go_on.set()
+    for thread in threads:
+        thread.join()
+    assert replies == [200] * len(threads)
+    for _ in range(_server.AT_ONCE):
+        assert server.slots.acquire(timeout=60)
+    assert not server.slots.acquire(blocking=False)
+    for _ in range(_server.AT_ONCE):
+        server.slots.release()
+
+
 def test_ports_that_cannot_be_used_are_named(server: Explorer) -> None:
     with pytest.raises(UnicrError, match=f"cannot listen on port {server.server_port}"):
         Explorer(server.server_port)

@@ -19,7 +19,7 @@ from unicr.data import load_dataset
 from unicr.i_opt import Axis, Grid, IOpt, i_opt_run
 from unicr.lab.report.runs import RunBar, run_shown
 from unicr.metrics import Scores, accuracy_curve, robustness_score
-from unicr.noise import Gaussian, Noise
+from unicr.noise import Noise, gaussian
 from unicr.norms import l1, l2, linf
 from unicr.runs import Job, Row, Run, scores_of
 from unicr.smoothing import Plan, norms_of
@@ -129,17 +129,17 @@ def certified(
 
 def compare(context: Context, setup: Setup) -> dict[str, Pair]:
     """Both sides by norm, below the item's work folder; what an interruption left is used."""
-    sizes, gaussian = context.sizes, Gaussian(sigma=setup.sigma)
+    sizes, start = context.sizes, gaussian(sigma=setup.sigma)
     low, high, factor = sizes["sigma"]
     axes = (
         Axis("sigma", setup.sigma * low, setup.sigma * high, factor),
         Axis("beta", *sizes["beta"]),
     )
-    grid = Grid.around(gaussian, "gennorm", axes)
+    grid = Grid.around(start, "gennorm", axes)
     settings = IOpt(grid, keep=setup.keep)
-    fixed = certified(context, setup, gaussian, sizes["norms"], "fixed")
+    fixed = certified(context, setup, start, sizes["norms"], "fixed")
     context.log(f"searching among {grid.size} noises for each input")
-    job = _job(context, setup, gaussian, sizes["norms"])
+    job = _job(context, setup, start, sizes["norms"])
     with RunBar(job) as shown:
         out = context.work / "i-opt"
         folders = i_opt_run(

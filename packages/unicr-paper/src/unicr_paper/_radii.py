@@ -11,7 +11,7 @@ from typing import Any
 from unicr.noise import parse
 from unicr.norms import Norm, l1, l2, linf, parse_norm
 from unicr.radius import Evidence, MonteCarlo, Question, RadiusCurve, certified_radius
-from unicr.radius.internal import exact_bound, search
+from unicr.radius.internal import find_exact_bound, search_direction
 from unicr_paper._item import Axes, Context, Figure
 
 NORMS = (l1, l2, linf)
@@ -45,7 +45,7 @@ class Line:
     def drawn(self) -> tuple[Sequence[float], Sequence[float]]:
         """The points to draw: closely spaced where a closed form gives them for nothing."""
         law = parse(self.noise)
-        bound = exact_bound(Question(law, self.norm, DIM))
+        bound = find_exact_bound(Question(law, self.norm, DIM))
         if bound is None or bound.closed_form is None:
             return self.p_a, self.searched
         return MANY, RadiusCurve(law, self.norm, DIM)(MANY).tolist()
@@ -66,7 +66,7 @@ def line(noise: str, norm: Norm | str, sizes: Mapping[str, Any]) -> Line:
         proved = curve(MANY).tolist() if sizes["proved"] else None
         return Line(noise, norm, MANY, curve(MANY, searched=True).tolist(), proved)
     question = Question(law, norm, DIM)
-    found = [search(question, Evidence(p))[0] for p in sizes["p_a"]]
+    found = [search_direction(question, Evidence(p))[0] for p in sizes["p_a"]]
     return Line(noise, norm, sizes["p_a"], found, None)
 
 

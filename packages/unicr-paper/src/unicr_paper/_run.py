@@ -15,8 +15,9 @@ from typing import Any, Literal
 
 import unicr
 from unicr.errors import SpecError, did_you_mean
+from unicr.folder import Folder, changes, plain
 from unicr_paper._item import MODES, Context, Item, MissingDataError, Mode
-from unicr_paper._write import read_record, sweep, write_result
+from unicr_paper._write import RECORD, read_record, write_result
 
 State = Literal["done", "kept", "missing data", "failed"]
 ERROR = "error.txt"
@@ -40,7 +41,7 @@ class Request:
         chosen = self.options or {}
         return {
             "mode": self.mode,
-            "sizes": json.loads(json.dumps(item.sizes[self.mode])),
+            "sizes": plain(item.sizes[self.mode]),
             "seed": self.seed,
             "options": {name: chosen[name] for name in item.options if name in chosen},
             "data": {name: _stamp(self.data / name) for name in item.needs},
@@ -98,7 +99,8 @@ def state_of(item: Item, request: Request) -> str:
 
 
 def _same(record: Mapping[str, Any], wanted: Mapping[str, Any], but: str = "") -> bool:
-    return all(record.get(key) == wanted[key] for key in COMPARED if key != but)
+    old, new = ({key: of.get(key) for key in COMPARED} for of in (record, wanted))
+    return not changes(old, new, {but})
 
 
 def _kept(record: Mapping[str, Any] | None, wanted: Mapping[str, Any]) -> str | None:
@@ -159,18 +161,19 @@ def _run_one(item: Item, request: Request, log: Callable[[str], None]) -> Ended:
 def _make(
     item: Item, context: Context, folder: Path, wanted: Mapping[str, Any]
 ) -> tuple[float, list[str]]:
-    context.work.mkdir(parents=True, exist_ok=True)
-    sweep(folder)
-    context.log(f"{item.title} ({item.source})")
-    start = time.monotonic()
+    home = Folder(folder, "an item", RECORD)
     try:
-        result = item.run(context)
-        seconds = time.monotonic() - start
-        record = {"item": item.name, **wanted, "seconds": round(seconds, 3)}
-        write_result(item, result, folder, record)
+        with home.write():
+            context.work.mkdir(parents=True, exist_ok=True)
+            context.log(f"{item.title} ({item.source})")
+            start = time.monotonic()
+            result = item.run(context)
+            seconds = time.monotonic() - start
+            record = {"item": item.name, **wanted, "seconds": round(seconds, 3)}
+            write_result(item, result, home, record)
+            (folder / ERROR).unlink(missing_ok=True)
     finally:
         for empty in (context.work, context.work.parent, folder):
             with contextlib.suppress(OSError):
                 empty.rmdir()
-    (folder / ERROR).unlink(missing_ok=True)
     return seconds, [*result.comparison, *(f"note: {remark}" for remark in result.remarks)]

@@ -1,20 +1,17 @@
 """From a result to files: CSV, PNG, SVG, a comparison, and last `item.json`, which says it is done.
 
-Files are made in a folder of their own and moved in one by one; `item.json` is taken away first and
-comes back last. A process killed at any moment leaves either a finished item or an unfinished one.
+A process killed at any moment leaves a finished item or an unfinished one.
 """
 
 from __future__ import annotations
 
 import csv
 import json
-import os
-import shutil
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from unicr.folder import Folder, write_json
 from unicr.lab.report.plots import figures
 from unicr_paper._item import Item, Output, Table
 
@@ -33,30 +30,14 @@ def read_record(folder: Path) -> dict[str, Any] | None:
     return record if all((folder / name).is_file() for name in record["files"]) else None
 
 
-def write_result(item: Item, result: Output, folder: Path, record: Mapping[str, Any]) -> list[str]:
-    """Put everything into `folder` and give the names of the files, `item.json` not counted."""
-    folder.mkdir(parents=True, exist_ok=True)
-    old = read_record(folder)
-    fresh = Path(tempfile.mkdtemp(prefix=".new-", dir=folder))
-    try:
+def write_result(item: Item, result: Output, home: Folder, record: Mapping[str, Any]) -> list[str]:
+    """Put everything into the folder and give the names of the files, `item.json` not counted."""
+    old = read_record(home.path)
+    with home.replace_files(remove=old["files"] if old else ()) as fresh:
         _write_files(item, result, fresh)
         names = sorted(path.name for path in fresh.iterdir())
-        text = json.dumps({**record, "files": names}, indent=1, ensure_ascii=False)
-        (fresh / RECORD).write_text(text + "\n", encoding="utf-8")
-        (folder / RECORD).unlink(missing_ok=True)
-        for name in set(old["files"] if old else ()) - set(names):
-            (folder / name).unlink(missing_ok=True)
-        for name in [*names, RECORD]:
-            os.replace(fresh / name, folder / name)
-    finally:
-        shutil.rmtree(fresh, ignore_errors=True)
+        write_json(fresh / RECORD, {**record, "files": names})
     return names
-
-
-def sweep(folder: Path) -> None:
-    """Remove what a killed writer left behind."""
-    for left in folder.glob(".new-*"):
-        shutil.rmtree(left, ignore_errors=True)
 
 
 def _write_files(item: Item, result: Output, folder: Path) -> None:

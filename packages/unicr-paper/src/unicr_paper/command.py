@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from unicr.errors import SpecError
+from unicr.text import read_assignment
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -81,9 +82,10 @@ def paper(
 def _options(given: Sequence[str]) -> dict[str, str]:
     options = {}
     for text in given:
-        name, equals, value = text.partition("=")
-        if not (name and equals and value):
-            raise SpecError(f"--set {text!r}: write NAME=VALUE")
+        try:
+            name, value = read_assignment(text)
+        except SpecError:
+            raise SpecError(f"--set {text!r}: write NAME=VALUE") from None
         options[name] = value
     return options
 

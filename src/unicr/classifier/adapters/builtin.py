@@ -8,14 +8,12 @@ from importlib.resources import files
 from pathlib import Path
 
 from unicr.classifier import lenet, mlp, resnet
-from unicr.classifier._adapter import Adapter, ModelAsked, with_prefix
 from unicr.classifier._base import Classifier
-from unicr.classifier._digest import combined_digest
-from unicr.classifier._weights import load_weights, read_weights
+from unicr.classifier._load import Adapter, ModelAsked, load_weights, read_weights, with_prefix
 from unicr.classifier.adapters.module import classifier_of
 from unicr.errors import ModelError
 from unicr.extras import torch
-from unicr.files import file_digest
+from unicr.files import combined_digest, file_digest
 
 RESNETS = {f"builtin:resnet{depth}": depth for depth in (8, 20, 56, 110)}
 WEIGHTS = Path(str(files("unicr.classifier") / "weights"))
@@ -53,4 +51,5 @@ def load(asked: ModelAsked) -> Classifier:
     return classifier_of(asked, network, digest, own.out_features)
 
 
-ADAPTER = Adapter(KNOWN, with_prefix("builtin:"), load, takes_weights=True)
+# Asked first: a text that begins so is nothing else, and the question needs no file.
+ADAPTER = Adapter(KNOWN, with_prefix("builtin:"), load, takes_weights=True, rank=-2)

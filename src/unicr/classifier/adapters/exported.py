@@ -14,9 +14,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from unicr.classifier._adapter import Adapter, ModelAsked, with_ending
 from unicr.classifier._base import Classifier, in_pieces
-from unicr.classifier._trust import check_trusted
+from unicr.classifier._load import Adapter, ModelAsked, check_trusted, with_ending
 from unicr.classifier.adapters.module import classifier_of
 from unicr.errors import ModelError
 from unicr.files import file_digest

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from unicr.classifier._adapter import Adapter, ModelAsked
 from unicr.classifier._base import Classifier
 from unicr.classifier._digest import source_digest
+from unicr.classifier._load import Adapter, ModelAsked
 from unicr.errors import ModelError, foreign
 from unicr.extras import torch
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from unicr.classifier._adapter import Adapter, ModelAsked, with_prefix
 from unicr.classifier._base import Classifier
+from unicr.classifier._load import Adapter, ModelAsked, with_prefix
 from unicr.classifier.adapters import huggingface
 from unicr.errors import ModelError, one_line
 from unicr.extras import require

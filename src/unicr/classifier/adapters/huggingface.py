@@ -16,9 +16,9 @@ from typing import Any
 import torch
 from torch import nn
 
-from unicr.classifier._adapter import Adapter, ModelAsked, with_prefix
 from unicr.classifier._base import Classifier
 from unicr.classifier._digest import check_inside, files_digest
+from unicr.classifier._load import Adapter, ModelAsked, with_prefix
 from unicr.classifier._wrap import Normalised
 from unicr.classifier.adapters.module import ModuleClassifier
 from unicr.errors import ModelError

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
-from unicr.classifier._adapter import Adapter, ModelAsked
 from unicr.classifier._base import Classifier
-from unicr.classifier._digest import combined_digest, module_digest
-from unicr.classifier._weights import load_weights
+from unicr.classifier._digest import module_digest
+from unicr.classifier._load import Adapter, ModelAsked, load_weights
 from unicr.errors import ModelError, foreign
 from unicr.extras import torch
-from unicr.files import file_digest
+from unicr.files import combined_digest, file_digest
+from unicr.text import split_reference
 
 PRECISIONS = {"bf16": "bfloat16", "fp16": "float16"}  # the names of torch's types
 
@@ -129,7 +129,7 @@ def load(asked: ModelAsked) -> Classifier:
             raise ModelError(f"{asked.name} is no torch module: weights cannot go in")
         load_weights(module, asked.weights, asked.trust)
     if asked.spec is not None:
-        source = file_digest(Path(asked.spec.rpartition(":")[0]).expanduser())
+        source = file_digest(Path(split_reference(asked.spec)[0]).expanduser())
         tensors = module_digest(module) if asked.weights is None else file_digest(asked.weights)
         digest = combined_digest(type(module).__qualname__, source, tensors)
     return classifier_of(asked, module, digest)

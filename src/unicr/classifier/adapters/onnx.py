@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from unicr.classifier._adapter import Adapter, ModelAsked, with_ending
 from unicr.classifier._base import Classifier, in_pieces
 from unicr.classifier._digest import check_inside, files_digest
+from unicr.classifier._load import Adapter, ModelAsked, with_ending
 from unicr.errors import ModelError, foreign
 from unicr.extras import require, torch
 from unicr.files import file_digest

@@ -12,12 +12,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from unicr.classifier._adapter import Adapter, ModelAsked
 from unicr.classifier._base import Classifier
-from unicr.classifier._digest import check_inside, combined_digest
+from unicr.classifier._digest import check_inside
+from unicr.classifier._load import Adapter, ModelAsked
 from unicr.errors import ModelError
 from unicr.extras import torch
-from unicr.files import is_among
+from unicr.files import combined_digest, is_among
+from unicr.text import split_reference
 
 FILE = "selector.json"
 LOADING = frozenset({"spec", "weights", "mean", "std", "num_classes"})
@@ -92,7 +93,7 @@ def load(asked: ModelAsked) -> Classifier:
     members = []
     for one in read(path)["models"]:
         spec = one["spec"]
-        if names_python(spec) and not is_among(code := spec.rpartition(":")[0], asked.trust):
+        if names_python(spec) and not is_among(code := split_reference(spec)[0], asked.trust):
             raise ModelError(
                 f"{path} names the model {spec}, which is code: if you trust it, name its file "
                 f"(--trust {code})"

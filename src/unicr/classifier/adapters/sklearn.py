@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import pickle
+import warnings
 from typing import Any
 
 import numpy as np
 
-from unicr.classifier._adapter import Adapter, ModelAsked, with_ending
 from unicr.classifier._base import Classifier
-from unicr.classifier._trust import check_trusted
+from unicr.classifier._load import Adapter, ModelAsked, check_trusted, with_ending
 from unicr.errors import ModelError, foreign
 from unicr.extras import require, torch
 from unicr.files import file_digest
@@ -29,13 +29,17 @@ class SklearnClassifier(Classifier):
             classes=None if values is None else tuple(values.tolist()),
         )
         self.estimator = estimator
+        names = getattr(estimator, "feature_names_in_", None)
+        self.features = None if names is None else tuple(map(str, names))
         self._values = values
         self._order = np.argsort(np.zeros(0) if values is None else values)
 
     def predict(self, batch: torch.Tensor) -> torch.Tensor:
         rows = batch.detach().cpu().flatten(1).numpy()
-        with foreign(ModelError, f"{self.name} failed"):
-            given = np.asarray(self.estimator.predict(rows))
+        with foreign(ModelError, f"{self.name} failed"), warnings.catch_warnings():
+            # columns were matched by name before (`match_data`), so that rows need none here
+            warnings.filterwarnings("ignore", "X does not have valid feature names")
+            given = np.asarray(self.estimator.predict(self._table(rows)))
         if self._values is None:
             if given.dtype.kind not in "biu":
                 raise ModelError(
@@ -48,6 +52,16 @@ class SklearnClassifier(Classifier):
         if given.shape != (len(rows),) or not np.array_equal(self._values[places], given):
             raise ModelError(f"{self.name} returned labels that are not in its classes_")
         return torch.from_numpy(places.astype(np.int64))
+
+    def _table(self, rows: Any) -> Any:
+        """The rows as the estimator was fitted: a frame with its columns where it knows names."""
+        if self.features is None or rows.shape[1] != len(self.features):
+            return rows
+        try:
+            import pandas
+        except ModuleNotFoundError:
+            return rows
+        return pandas.DataFrame(rows, columns=list(self.features), copy=False)
 
 
 def _digest(estimator: Any) -> str:

@@ -10,9 +10,8 @@ import warnings
 import zipfile
 from pathlib import Path
 
-from unicr.classifier._adapter import Adapter, ModelAsked, with_ending
 from unicr.classifier._base import Classifier
-from unicr.classifier._trust import check_trusted
+from unicr.classifier._load import Adapter, ModelAsked, check_trusted, with_ending
 from unicr.classifier.adapters.module import classifier_of
 from unicr.errors import ModelError, foreign
 from unicr.extras import torch

@@ -52,7 +52,8 @@ def read_csv(asked: DataAsked) -> Dataset:
         raise DataError(f"{path} has no rows: a header line and one line per input are needed")
     inputs = np.frombuffer(values, np.float64).reshape(-1, width)
     given = labels if label is not None else None
-    return from_arrays(inputs, given, name=path.name, source=str(path))
+    features = [name for name in header if name != label]
+    return from_arrays(inputs, given, name=path.name, source=str(path), features=features)
 
 
 def read_parquet(asked: DataAsked) -> Dataset:
@@ -78,19 +79,21 @@ def read_parquet(asked: DataAsked) -> Dataset:
         check_size(path, size, path.stat().st_size, DataError)
         texts = [one.name for one in schema if arrow.types.is_string(one.type)]
         table = parquet.read_table(path, read_dictionary=texts)
-        features = []
+        columns = []
         labels: Any = None
         for name in schema.names:
             column = table.column(name).combine_chunks()
             if name == label:
                 labels = _words(column) if hasattr(column, "dictionary") else column.to_numpy(False)
             elif hasattr(column, "dictionary"):
-                features.append(_text_numbers(path, name, column))
+                columns.append(_text_numbers(path, name, column))
             else:
-                features.append(_numbers(path, name, column.to_numpy(zero_copy_only=False)))
+                columns.append(_numbers(path, name, column.to_numpy(zero_copy_only=False)))
     if not rows:
         raise DataError(f"{path} has no rows")
-    return from_arrays(np.column_stack(features), labels, name=path.name, source=str(path))
+    features = [name for name in schema.names if name != label]
+    inputs = np.column_stack(columns)
+    return from_arrays(inputs, labels, name=path.name, source=str(path), features=features)
 
 
 def _words(column: Any) -> list[str | None]:

@@ -12,9 +12,9 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from unicr.errors import RunError
+from unicr.folder import plain, refuse_changes
 from unicr.lab.attack._verdict import Verdict, agrees, verdict
-from unicr.runs import Database, Row, changes
+from unicr.runs import Database, Row
 from unicr.smoothing import NormRadius
 
 FILE = "attacks.sqlite"
@@ -72,14 +72,11 @@ class AttackStore(Database):
                 self._db.execute("DELETE FROM outcomes WHERE attack = ?", (attack,))
                 self._db.execute("DELETE FROM settings WHERE attack = ?", (attack,))
             old = self.settings("settings").get(attack, {})
-            new = json.loads(json.dumps(settings))
-            if not old:
+            if old:
+                cure = "use --fresh to throw its outcomes away"
+                refuse_changes(f"{attack} of {self.path}", old, plain(settings), cure=cure)
+            else:
                 self.put("settings", [(attack, json.dumps(settings))])
-            elif differing := changes(old, new):
-                raise RunError(
-                    f"{self.path} has {attack} with other settings ({differing}): "
-                    "use --fresh to throw those outcomes away"
-                )
 
     def add(self, outcomes: Iterable[Outcome]) -> None:
         """Write the outcomes of one task, all or none."""

@@ -38,26 +38,29 @@ def optuna_search(
             _ = point.noise
     optuna = require("optuna")
     what = {"family": scales.name, "sizes": scales.sizes, "given": scales.given}
-    copt.begin({**what, "ranges": {k: list(v) for k, v in ranges.items()}}, resume=resume)
-    study = _study(optuna, copt)
-    norm = copt.search.norms[0].text
-    results: dict[Point, Trained] = {}
+    ranges_given = {name: list(ends) for name, ends in ranges.items()}
+    with copt.begin({**what, "ranges": ranges_given}, resume=resume):
+        study = _study(optuna, copt)
+        norm = copt.search.norms[0].text
+        results: dict[Point, Trained] = {}
 
-    def objective(trial: Any) -> float:
-        shape = tuple((k, _rounded(trial.suggest_float(k, *ends))) for k, ends in ranges.items())
-        found = copt.evaluate(scales.points(shape))
-        results.update(found)
-        value = score(found.values(), norm)
-        if value is None:
-            raise optuna.TrialPruned("a training diverged")
-        return value
+        def objective(trial: Any) -> float:
+            shape = tuple(
+                (k, _rounded(trial.suggest_float(k, *ends))) for k, ends in ranges.items()
+            )
+            found = copt.evaluate(scales.points(shape))
+            results.update(found)
+            value = score(found.values(), norm)
+            if value is None:
+                raise optuna.TrialPruned("a training diverged")
+            return value
 
-    earlier = [trial for trial in study.trials if trial.state.is_finished()]
-    for trial in earlier:
-        shape = tuple((name, _rounded(trial.params[name])) for name in ranges)
-        results.update(copt.evaluate(scales.points(shape)))
-    if len(earlier) < trials:
-        study.optimize(objective, n_trials=trials - len(earlier))
+        earlier = [trial for trial in study.trials if trial.state.is_finished()]
+        for trial in earlier:
+            shape = tuple((name, _rounded(trial.params[name])) for name in ranges)
+            results.update(copt.evaluate(scales.points(shape)))
+        if len(earlier) < trials:
+            study.optimize(objective, n_trials=trials - len(earlier))
     lines = lines_of(results, [n.text for n in copt.search.norms])
     return sorted(lines, key=lambda line: line.shape)
 

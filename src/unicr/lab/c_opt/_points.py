@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -11,9 +10,11 @@ from typing import Any, Literal
 import unicr
 from unicr.data import Dataset
 from unicr.errors import DataError, UnicrError
+from unicr.folder import plain
 from unicr.lab.train import Examples, Training, examples_of
 from unicr.noise import Noise, parse
 from unicr.runs import Terms
+from unicr.text import write_call
 from unicr.values import number
 
 Shape = tuple[tuple[str, float], ...]
@@ -31,8 +32,7 @@ class Point:
     @property
     def noise(self) -> Noise:
         """The noise itself; NoiseError where the family refuses the parameters."""
-        values = ", ".join(f"{k}={number(v)}" for k, v in (*self.shape, (self.given, self.size)))
-        return parse(f"{self.family}({values})")
+        return parse(write_call(self.family, dict([*self.shape, (self.given, self.size)])))
 
     @property
     def name(self) -> str:
@@ -95,7 +95,7 @@ class Search(Terms):
             **self.terms,
             **({} if self.nonce is None else {"nonce": self.nonce}),
         }
-        return dict(json.loads(json.dumps(values)))
+        return plain(values)
 
 
 def search_of(train: Dataset, test: Dataset, *, most: int | None = None, **settings: Any) -> Search:

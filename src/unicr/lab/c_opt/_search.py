@@ -8,11 +8,11 @@ side by side as there are workers, and no core waits for another.
 
 from __future__ import annotations
 
-import json
 import secrets
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from unicr.classifier import load_classifier
 from unicr.data import Dataset
 from unicr.data.internal import from_arrays
 from unicr.errors import UnicrError
+from unicr.folder import Folder, plain
 from unicr.lab.c_opt._points import Point, Scales, Search, Shape
 from unicr.lab.c_opt._scores import (
     ShapeScore,
@@ -34,12 +35,13 @@ from unicr.lab.c_opt._scores import (
     result_of,
 )
 from unicr.lab.train import DivergedError, Examples, Training, train_run
-from unicr.lab.train.internal import WEIGHTS, arrays_of, claim, read_record, write_json
+from unicr.lab.train.internal import WEIGHTS, arrays_of, training_folder
 from unicr.noise.internal import check_parses
 from unicr.runs import Job, Terms, certify_run, execute
 from unicr.smoothing import Radii
 
 SETTINGS = "c-opt.json"
+FREE = frozenset({"unicr"})  # a newer version goes on with a search
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,16 +117,24 @@ class COpt:
         self._finished: set[Point] = set()
         self._under_way: list[Point] = []
 
-    def begin(self, what: Mapping[str, Any], *, resume: bool) -> None:
-        """Write down the settings, `what` is searched included, or check those of an old search."""
-        old = read_record(self.folder, SETTINGS)
-        if self.search.seed is None and self.search.nonce is None:
-            came: dict[str, Any] = {"nonce": secrets.token_hex(32)} if old is None else old
-            self.search = replace(self.search, seed=came.get("seed"), nonce=came.get("nonce"))
-        values = {**self.search.manifest(), **json.loads(json.dumps(what))}
-        claim(self.folder, "a search", old, values, resume)
-        if old is None:
-            write_json(self.folder / SETTINGS, values)
+    @contextmanager
+    def begin(self, what: Mapping[str, Any], *, resume: bool) -> Iterator[None]:
+        """Write down the settings, `what` is searched included, or check those of an old search.
+
+        For the length of the block nobody else writes to the folder.
+        """
+        home = Folder(self.folder, "a search", SETTINGS)
+        with home.write():
+            old = home.read()
+            if self.search.seed is None and self.search.nonce is None:
+                drawn: dict[str, Any] = (
+                    plain({"nonce": secrets.token_hex(32)}) if old is None else old["settings"]
+                )
+                self.search = replace(self.search, seed=drawn.get("seed"), nonce=drawn.get("nonce"))
+            values = {**self.search.manifest(), **plain(what)}
+            if home.begin(values, resume=resume, free=FREE) is None:
+                home.note({"settings": values})
+            yield
 
     def evaluate(self, points: Sequence[Point]) -> dict[Point, Trained]:
         """Train and certify the points that are not done yet; the results of all of them."""
@@ -199,9 +209,9 @@ def c_opt(
     points = [point for group in by_shape for point in group]
     for point in points:
         _ = point.noise
-    copt.begin(what, resume=resume)
     in_order = [point for step in zip(*by_shape, strict=True) for point in step]
-    results = copt.evaluate(in_order)
+    with copt.begin(what, resume=resume):
+        results = copt.evaluate(in_order)
     norms = [norm.text for norm in copt.search.norms]
     return lines_of({point: results[point] for point in points}, norms)
 
@@ -216,8 +226,9 @@ def _files(folder: Path) -> dict[str, bytes]:
 
 def _put(files: Mapping[str, bytes], folder: Path) -> None:
     """A point's files in place of what was there; train.json, which makes it count, last."""
-    shutil.rmtree(folder, ignore_errors=True)
-    for name, content in sorted(files.items(), key=lambda item: item[0] == "train.json"):
-        file = folder / name
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(content)
+    home = training_folder(folder)
+    with home.write(), home.replace_files() as fresh:
+        shutil.rmtree(folder / "run", ignore_errors=True)
+        for name, content in files.items():
+            (fresh / name).parent.mkdir(parents=True, exist_ok=True)
+            (fresh / name).write_bytes(content)

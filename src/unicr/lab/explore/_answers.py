@@ -20,16 +20,15 @@ from scipy import special
 from unicr.errors import NoiseError, SpecError
 from unicr.lab.explore._expression import FUNCTIONS, KINDS, Kind, parse_expression
 from unicr.lab.report.noise import density_line
-from unicr.noise import FAMILIES, IID, Tabulated, from_density
-from unicr.noise.internal import HINT, RadialNoise, plainest
+from unicr.noise import FAMILIES, IID, Noise, from_density
+from unicr.noise.internal import HINT, plainest, usual_family
 from unicr.norms import Norm, parse_norm
 from unicr.radius import Question, Radius, RadiusCurve, certified_radius, round_down
-from unicr.radius.internal import exact_bound, from_below
+from unicr.radius.internal import find_exact_bound, read_from_below
 from unicr.values import Array, number
 
 Query = Mapping[str, str]
 Answer = dict[str, Any]
-Known = IID | RadialNoise
 
 TYPED = "typed"
 SIZES = ("sigma", "scale")
@@ -61,7 +60,12 @@ def families(query: Query) -> Answer:
         }
         for name, family in FAMILIES.items()
     ]
-    return {"families": listed, "functions": list(FUNCTIONS), "kinds": list(KINDS)}
+    return {
+        "families": listed,
+        "usual": usual_family().name,
+        "functions": list(FUNCTIONS),
+        "kinds": list(KINDS),
+    }
 
 
 def density(query: Query) -> Answer:
@@ -135,7 +139,7 @@ def curve(query: Query) -> Answer:
     drawn = np.unique(np.concatenate([special.ndtr(np.linspace(0, LAST_Z, 129)), p]))
     drawn = drawn[drawn <= LAST_P]
     searched = _line(p, np.array([found[i].searched for i in steps]), drawn) * noise.scale
-    bound, whole = exact_bound(Question(plainest(noise), norm, dim)), len(found) > STEPS
+    bound, whole = find_exact_bound(Question(plainest(noise), norm, dim)), len(found) > STEPS
     if bound is not None and (whole or bound.closed_form is not None):
         proved = RadiusCurve(noise, norm, dim)(drawn)
     else:
@@ -175,7 +179,7 @@ def coarse_to_fine(steps: int) -> list[int]:
 
 def _line(p: Array, value: Array, at: Array) -> Array:
     """Values at `at` below the rising curve through the points (p, value)."""
-    return np.maximum(from_below(1 - p, np.maximum.accumulate(value))(1 - at), 0.0)
+    return np.maximum(read_from_below(1 - p, np.maximum.accumulate(value))(1 - at), 0.0)
 
 
 def _bracket(found: Radius, scale: float) -> Answer:
@@ -189,13 +193,13 @@ def _bracket(found: Radius, scale: float) -> Answer:
 
 
 @lru_cache(maxsize=4096)
-def _radius(unit: Known, norm: Norm, dim: int, p_a: float) -> Radius:
+def _radius(unit: Noise, norm: Norm, dim: int, p_a: float) -> Radius:
     """The radius of a noise at unit scale."""
     return certified_radius(unit, norm, dim, p_a=p_a)
 
 
 @lru_cache(maxsize=32)
-def _typed(expression: str, kind: Kind) -> Tabulated:
+def _typed(expression: str, kind: Kind) -> IID:
     parsed = parse_expression(expression)
     try:
         return from_density(parsed.log_density(kind), name=f"typed({parsed.text})")
@@ -205,7 +209,7 @@ def _typed(expression: str, kind: Kind) -> Tabulated:
         raise NoiseError(f"{parsed.text!r} cannot be used as a {kind}: {reason}") from None
 
 
-def _noise(query: Query) -> tuple[Known, Answer]:
+def _noise(query: Query) -> tuple[Noise, Answer]:
     """The noise that a query describes, and its text for the command line."""
     family = _word(query, "family")
     if family == TYPED:
@@ -218,12 +222,11 @@ def _noise(query: Query) -> tuple[Known, Answer]:
     taken = [one.name for one in kind.parameters]
     _only(query, ("family", size, *taken, *ASKED))
     numbers = {name: _number(query, name) for name in (*taken, size)}
-    maker: Callable[..., Known] = cast("Callable[..., Known]", kind)
-    noise = maker(**numbers, dim=_dim(query)) if kind.joint else maker(**numbers)
+    noise = kind(**numbers, dim=_dim(query)) if kind.joint else kind(**numbers)
     return noise, {"noise": noise.text}
 
 
-def _typed_noise(query: Query) -> tuple[Known, Answer]:
+def _typed_noise(query: Query) -> tuple[Noise, Answer]:
     size = _size(query)
     _only(query, ("family", size, "expression", "kind", *ASKED))
     kind = query.get("kind", "density")

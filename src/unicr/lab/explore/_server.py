@@ -2,7 +2,8 @@
 
 Only GET, only a fixed list of paths, only under the names of this machine (a foreign Host header
 is how DNS rebinding shows). Few answers are computed at a time, and one that nobody waits for any
-more is dropped before it starts.
+more is dropped before it starts. One that takes long gives its turn back while it goes on, so that
+slow curves keep no other question waiting.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import socket
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib import resources
-from threading import Semaphore
+from threading import Lock, Semaphore, Timer
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
@@ -22,7 +23,8 @@ from unicr.lab.explore._answers import QUESTIONS, answer
 
 ADDRESS = "127.0.0.1"
 LONGEST_REQUEST = 4000
-AT_ONCE = 2
+AT_ONCE = 2  # answers that are begun at the same time
+LONG = 3.0  # seconds after which an answer no longer keeps others waiting
 FILES = {
     "/": ("explore.html", "text/html; charset=utf-8"),
     "/explore.css": ("explore.css", "text/css; charset=utf-8"),
@@ -60,6 +62,28 @@ class Explorer(ThreadingHTTPServer):
     def url(self) -> str:
         """The page's address."""
         return f"http://{ADDRESS}:{self.server_port}/"
+
+
+class _Turn:
+    """A slot that was taken, given back once: at the end of the block, or after LONG seconds."""
+
+    def __init__(self, slots: Semaphore) -> None:
+        self._slots, self._given_back, self._guard = slots, False, Lock()
+        self._timer = Timer(LONG, self._give_back)
+        self._timer.daemon = True
+
+    def __enter__(self) -> None:
+        self._timer.start()
+
+    def __exit__(self, *_: object) -> None:
+        self._timer.cancel()
+        self._give_back()
+
+    def _give_back(self) -> None:
+        with self._guard:
+            if not self._given_back:
+                self._given_back = True
+                self._slots.release()
 
 
 class _Gone(Exception):
@@ -114,15 +138,15 @@ class _Handler(BaseHTTPRequestHandler):
         except _Gone:
             return
         try:
-            found = answer(question, dict(words))
+            with _Turn(self.server.slots):
+                found = answer(question, dict(words))
         except UnicrError as error:
             self._refuse(HTTPStatus.BAD_REQUEST, str(error))
             return
-        finally:
-            self.server.slots.release()
         self._send_json(HTTPStatus.OK, found)
 
     def _take_turn(self) -> None:
+        """Wait for a slot; _Gone where the one who asked leaves meanwhile."""
         while not self.server.slots.acquire(timeout=0.1):
             readable, _, _ = select.select([self.connection], [], [], 0)
             if readable and not self.connection.recv(1, socket.MSG_PEEK):

@@ -23,7 +23,7 @@ const probability = {
   from: (p) => logit(clamp(p, 0.5, P_LAST)) / logit(P_LAST) };
 
 let catalogue = null;
-let state = { family: "gennorm", parameters: { beta: 1.5 }, size: "sigma", value: 1, norm: "inf",
+let state = { family: null, parameters: {}, size: "sigma", value: 1, norm: "inf",
   dim: 3072, pa: 0.9, kind: "density", expression: "exp(-abs(x)**1.5) * (1 + 0.3*cos(x))" };
 let shown = { colour: 0, state, density: null, curve: null };
 let point = null;
@@ -517,6 +517,9 @@ async function start() {
   }));
   $("allowed").textContent = "Numbers, x, pi, e, + - * / **, comparisons such as (x > 0), and " +
     `${catalogue.functions.join(", ")}. The total mass need not be 1.`;
+  const usual = catalogue.families.find((f) => f.name === catalogue.usual);
+  state.family = usual.name;
+  for (const p of usual.parameters) state.parameters[p.name] = p.start;
   openFragment();
   showControls();
   showPins();

@@ -118,7 +118,7 @@ def gallery(
             "with --noise, for example --noise 'laplace(sigma=1)'"
         )
     sigma = positive("sigma", sigma)
-    make: Callable[..., Noise] = FAMILIES[family]
+    make = FAMILIES[family]
     noises, refused = [], []
     key, usual = axes[family]
     for value in usual if betas is None else betas:

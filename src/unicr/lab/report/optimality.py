@@ -47,8 +47,8 @@ class Group:
     @property
     def labels(self) -> list[str]:
         """β where that tells the noises apart, else their texts."""
-        betas = [getattr(noise, "beta", None) for noise in self.noises]
-        if None in betas or len({type(noise) for noise in self.noises}) > 1:
+        betas = [noise.numbers.get("beta") for noise in self.noises]
+        if None in betas or len({noise.family for noise in self.noises}) > 1:
             return [noise.text for noise in self.noises]
         return [f"β = {beta:g}" for beta in betas]
 

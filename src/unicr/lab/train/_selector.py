@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import shutil
+import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -21,9 +22,9 @@ from torch import nn
 
 from unicr.classifier import Classifier, ModuleClassifier
 from unicr.classifier.internal import SELECTOR_FILE, evaluating, usable
-from unicr.errors import CertifyError
+from unicr.errors import CertifyError, RunError
+from unicr.folder import Folder, write_json
 from unicr.lab.train._examples import Examples, TrainError
-from unicr.lab.train._folder import claim, read_record, write_json
 from unicr.lab.train._schedule import one_cycle
 from unicr.lab.train._settings import build
 from unicr.lab.train._trainer import seeded, stream
@@ -34,6 +35,7 @@ from unicr.smoothing import Radii
 from unicr.smoothing.procedures import Selector
 
 WEIGHTS = "selector.safetensors"
+NOT_KEPT = ("device", "trust")  # arguments of a model that are its user's, not the selector's
 GROUP = 32  # inputs whose noisy copies are classified together
 STEADY = 0.05  # of a network's score: what its spread is never taken below
 BEST = 0.9993  # the largest p_A that counts: about what 10,000 votes can show
@@ -195,7 +197,7 @@ def train_selector(
 
     `models` are the arguments of `load_classifier` and what it gave, one for each choice.
     """
-    claim(folder, "a selector", read_record(folder, SELECTOR_FILE), {}, resume=False)
+    refuse_selector(folder)
     worths = torch.stack(
         [
             worth(model, law, norm, examples, lesson)
@@ -205,12 +207,20 @@ def train_selector(
     )
     module = taught(worths, settings.noise, examples, lesson, on_epoch, models[-1][1])
     state = {name: value.cpu().contiguous() for name, value in module.state_dict().items()}
-    save_file(state, folder / WEIGHTS, metadata={"about": f"selector, {settings.noise.text}"})
     spec = lesson.arch if ".py:" in lesson.arch else f"builtin:{lesson.arch}"
     about = {"norm": norm.text, "inputs": len(examples), "data": examples.digest, **asdict(lesson)}
-    own = {"spec": spec, "weights": WEIGHTS}
-    write_selector(folder, settings, [own, *(one for one, _ in models)], about)
+    with tempfile.TemporaryDirectory() as made:
+        weights = Path(made) / WEIGHTS
+        save_file(state, weights, metadata={"about": f"selector, {settings.noise.text}"})
+        own = {"spec": spec, "weights": weights}
+        write_selector(folder, settings, [own, *(one for one, _ in models)], about)
     return worths
+
+
+def refuse_selector(folder: Path) -> None:
+    """A RunError where a folder has a selector: another one would not be what its runs name."""
+    if (folder / SELECTOR_FILE).exists():
+        raise RunError(f"{folder} already holds a selector: use another folder")
 
 
 def write_selector(
@@ -223,20 +233,25 @@ def write_selector(
 
     Files of weights are copied beside it, so that the folder can be moved as a whole.
     """
-    claim(folder, "a selector", read_record(folder, SELECTOR_FILE), {}, resume=False)
     if len(models) != 1 + len(settings.choices):
         raise CertifyError(f"{len(models) - 1} models for {len(settings.choices)} noises")
-    written = []
-    for i, one in enumerate(models):
-        plain = {k: v for k, v in one.items() if v is not None and k != "device" and k != "trust"}
-        if "weights" in plain:
-            source = folder / str(plain["weights"])
-            target = folder / (WEIGHTS if i == 0 else f"choice-{i - 1}{source.suffix}")
-            if source.resolve() != target.resolve():
-                shutil.copyfile(Path(plain["weights"]).expanduser(), target)
-            plain["weights"] = target.name
-        written.append(plain)
-    laws = {"noise": check_parses(settings.noise)}
-    choices = [check_parses(one) for one in settings.choices]
-    values = {**laws, "choices": choices, "models": written, "made": about or {}}
-    write_json(folder / SELECTOR_FILE, values)
+    home = Folder(folder, "a selector", SELECTOR_FILE)
+    with home.write():
+        refuse_selector(folder)
+        with home.replace_files() as fresh:
+            written = []
+            for i, one in enumerate(models):
+                kept = {k: v for k, v in one.items() if v is not None and k not in NOT_KEPT}
+                if "weights" in kept:
+                    source = Path(kept["weights"]).expanduser()
+                    target = fresh / (WEIGHTS if i == 0 else f"choice-{i - 1}{source.suffix}")
+                    shutil.copyfile(source, target)
+                    kept["weights"] = target.name
+                written.append(kept)
+            values = {
+                "noise": check_parses(settings.noise),
+                "choices": [check_parses(one) for one in settings.choices],
+                "models": written,
+                "made": about or {},
+            }
+            write_json(fresh / SELECTOR_FILE, values)

@@ -1,7 +1,7 @@
 """What other parts of unicr use of this package and users should not: it may change."""
 
 from unicr.lab.train._examples import arrays_of
-from unicr.lab.train._folder import WEIGHTS, claim, read_record, write_json
+from unicr.lab.train._folder import WEIGHTS, training_folder
 from unicr.lab.train._schedule import one_cycle
 from unicr.lab.train._selector import lost, taught, worth
 from unicr.lab.train._settings import build
@@ -11,13 +11,11 @@ __all__ = [
     "WEIGHTS",
     "arrays_of",
     "build",
-    "claim",
     "lost",
     "one_cycle",
-    "read_record",
     "seeded",
     "stream",
     "taught",
+    "training_folder",
     "worth",
-    "write_json",
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from unicr.noise._family import family_of
 from unicr.noise._spherical import SphericalNoise
 from unicr.values import Array
 
@@ -23,3 +24,6 @@ class Ball(SphericalNoise):
 
     def _drop(self, r: Array, gap: Array) -> Array:
         return np.zeros_like(r)
+
+
+ball = family_of(Ball)

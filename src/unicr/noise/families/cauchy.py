@@ -3,35 +3,39 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from unicr.noise._family import Family
+from unicr.law import SymmetricLaw
+from unicr.noise._family import IIDFamily
 from unicr.values import Array
 
 
-class Cauchy(Family):
+@dataclass(frozen=True)
+class Cauchy(SymmetricLaw):
     """Heavy tails: `sigma=` is an error here, give `scale=` or truncate."""
 
-    name = "cauchy"
-    formula = "1/(1+(x/a)^2)"
-    example = "cauchy(scale=0.3)"
-    sizes = ("scale",)
+    std = math.inf
     mean = math.nan
-    _log_concave = False
-    _std = math.inf
-    _log_norm = math.log(math.pi)
+    log_concave = False
+    log_norm = math.log(math.pi)
 
     def ratio_turns(self, shift: float) -> tuple[float, ...] | None:
-        root = math.hypot(shift, 2 * self.scale)  # z² − shift·z = scale²
+        root = math.hypot(shift, 2)  # the derivative is 0 where z² − shift·z = 1
         return (0.5 * (shift - root), 0.5 * (shift + root))
 
-    def _kernel(self, z: Any, xp: Any) -> Any:
+    def kernel(self, z: Any, xp: Any) -> Any:
         return -xp.log1p(z * z)
 
-    def _tail(self, z: Array) -> Array:
+    def tail(self, z: Array) -> Array:
         return np.arctan2(1.0, z) / math.pi
 
-    def _tail_inverse(self, v: Array) -> Array:
+    def tail_inverse(self, v: Array) -> Array:
         return np.where(v < 0.25, 1 / np.tan(math.pi * v), np.tan(math.pi * (0.5 - v)))
+
+
+cauchy = IIDFamily(
+    "cauchy", Cauchy, formula="1/(1+(x/a)^2)", example="cauchy(scale=0.3)", sizes=("scale",)
+)

@@ -3,32 +3,32 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 from scipy import special
 
-from unicr.noise._family import Family
+from unicr.law import SymmetricLaw
+from unicr.noise._family import IIDFamily
 from unicr.values import Array
 
 
-class Gaussian(Family):
+@dataclass(frozen=True)
+class Gaussian(SymmetricLaw):
     """The noise of Cohen et al.: the optimum for ℓ2 at high dimension, exact against every ℓp."""
 
-    name = "gaussian"
-    formula = "exp(-|x/a|^2)"
-    example = "gaussian(sigma=0.5)"
-    _std = math.sqrt(0.5)
-    _log_norm = 0.5 * math.log(math.pi)
+    std = math.sqrt(0.5)
+    normal_sigma = math.sqrt(0.5)
+    log_norm = 0.5 * math.log(math.pi)
 
-    @property
-    def normal_sigma(self) -> float:
-        return self.sigma
-
-    def _kernel(self, z: Any, xp: Any) -> Any:
+    def kernel(self, z: Any, xp: Any) -> Any:
         return -z * z
 
-    def _tail(self, z: Array) -> Array:
+    def tail(self, z: Array) -> Array:
         return special.ndtr(-z * math.sqrt(2))
 
-    def _tail_inverse(self, v: Array) -> Array:
+    def tail_inverse(self, v: Array) -> Array:
         return -special.ndtri(v) / math.sqrt(2)
+
+
+gaussian = IIDFamily("gaussian", Gaussian, formula="exp(-|x/a|^2)", example="gaussian(sigma=0.5)")

@@ -3,24 +3,71 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy import special
 
-from unicr.noise._family import Family, Parameter
+from unicr.law import SymmetricLaw
+from unicr.noise._family import IIDFamily, Parameter
 from unicr.values import Array
 
-FLAT = 1e-18
+FLAT = 1e-18  # |z|^β below it changes no double of the density, and its powers may underflow
 
 
-class GeneralNormal(Family):
+@dataclass(frozen=True)
+class GeneralNormal(SymmetricLaw):
     """One family from sharp peaks (β < 1, not log-concave) to nearly uniform (β large)."""
 
-    name = "gennorm"
-    formula = "exp(-|x/a|^b)"
-    example = "gennorm(beta=1.5, sigma=1)"
-    parameters = (
+    beta: float
+
+    @property
+    def log_concave(self) -> bool:
+        return self.beta >= 1
+
+    @property
+    def breakpoints(self) -> tuple[float, ...]:
+        smooth = self.beta % 2 == 0  # then |z|^β is a polynomial
+        return () if smooth else (0.0,)
+
+    def ratio_turns(self, shift: float) -> tuple[float, ...] | None:
+        return (0.0, shift)  # log-concave, or log-convex on either side of zero
+
+    @property
+    def std(self) -> float:
+        log_second = math.lgamma(3 / self.beta) - math.lgamma(1 / self.beta)
+        return math.exp(0.5 * log_second)
+
+    @property
+    def log_norm(self) -> float:
+        return math.log(2) + math.lgamma(1 + 1 / self.beta)
+
+    def kernel(self, z: Any, xp: Any) -> Any:
+        return -(xp.abs(z) ** self.beta)
+
+    def tail(self, z: Array) -> Array:
+        power = z**self.beta
+        flat = 0.5 - 0.5 * z / math.gamma(1 + 1 / self.beta)
+        curved = 0.5 * special.gammaincc(1 / self.beta, power)
+        return np.asarray(np.where(power < FLAT, flat, curved), dtype=np.float64)
+
+    def tail_inverse(self, v: Array) -> Array:
+        shape = 1 / self.beta
+        far = special.gammainccinv(shape, 2 * v)
+        near = special.gammaincinv(shape, 1 - 2 * v)
+        flat = (1 - 2 * v) * math.gamma(1 + shape)
+        # Each inverse is accurate where its argument is small: change at the quartile.
+        curved = np.where(v < 0.25, far, near) ** shape
+        return np.asarray(np.where(flat**self.beta < FLAT, flat, curved), dtype=np.float64)
+
+
+gennorm = IIDFamily(
+    "gennorm",
+    GeneralNormal,
+    formula="exp(-|x/a|^b)",
+    example="gennorm(beta=1.5, sigma=1)",
+    parameters=(
         Parameter(
             "beta",
             low=0.1,
@@ -30,45 +77,6 @@ class GeneralNormal(Family):
             gallery=(1.0, 1.5, 2.0, 2.5, 3.0),
             equal=((1.0, "laplace"), (2.0, "gaussian")),
         ),
-    )
-    beta: float
-
-    def ratio_turns(self, shift: float) -> tuple[float, ...] | None:
-        return (0.0, shift)  # log-concave, or log-convex on either side of zero
-
-    @property
-    def _breaks(self) -> tuple[float, ...]:
-        smooth = self.beta % 2 == 0
-        return () if smooth else (0.0,)
-
-    @property
-    def _log_concave(self) -> bool:
-        return self.beta >= 1
-
-    @property
-    def _std(self) -> float:
-        log_second = math.lgamma(3 / self.beta) - math.lgamma(1 / self.beta)
-        return math.exp(0.5 * log_second)
-
-    @property
-    def _log_norm(self) -> float:
-        return math.log(2) + math.lgamma(1 + 1 / self.beta)
-
-    def _kernel(self, z: Any, xp: Any) -> Any:
-        return -(xp.abs(z) ** self.beta)
-
-    # where |z|^β is below rounding the density is flat, and its powers would underflow
-
-    def _tail(self, z: Array) -> Array:
-        power = z**self.beta
-        flat = 0.5 - 0.5 * z / math.gamma(1 + 1 / self.beta)
-        curved = 0.5 * special.gammaincc(1 / self.beta, power)
-        return np.asarray(np.where(power < FLAT, flat, curved), dtype=np.float64)
-
-    def _tail_inverse(self, v: Array) -> Array:
-        shape = 1 / self.beta
-        far = special.gammainccinv(shape, 2 * v)
-        near = special.gammaincinv(shape, 1 - 2 * v)
-        flat = (1 - 2 * v) * math.gamma(1 + shape)
-        curved = np.where(v < 0.25, far, near) ** shape
-        return np.asarray(np.where(flat**self.beta < FLAT, flat, curved), dtype=np.float64)
+    ),
+    usual=True,
+)

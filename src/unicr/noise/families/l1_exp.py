@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from unicr.noise._family import Parameter
+from unicr.noise._family import Parameter, family_of
 from unicr.noise._spherical import CrossNoise, Powered
 
 
@@ -20,3 +20,6 @@ class L1Exp(Powered, CrossNoise):
     @property
     def plain(self) -> str | None:
         return "laplace" if (self.k, self.j) == (1, 0) else None
+
+
+l1_exp = family_of(L1Exp)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from unicr.noise._family import Parameter
+from unicr.noise._family import Parameter, family_of
 from unicr.noise._spherical import CubeNoise, Powered
 
 
@@ -16,3 +16,6 @@ class LinfExp(Powered, CubeNoise):
         Parameter("k", low=0.1, high=100.0, slider=(0.2, 8.0, 1.0)),
         Parameter("j", low=0.0, high=1e7, slider=(0.0, 700.0, 0.0)),
     )
+
+
+linf_exp = family_of(LinfExp)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from unicr.errors import NoiseError
-from unicr.noise._family import Parameter
+from unicr.noise._family import Parameter, family_of
 from unicr.noise._spherical import CubeNoise
 from unicr.values import Array, number
 
@@ -40,3 +40,6 @@ class LinfPareto(CubeNoise):
 
     def _steepness(self, r: Array) -> Array:
         return np.asarray(self.a / (1 + r))
+
+
+linf_pareto = family_of(LinfPareto)

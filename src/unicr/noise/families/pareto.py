@@ -3,33 +3,23 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from unicr.noise._family import Family, Parameter
+from unicr.law import SymmetricLaw
+from unicr.noise._family import IIDFamily, Parameter
 from unicr.values import Array
 
 
-class Pareto(Family):
+@dataclass(frozen=True)
+class Pareto(SymmetricLaw):
     """Power-law tails with a cusp at zero."""
 
-    name = "pareto"
-    formula = "1/(1+|x/a|)^(b+1)"
-    example = "pareto(beta=3, scale=0.5)"
-    parameters = (
-        Parameter(
-            "beta",
-            low=0.5,
-            high=1000.0,
-            slider=(0.5, 20.0, 3.0),
-            axis=(2.25, 6.0, 0.25),
-            gallery=(2.5, 3.0, 4.0, 6.0),
-        ),
-    )
     beta: float
-    _breaks = (0.0,)
-    _log_concave = False
+    log_concave = False
+    breakpoints = (0.0,)
 
     @property
     def mean(self) -> float:
@@ -39,19 +29,37 @@ class Pareto(Family):
         return (0.0, shift)  # log-convex on either side of zero
 
     @property
-    def _std(self) -> float:
+    def std(self) -> float:
         b = self.beta
         return math.sqrt(2 / ((b - 1) * (b - 2))) if b > 2 else math.inf
 
     @property
-    def _log_norm(self) -> float:
+    def log_norm(self) -> float:
         return math.log(2 / self.beta)
 
-    def _kernel(self, z: Any, xp: Any) -> Any:
+    def kernel(self, z: Any, xp: Any) -> Any:
         return -(self.beta + 1) * xp.log1p(xp.abs(z))
 
-    def _tail(self, z: Array) -> Array:
+    def tail(self, z: Array) -> Array:
         return 0.5 * np.exp(-self.beta * np.log1p(z))
 
-    def _tail_inverse(self, v: Array) -> Array:
+    def tail_inverse(self, v: Array) -> Array:
         return np.expm1(-np.log(2 * v) / self.beta)
+
+
+pareto = IIDFamily(
+    "pareto",
+    Pareto,
+    formula="1/(1+|x/a|)^(b+1)",
+    example="pareto(beta=3, scale=0.5)",
+    parameters=(
+        Parameter(
+            "beta",
+            low=0.5,
+            high=1000.0,
+            slider=(0.5, 20.0, 3.0),
+            axis=(2.25, 6.0, 0.25),
+            gallery=(2.5, 3.0, 4.0, 6.0),
+        ),
+    ),
+)

@@ -3,29 +3,32 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from unicr.noise._family import Family
+from unicr.law import SymmetricLaw
+from unicr.noise._family import IIDFamily
 from unicr.values import Array
 
 
-class Sech(Family):
+@dataclass(frozen=True)
+class Sech(SymmetricLaw):
     """Gaussian-like at the centre, Laplace-like tails, smooth."""
 
-    name = "sech"
-    formula = "sech(x/a)"
-    example = "sech(sigma=1)"
-    _std = math.pi / 2
-    _log_norm = math.log(math.pi)
+    std = math.pi / 2
+    log_norm = math.log(math.pi)
 
-    def _kernel(self, z: Any, xp: Any) -> Any:
+    def kernel(self, z: Any, xp: Any) -> Any:
         a = xp.abs(z)
         return math.log(2) - a - xp.log1p(xp.exp(-2 * a))
 
-    def _tail(self, z: Array) -> Array:
+    def tail(self, z: Array) -> Array:
         return 2 / math.pi * np.arctan(np.exp(-z))
 
-    def _tail_inverse(self, v: Array) -> Array:
+    def tail_inverse(self, v: Array) -> Array:
         return -np.log(np.tan(math.pi / 2 * v))
+
+
+sech = IIDFamily("sech", Sech, formula="sech(x/a)", example="sech(sigma=1)")

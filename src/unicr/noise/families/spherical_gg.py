@@ -8,7 +8,7 @@ import numpy as np
 from scipy import special
 
 from unicr.errors import NoiseError
-from unicr.noise._family import Parameter
+from unicr.noise._family import Parameter, family_of
 from unicr.noise._spherical import SphericalNoise
 from unicr.values import Array, number
 
@@ -43,3 +43,6 @@ class SphericalGG(SphericalNoise):
 
     def _steepness(self, r: Array) -> Array:
         return np.asarray(self.k / (r * r) + 0.5)
+
+
+spherical_gg = family_of(SphericalGG)

@@ -7,25 +7,25 @@ cut is a function of that middle alone: f∘cut under uniform noise, with all of
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from unicr.errors import NoiseError
+from unicr.noise._base import View
+from unicr.noise._family import IIDFamily
 from unicr.noise.families.uniform import Uniform
 
 if TYPE_CHECKING:
     import torch
 
 
-class Splitting(Uniform):
+@dataclass(frozen=True)
+class IntervalView(View):
     """`scale` is λ, half of an interval; an interval that holds the whole box is seen as ½."""
 
-    name = "splitting"
-    formula = "middle of the interval [m - a, m + a], m = x + uniform, cut to [0, 1]"
-    example = "splitting(scale=0.5)"
-
-    def seen(self, noisy: torch.Tensor) -> torch.Tensor:
+    def see(self, noisy: torch.Tensor, scale: float) -> torch.Tensor:
         """The middle of [m − λ, m + λ] ∩ [0, 1] for every value m."""
-        low, high = (noisy - self.scale).clamp(0.0, 1.0), (noisy + self.scale).clamp(0.0, 1.0)
+        low, high = (noisy - scale).clamp(0.0, 1.0), (noisy + scale).clamp(0.0, 1.0)
         return (low + high) / 2
 
     def check_input(self, x: torch.Tensor) -> None:
@@ -36,3 +36,15 @@ class Splitting(Uniform):
                 f"the input holds {float(outside[0]):.6g}: splitting noise needs inputs in the "
                 "box [0, 1] (a model's own normalisation goes into --mean and --std)"
             )
+
+    def interval(self, scale: float) -> float | None:
+        return 2 * scale
+
+
+splitting = IIDFamily(
+    "splitting",
+    Uniform,
+    view=IntervalView(),
+    formula="middle of the interval [m - a, m + a], m = x + uniform, cut to [0, 1]",
+    example="splitting(scale=0.5)",
+)

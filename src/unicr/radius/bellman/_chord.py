@@ -25,41 +25,41 @@ from scipy import special
 from unicr.noise import IID
 from unicr.values import Array
 
-EVEN = 2500  # points of equal probability, and in Φ⁻¹ of it for the tails
-SMALLEST = 1e-6  # width of the table, of the noise's scale; below it DECAY continues χ
+EVEN_POINTS = 2500  # points of equal probability, and in Φ⁻¹ of it for the tails
+SMALLEST_WIDTH = 1e-6  # width of the table, of the noise's scale; below it DECAY continues χ
 PER_OCTAVE = 6
 OCTAVES = 24  # up to 17 scales, farther than any step of a flow
 # of χ: halved cells tell what cells in which the difference changes sign are worth, to first order;
 # 2 % more pays for the rest, which falls fourfold with each halving
-SAFETY = 1.02
+EXCESS_FACTOR = 1.02
 DECAY = (0.75, 0.97)  # from one halving to the next, beyond the table: no less, no more is believed
 TAIL = 1e-10  # probability at either end that is not cut into cells, and charged four times
-AROUND = np.concatenate(
+CORNER_OFFSETS = np.concatenate(
     [np.linspace(-2, 2, 161), np.geomspace(2, 1e3, 60), -np.geomspace(2, 1e3, 60)]
 )
-BENDS = 48  # places of v in 0 … u between which ψ′ is bounded by chords of the convex ψ
+BEND_POINTS = 48  # places of v in 0 … u between which ψ′ is bounded by chords of the convex ψ
 EPS = float(np.finfo(np.float64).eps)
 
 
 @lru_cache(maxsize=64)
-def _line(unit: IID) -> tuple[Array, Array]:
+def _cut_line(unit: IID) -> tuple[Array, Array]:
     """The line cut where probability is, and the corners of the density."""
-    even = np.linspace(0, 1, EVEN + 1)[1:-1]
-    deep = special.ndtr(np.linspace(special.ndtri(TAIL), 0, EVEN // 5))
+    even = np.linspace(0, 1, EVEN_POINTS + 1)[1:-1]
+    deep = special.ndtr(np.linspace(special.ndtri(TAIL), 0, EVEN_POINTS // 5))
     mesh = np.concatenate([unit.ppf(even), unit.ppf(deep), unit.isf(deep), unit.mesh])
     corners = [b for b in (*unit.breakpoints, *unit.support) if math.isfinite(b)]
     return mesh, np.asarray(corners)
 
 
-def _excess(unit: IID, width: float, share: float) -> float:
+def _measure_excess(unit: IID, width: float, share: float) -> float:
     """How far any event may lie above its chord at a share of the way, from above.
 
     Cells are as fine as the width around every corner of the density, wherever it is moved to. A
     cell in which the difference changes sign says too little; what that is worth is seen when all
     of them are halved, and as much is added once more.
     """
-    mesh, corners = _line(unit)
-    near = np.add.outer(corners, width * AROUND).ravel()
+    mesh, corners = _cut_line(unit)
+    near = np.add.outer(corners, width * CORNER_OFFSETS).ravel()
     back, on = share * width, (1 - share) * width
     edges = np.unique(np.concatenate([mesh, near, mesh - back, mesh + on]))
     z = np.empty(2 * len(edges) - 1)
@@ -68,14 +68,14 @@ def _excess(unit: IID, width: float, share: float) -> float:
     ends = (1 - share) * np.diff(unit.cdf(z + back)) + share * np.diff(unit.cdf(z - on))
     apart = middle - ends
     halves, cells = np.sum(np.abs(apart)), np.sum(np.abs(apart[::2] + apart[1::2]))
-    return SAFETY * (0.5 * float(2 * halves - cells) + 4 * TAIL)
+    return EXCESS_FACTOR * (0.5 * float(2 * halves - cells) + 4 * TAIL)
 
 
 @lru_cache(maxsize=64)
-def _table(unit: IID) -> tuple[Array, Array]:
+def _tabulate_excess(unit: IID) -> tuple[Array, Array]:
     """χ at Δ = SMALLEST·2^(i/PER_OCTAVE), in units of the noise's scale."""
-    widths = SMALLEST * 2.0 ** (np.arange(PER_OCTAVE * OCTAVES) / PER_OCTAVE)
-    excess = np.array([_excess(unit, float(width), 0.5) for width in widths])
+    widths = SMALLEST_WIDTH * 2.0 ** (np.arange(PER_OCTAVE * OCTAVES) / PER_OCTAVE)
+    excess = np.array([_measure_excess(unit, float(width), 0.5) for width in widths])
     first, second = excess[:PER_OCTAVE], excess[PER_OCTAVE : 2 * PER_OCTAVE]
     decay = min(max(float(np.max(first / second)), DECAY[0]), DECAY[1])
     rest = float(np.max(first)) * decay / (1 - decay)  # a comb hides from one width, not from all
@@ -83,38 +83,44 @@ def _table(unit: IID) -> tuple[Array, Array]:
     return widths, np.maximum.accumulate(total) * 2 ** (1 / PER_OCTAVE)  # γ between two widths
 
 
-def chord(noise: IID, width: float) -> float:
+def bound_excess(noise: IID, width: float) -> float:
     """χ(width), from above; at most 1 whatever the width."""
-    widths, total = _table(noise.unit)
+    widths, total = _tabulate_excess(noise.unit)
     i = int(np.searchsorted(widths, width / noise.scale))
     return 1.0 if i >= len(widths) else min(1.0, float(total[i]))
 
 
 @lru_cache(maxsize=1024)
-def _closer(unit: IID, width: float) -> float:
+def _bound_by_eighths(unit: IID, width: float) -> float:
     """χ(width) by eighths, in units of the noise's scale."""
     eighths = range(1, 5 if unit.facts.symmetric else 8)
-    return max(_excess(unit, width, m / 8) for m in eighths) + chord(unit, width / 8)
+    return max(_measure_excess(unit, width, m / 8) for m in eighths) + bound_excess(unit, width / 8)
 
 
-def bends(noise: IID, shifts: Array) -> tuple[Array, Array]:
+def bound_bends(noise: IID, shifts: Array) -> tuple[Array, Array]:
     """bend(u) and ψ(u) − ψ(0), both from above, for even log-concave noise; it grows with u.
 
     ψ is convex: its slope at x is at most that of any chord to the right of x.
     """
-    step = shifts[:, None] / BENDS
-    z = step * np.arange(BENDS + 2)
+    step = shifts[:, None] / BEND_POINTS
+    z = step * np.arange(BEND_POINTS + 2)
     psi = -noise.logpdf(z)
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         rounding = 4 * EPS * (np.abs(psi[:, 1:]) + np.abs(psi[:, :-1]) + 2.0)
         slope = np.maximum(np.diff(psi, axis=1) + rounding, 0.0) / step
         inverse = 1.0 / slope[:, 1:] + 1.0 / slope[:, :0:-1]
-        bend = np.max(np.exp(-psi[:, :BENDS]) / inverse, axis=1) * (1 + 1e-9)
-        reach = psi[:, BENDS] - psi[:, 0] + 1e-12
+        bend = np.max(np.exp(-psi[:, :BEND_POINTS]) / inverse, axis=1) * (1 + 1e-9)
+        reach = psi[:, BEND_POINTS] - psi[:, 0] + 1e-12
     return np.where(np.isnan(bend), np.inf, bend), np.where(np.isnan(reach), np.inf, reach)
 
 
-def gaps(noise: IID, shifts: Array, *, close: bool = False) -> tuple[Array, Array]:
+def knows_bends(noise: IID) -> bool:
+    """Whether `bends` serves every shift, so that χ, an integral over a grid, is not needed."""
+    facts, (low, high) = noise.facts, noise.support
+    return facts.symmetric and facts.log_concave and math.isinf(low) and math.isinf(high)
+
+
+def bound_gaps(noise: IID, shifts: Array, *, close: bool = False) -> tuple[Array, Array]:
     """For each cell of rising shifts: how far f may lie above its chord, for |log γ| up to what.
 
     `close` takes more time for less where nothing better than χ is known.
@@ -122,12 +128,15 @@ def gaps(noise: IID, shifts: Array, *, close: bool = False) -> tuple[Array, Arra
     widths = np.diff(shifts)
     excess, reach = np.full(len(widths), np.inf), np.full(len(widths), np.inf)
     if noise.facts.symmetric and noise.facts.log_concave:
-        bend, reach = bends(noise, shifts[1:])
+        bend, reach = bound_bends(noise, shifts[1:])
         excess = bend * widths**2 / 8
     for i in np.flatnonzero(~np.isfinite(excess)):
+        if knows_bends(noise):
+            break  # a bend that overflows counts as 1, the most that a probability can exceed
         width = float(widths[i])
         excess[i] = min(
-            chord(noise, width), _closer(noise.unit, width / noise.scale) if close else 1
+            bound_excess(noise, width),
+            _bound_by_eighths(noise.unit, width / noise.scale) if close else 1,
         )
         reach[i] = np.inf
     return np.minimum(excess, 1.0), reach

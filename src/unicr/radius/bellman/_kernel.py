@@ -22,17 +22,17 @@ from numpy.typing import NDArray
 from scipy import fft
 
 from unicr.noise import IID
-from unicr.radius.bellman._chord import chord, gaps
+from unicr.radius.bellman._chord import bound_excess, bound_gaps
 from unicr.radius.bellman._mesh import Mesh
-from unicr.radius.bellman._stencil import stencils
-from unicr.tradeoff import RatioLaw, ratio_law
+from unicr.radius.bellman._stencil import find_stencils
+from unicr.tradeoff import RatioLaw, make_ratio_law
 from unicr.values import Array
 
 Complex = NDArray[np.complex128]
 PARTS = 8  # each mesh cell is cut into so many
-SPREAD = 3e-4
+KERNEL_SPREAD = 3e-4
 NARROW = 7  # a kernel of at most so many points on each side is applied directly
-NEGLIGIBLE = 1e-15
+NEGLIGIBLE_WEIGHT = 1e-15
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,11 +60,11 @@ class Kernel:
         return float(np.sum(np.abs(self.weights)))
 
 
-def _tails(values: Array) -> Array:
+def _sum_tails(values: Array) -> Array:
     return np.concatenate([np.cumsum(values[::-1])[::-1], [0.0]])
 
 
-def _rest(z: Array, k: int) -> Array:
+def _exp_remainder(z: Array, k: int) -> Array:
     """z^k/k! + z^(k+1)/(k + 1)! + …, e^z without its first k terms, for |z| < 1."""
     result = np.ones_like(z)
     for n in range(k + 12, k, -1):
@@ -96,23 +96,23 @@ class Profile:
         s) ds the same integrated once more. Written so, nothing cancels however small K is.
         """
         i = np.searchsorted(x, w, side="right")
-        tail, far = _tails(q)[i], -sign * np.asarray(self.width)
-        value = np.maximum(sign * (tail - _tails(p)[i] * np.exp(sign * w)), 0.0)
-        once, twice = _rest(far, 2), -sign * _rest(far, 3)
+        tail, far = _sum_tails(q)[i], -sign * np.asarray(self.width)
+        value = np.maximum(sign * (tail - _sum_tails(p)[i] * np.exp(sign * w)), 0.0)
+        once, twice = _exp_remainder(far, 2), -sign * _exp_remainder(far, 3)
         whole = tail[1:] * once - value[1:] * sign * np.expm1(far)
         moment = tail[1:] * twice + value[1:] * once
         part = np.searchsorted(w, x, side="left") - 1
         inside = part < len(whole)
         part, mass, near = part[inside], q[inside], -sign * (x[inside] - w[part[inside]])
-        whole += np.bincount(part, mass * _rest(near, 2), len(whole))
-        moment += np.bincount(part, -sign * mass * _rest(near, 3), len(whole))
+        whole += np.bincount(part, mass * _exp_remainder(near, 2), len(whole))
+        moment += np.bincount(part, -sign * mass * _exp_remainder(near, 3), len(whole))
         gone = lost * np.exp(-w)
         whole += gone[:-1] - gone[1:]
-        moment += gone[1:] * _rest(np.asarray(self.width), 2)
+        moment += gone[1:] * _exp_remainder(np.asarray(self.width), 2)
         return whole, np.clip(moment, 0.0, whole * self.width), value + gone
 
 
-def gap(profile: Profile, excess: float, reach: float) -> tuple[Array, Array]:
+def integrate_gap(profile: Profile, excess: float, reach: float) -> tuple[Array, Array]:
     """∫ min(excess, K_u(w)) dw over each part with |w| ≤ reach (K falls away from zero)."""
 
     def side(value: Array) -> Array:
@@ -122,7 +122,7 @@ def gap(profile: Profile, excess: float, reach: float) -> tuple[Array, Array]:
     return side(profile.up[2]), side(profile.down[2])
 
 
-def fine(up: tuple[Array, Array], down: tuple[Array, Array], width: float) -> Array:
+def move_to_fine_mesh(up: tuple[Array, Array], down: tuple[Array, Array], width: float) -> Array:
     """The masses of both sides, each part's moved to its two ends, from the lowest point up."""
     sides = []
     for whole, moment in (up, down):
@@ -135,7 +135,7 @@ def fine(up: tuple[Array, Array], down: tuple[Array, Array], width: float) -> Ar
     return line
 
 
-def folded(masses: Array, table: Array) -> Array:
+def fold_stencils(masses: Array, table: Array) -> Array:
     """Weights of mesh points for masses on the finer mesh, zero in the middle of both."""
     parts = len(table)
     rows = np.append(masses, np.zeros(parts - 1)).reshape(-1, parts)
@@ -152,15 +152,18 @@ class Kernels:
     """
 
     def __init__(self, noise: IID, shifts: Array, mesh: Mesh, smooth: float) -> None:
-        chords, within = gaps(noise, shifts)
+        chords, within = bound_gaps(noise, shifts)
         cells, width = mesh.count, mesh.step / PARTS
-        table = stencils(mesh.step, smooth, PARTS)
+        table = find_stencils(mesh.step, smooth, PARTS)
         scale = math.exp(width**2 / (8 * smooth**2)) / mesh.step
         grows = noise.facts.unimodal
-        laws = [laws_of(noise, float(u)) for u in shifts]
+        laws = [make_both_laws(noise, float(u)) for u in shifts]
         profiles = [[Profile(law, mesh.step, cells) for law in pair] for pair in laws]
         extra = [
-            [gap(profile, float(excess) if grows else 0.0, float(reach)) for profile in pair]
+            [
+                integrate_gap(profile, float(excess) if grows else 0.0, float(reach))
+                for profile in pair
+            ]
             for pair, excess, reach in zip(profiles[1:], chords, within, strict=True)
         ]
         ends = [max(one.up[2][-1] + one.down[2][-1] for one in pair) for pair in profiles]
@@ -174,8 +177,8 @@ class Kernels:
                     (side[0] + add, side[1] + 0.5 * width * add)
                     for side, add in zip((profile.up, profile.down), more, strict=True)
                 )
-                signs.append(fine(up, down, width))
-            weights = folded(scale * np.max(signs, axis=0), table)
+                signs.append(move_to_fine_mesh(up, down, width))
+            weights = fold_stencils(scale * np.max(signs, axis=0), table)
             infinite = max(law.infinite for law in laws[k])
             beside = [i for i in (k - 1, k) if 0 <= i < len(chords)]
             uneven = max(ends[k : k + 2])
@@ -186,18 +189,18 @@ class Kernels:
                 )
             else:
                 charged = max(float(chords[i]) for i in beside)
-                uneven += max(charged, chord(noise, float(shifts[0]))) if k == 0 else charged
-            self.kernels.append(_kernel(weights, mesh, infinite, uneven))
+                uneven += max(charged, bound_excess(noise, float(shifts[0]))) if k == 0 else charged
+            self.kernels.append(_make_kernel(weights, mesh, infinite, uneven))
 
 
-def laws_of(noise: IID, u: float) -> list[RatioLaw]:
+def make_both_laws(noise: IID, u: float) -> list[RatioLaw]:
     signs = (1.0,) if noise.facts.symmetric else (1.0, -1.0)
-    return [ratio_law(noise, sign * u, SPREAD) for sign in signs]
+    return [make_ratio_law(noise, sign * u, KERNEL_SPREAD) for sign in signs]
 
 
-def _kernel(weights: Array, mesh: Mesh, infinite: float, uneven: float) -> Kernel:
+def _make_kernel(weights: Array, mesh: Mesh, infinite: float, uneven: float) -> Kernel:
     middle, large = len(weights) // 2, np.maximum(weights, 0.0)
-    used = np.flatnonzero(np.abs(weights) > NEGLIGIBLE * float(np.sum(large)))
+    used = np.flatnonzero(np.abs(weights) > NEGLIGIBLE_WEIGHT * float(np.sum(large)))
     ends = (int(used[0]), int(used[-1])) if used.size else (middle, middle)
     reach = min(max(middle - ends[0], ends[1] - middle, 1), mesh.reach)
     inside = weights[middle - reach : middle + reach + 1]

@@ -30,13 +30,13 @@ class Mesh:
             fft.next_fast_len(self.count + 2 * room, real=True) for room in (self.near, self.reach)
         )
 
-    def values(self, mass: Array) -> Array:
+    def estimate_values(self, mass: Array) -> Array:
         """Ψ at the points, for rows of masses (never = 0), fast: for what proves nothing."""
         above = np.cumsum(mass[..., ::-1], axis=-1)[..., ::-1]
         weighted = np.cumsum((mass / self.gamma)[..., ::-1], axis=-1)[..., ::-1]
         return above - self.gamma * weighted
 
-    def careful_values(self, mass: Array) -> Array:
+    def sum_values(self, mass: Array) -> Array:
         """The same for proofs: summed in long double, each value within `rounding`·Σ|mass|."""
         long, gamma = mass.astype(np.longdouble), self.gamma.astype(np.longdouble)
         above = np.cumsum(long[..., ::-1], axis=-1)[..., ::-1]
@@ -45,7 +45,7 @@ class Mesh:
 
     @property
     def rounding(self) -> float:
-        """What a value of `careful_values` may be off by, as a share of Σ|mass|.
+        """What a value of `sum_values` may be off by, as a share of Σ|mass|.
 
         n additions one after the other, each within a unit of the sum so far, in two sums of at
         most Σ|mass| each (γ_i/γ_j ≤ 1 for j ≥ i); then one rounding to double. Where long double
@@ -54,14 +54,14 @@ class Mesh:
         unit = float(np.finfo(np.longdouble).eps) / 2
         return 2 * (self.count + 2) * unit + float(np.finfo(np.float64).eps) / 2
 
-    def masses(self, values: Array, total: float) -> Array:
+    def find_masses(self, values: Array, total: float) -> Array:
         """The (signed) masses of a function with these values that is `total` at γ = 0."""
         slope = np.diff(values, axis=-1) / np.diff(self.gamma)
         start = (values[..., :1] - total) / self.gamma[0]
         slopes = np.concatenate([start, slope, np.zeros_like(start)], axis=-1)
         return np.diff(slopes, axis=-1) * self.gamma
 
-    def spread(self, law: RatioLaw) -> tuple[Array, float]:
+    def spread_law(self, law: RatioLaw) -> tuple[Array, float]:
         """Masses of a mesh law that is easier to tell apart (Lemma 4), and its infinite mass.
 
         Log-ratios below the mesh move up to its first point: P loses mass there, which can only

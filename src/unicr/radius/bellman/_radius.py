@@ -12,26 +12,30 @@ from scipy import special
 from unicr.noise import IID
 from unicr.norms import Norm
 from unicr.progress import tell
-from unicr.radius._boundary import certified
+from unicr.radius._boundary import find_radius
 from unicr.radius._question import Evidence
-from unicr.radius._spectrum import Spectrum, equal
-from unicr.radius.bellman._kernel import laws_of
-from unicr.radius.bellman._sheet import DUST, LOW, Sheet
-from unicr.tradeoff import TradeOff, shifted
-from unicr.tradeoff.internal import margin
+from unicr.radius._spectrum import Spectrum, equal_spectrum
+from unicr.radius.bellman._kernel import make_both_laws
+from unicr.radius.bellman._sheet import DUST, LOW_DIMENSION, Sheet
+from unicr.tradeoff import TradeOff, compute_tradeoff
+from unicr.tradeoff.internal import compute_margin
 from unicr.values import Array
 
-LARGEST = 6.75  # Φ⁻¹(p_A) at the end of a curve: p_A = 1 − 7e-12
-SMALLEST = 0.02  # and at its beginning: p_A = 0.508
-APART = 1.4  # from one scale of a curve to the next, p ≤ 2, where users read
-READ = 0.25  # Φ⁻¹(p_A) from there on; below it every second scale will do
+LARGEST_PROBIT = 6.75  # Φ⁻¹(p_A) at the end of a curve: p_A = 1 − 7e-12
+SMALLEST_PROBIT = 0.02  # and at its beginning: p_A = 0.508
+SCALE_RATIO = 1.4  # from one scale of a curve to the next, p ≤ 2, where users read
+READ_FROM = 0.25  # Φ⁻¹(p_A) from there on; below it every second scale will do
 TOLERANCE = 2e-4  # of the radius, at which bisection ends on the proved side
-ABOVE = 1.002  # of what no radius exceeds: a flow is made for a little more than can be proved
+ABOVE_SEARCHED = (
+    1.002  # of what no radius exceeds: a flow is made for a little more than can be proved
+)
 MOST_FLOWS = 26  # that are made beyond the first ones; of finer grids they count twice
-NEAR = 1e-3  # margins that are as good as the smallest: the widest of those cells is looked at
-WORTH = 5e-4  # what is gained by a flow that was worth it
+NEARLY_WORST = (
+    1e-3  # margins that are as good as the smallest: the widest of those cells is looked at
+)
+WORTHWHILE = 5e-4  # what is gained by a flow that was worth it
 PATIENCE = 8  # flows in a row that were not
-CLOSE = 0.993  # of what no radius exceeds: there half as much patience will do
+CLOSE_ENOUGH = 0.993  # of what no radius exceeds: there half as much patience will do
 
 
 @lru_cache(maxsize=256)
@@ -39,25 +43,27 @@ def bellman_radius(unit: IID, norm: Norm, dim: int, p_a: float, p_b: float) -> f
     """A proved radius at unit scale; 0 where nothing could be proved."""
     if p_a <= p_b:
         return 0.0
-    found = sheets(unit, norm, dim, p_a, p_b)
-    return _refined(max(found, key=lambda one: _proved(one, p_a, p_b, 0.0)).twin(), p_a, p_b)
+    found = make_sheets(unit, norm, dim, p_a, p_b)
+    return _refine_sheet(
+        max(found, key=lambda one: _bisect_sheet(one, p_a, p_b, 0.0)).copy(), p_a, p_b
+    )
 
 
-def _refined(sheet: Sheet, p_a: float, p_b: float) -> float:
+def _refine_sheet(sheet: Sheet, p_a: float, p_b: float) -> float:
     """The radius of one scale, with the cells of u₁ that hold it back proved by tighter ones."""
     best, patience, spent = 0.0, PATIENCE, 0
     while True:
-        found = _proved(sheet, p_a, p_b, best)
-        patience = PATIENCE if found > best * (1 + WORTH) else patience - 1
+        found = _bisect_sheet(sheet, p_a, p_b, best)
+        patience = PATIENCE if found > best * (1 + WORTHWHILE) else patience - 1
         best = found
-        close = best * ABOVE > CLOSE * sheet.r
+        close = best * ABOVE_SEARCHED > CLOSE_ENOUGH * sheet.r
         tired = patience <= (PATIENCE // 2 if close else 0) or spent >= MOST_FLOWS
         if tired or best in (0.0, sheet.r):
             return best
         above = best * (1 + TOLERANCE)
-        margins = [sheet.margin(i, above, p_a, p_b) for i in range(len(sheet.first) - 1)]
-        near = np.flatnonzero(margins <= np.min(margins) + NEAR)
-        cost = sheet.tighten(int(near[np.argmax(np.diff(sheet.first)[near])]))
+        margins = [sheet.bound_margin(i, above, p_a, p_b) for i in range(len(sheet.largest) - 1)]
+        near = np.flatnonzero(margins <= np.min(margins) + NEARLY_WORST)
+        cost = sheet.tighten(int(near[np.argmax(np.diff(sheet.largest)[near])]))
         spent += cost
         if cost == 0:
             return best
@@ -65,11 +71,11 @@ def _refined(sheet: Sheet, p_a: float, p_b: float) -> float:
 
 def bellman_curve(unit: IID, norm: Norm, dim: int) -> tuple[Array, Array]:
     """(α, r) with T_δ(α) ≥ 1/2 proved for all ‖δ‖_p ≤ r: radii for p_A from 0.51 to 1 − 1e-11."""
-    curves, shifts, below = [], scales(norm.p), 0.0
+    curves, shifts, below = [], list_scales(norm.p), 0.0
     for j, shift in enumerate(shifts):
-        found = sheets(unit, norm, dim, special.ndtr(shift), special.ndtr(-shift))
+        found = make_sheets(unit, norm, dim, special.ndtr(shift), special.ndtr(-shift))
         low = min(0.97 * below, 0.9 * found[0].r) or 0.5 * found[0].r
-        curves += [sheet.twin().steps(low) for sheet in found]
+        curves += [sheet.copy().prove_steps(low) for sheet in found]
         below = found[0].r
         tell(f"building the {norm} curve, once", j + 1, len(shifts))
     alpha = np.concatenate([alpha for alpha, _ in curves])
@@ -79,36 +85,36 @@ def bellman_curve(unit: IID, norm: Norm, dim: int) -> tuple[Array, Array]:
     return alpha[alpha > 0], radius[alpha > 0]
 
 
-def scales(p: float) -> list[float]:
+def list_scales(p: float) -> list[float]:
     """Φ⁻¹(p_A) of the scales of a curve, rising."""
-    apart = APART if p <= 2 else max(1.15, 1.0 + 0.4 / (p - 1.0))
-    shifts = [LARGEST]
-    while shifts[-1] > SMALLEST:
-        shifts.append(shifts[-1] / (apart if shifts[-1] > READ else apart**2))
+    apart = SCALE_RATIO if p <= 2 else max(1.15, 1.0 + 0.4 / (p - 1.0))
+    shifts = [LARGEST_PROBIT]
+    while shifts[-1] > SMALLEST_PROBIT:
+        shifts.append(shifts[-1] / (apart if shifts[-1] > READ_FROM else apart**2))
     return shifts[::-1]
 
 
 @lru_cache(maxsize=12)
-def sheets(unit: IID, norm: Norm, dim: int, p_a: float, p_b: float) -> tuple[Sheet, ...]:
+def make_sheets(unit: IID, norm: Norm, dim: int, p_a: float, p_b: float) -> tuple[Sheet, ...]:
     """The bound at the scale of (p_A, p_B), with the κ that suits the worst direction known; in
     low dimension with several.
     """
     shift = 0.5 * float(special.ndtri(min(p_a, 1 - 1e-15)) - special.ndtri(max(p_b, 1e-15)))
-    upper, coordinates = _upper(unit, norm, dim, p_a, p_b)
-    p, r = norm.p, upper * ABOVE
+    upper, coordinates = _bound_from_above(unit, norm, dim, p_a, p_b)
+    p, r = norm.p, upper * ABOVE_SEARCHED
     least = DUST * r**p / dim
-    kappas = {least, max(least, _even(unit, p, dim, r))}
-    if len(kappas) > 1 and dim > LOW:
+    kappas = {least, max(least, _balance_cost(unit, p, dim, r))}
+    if len(kappas) > 1 and dim > LOW_DIMENSION:
         kappas = {max(kappas) if coordinates == dim else min(kappas)}
     return tuple(Sheet(unit, p, dim, shift, r, kappa) for kappa in sorted(kappas))
 
 
-def _even(unit: IID, p: float, dim: int, r: float) -> float:
+def _balance_cost(unit: IID, p: float, dim: int, r: float) -> float:
     """The κ for which equal coordinates buy the most information, KL(u)/(u^p + κ)."""
     u = r * dim ** (-1 / p)
 
     def information(at: float) -> float:
-        return max(float(np.sum(law.mass * law.loss)) for law in laws_of(unit, at))
+        return max(float(np.sum(law.mass * law.loss)) for law in make_both_laws(unit, at))
 
     low, high = information(u / 1.05), information(1.05 * u)
     if not 0 < low < high:  # too small to be told from rounding
@@ -117,26 +123,26 @@ def _even(unit: IID, p: float, dim: int, r: float) -> float:
     return (p / elasticity - 1.0) * u**p
 
 
-def _upper(unit: IID, norm: Norm, dim: int, p_a: float, p_b: float) -> tuple[float, int]:
+def _bound_from_above(unit: IID, norm: Norm, dim: int, p_a: float, p_b: float) -> tuple[float, int]:
     """A radius that no proof can exceed, and of how many equal coordinates it is the boundary."""
     best, worst = math.inf, 1
     counts = {k for k in (1, 2, 3, 8, math.isqrt(dim), dim) if k <= dim}
     for k, sign in product(sorted(counts), (1.0,) if unit.facts.symmetric else (1.0, -1.0)):
-        along = equal(k, sign).unit(norm)
+        along = equal_spectrum(k, sign).unit(norm)
 
         def moved(r: float, along: Spectrum = along) -> TradeOff:
-            return shifted(unit, along.shifts(r), spread=3e-4)
+            return compute_tradeoff(unit, along.shifts(r), spread=3e-4)
 
-        if math.isfinite(best) and margin(moved(best), p_a, p_b) >= 0:
+        if math.isfinite(best) and compute_margin(moved(best), p_a, p_b) >= 0:
             continue
         guess = best if math.isfinite(best) else max(float(special.ndtri(p_a)), 1e-3)
         monotone = unit.facts.unimodal
-        root = certified(moved, Evidence(p_a, p_b), guess, monotone=monotone, tolerance=1e-3)
+        root = find_radius(moved, Evidence(p_a, p_b), guess, monotone=monotone, tolerance=1e-3)
         best, worst = (root, k) if root < best else (best, worst)
     return best, worst
 
 
-def _proved(sheet: Sheet, p_a: float, p_b: float, low: float) -> float:
+def _bisect_sheet(sheet: Sheet, p_a: float, p_b: float, low: float) -> float:
     """The largest r that a sheet proves, by bisection; monotone in r; `low` holds."""
     if sheet.holds(sheet.r, p_a, p_b):
         return sheet.r

@@ -21,37 +21,39 @@ import numpy as np
 from scipy import signal, special
 
 from unicr.noise import IID
-from unicr.radius.bellman._chord import gaps
-from unicr.radius.bellman._construct import Generators, construct, nodes_of
-from unicr.radius.bellman._kernel import Kernels, laws_of
+from unicr.radius.bellman._chord import bound_gaps
+from unicr.radius.bellman._construct import Generators, construct, place_budgets
+from unicr.radius.bellman._kernel import Kernels, make_both_laws
 from unicr.radius.bellman._mesh import Mesh
-from unicr.radius.bellman._verify import surcharge
+from unicr.radius.bellman._verify import compute_surcharge
 from unicr.values import Array
 
-SMOOTH = 0.03  # the width s of G_s, in units of the Gaussian shift that p_A stands for
-BLURRED = 0.04  # the same inside Ψ_0
+SMOOTH_SHARE = 0.03  # the width s of G_s, in units of the Gaussian shift that p_A stands for
+BLUR_SHARE = 0.04  # the same inside Ψ_0
 PER_SMOOTH = 2.5  # mesh points in the width s: h = 0.4 s, for which stencils are found
 RATIO = 0.1  # log of the ratio of neighbouring shifts
-LARGE = 0.12  # of r: above it shifts are FINER
+LARGE_SHIFT = 0.12  # of r: above it shifts are FINER
 FINER = 2.0  # times as many shifts
-FINE = 1e-2  # of r^p: below it, for p < 1, they are coarser
+FINE_COST = 1e-2  # of r^p: below it, for p < 1, they are coarser
 DUST = 1e-3  # share of the budget that coordinates too small to matter may claim
-UNEVEN = 0.07  # how much smaller the smallest shift is where K need not grow with u
-NODES = 34  # budgets of a flow
-FIRST = (0.16, 0.3, 0.45, 0.62, 0.8, 1.0)  # of r: largest coordinates to begin with
-LOW = 300  # dimensions in which they count whatever p, and in which several κ are tried
+UNEVEN_SHARE = 0.07  # how much smaller the smallest shift is where K need not grow with u
+BUDGETS = 34  # budgets of a flow
+FIRST_COORDINATES = (0.16, 0.3, 0.45, 0.62, 0.8, 1.0)  # of r: largest coordinates to begin with
+LOW_DIMENSION = 300  # dimensions in which they count whatever p, and in which several κ are tried
 NARROWEST = 0.015  # of r: a cell of u₁ that is not split
-FLAT = 2e-3  # the charge of a chord below which steps that are allowed in vain are looked at first
-AGAIN = 2  # times a cell of a curve is split whose chord is charged more than
-LOOSE = 0.02  # of a probability
-FINEST = 1.5e-3  # of r^p: how finely u₁ is cut when the criterion is read
+FLAT_CHORD = (
+    2e-3  # the charge of a chord below which steps that are allowed in vain are looked at first
+)
+CURVE_SPLITS = 2  # times a cell of a curve is split whose chord is charged more than
+LOOSE_CHORD = 0.02  # of a probability
+FINEST_PIECE = 1.5e-3  # of r^p: how finely u₁ is cut when the criterion is read
 WINDOW = 12  # mesh points on either side of the best line in which a better one is sought
 COARSE = 25  # radii of a curve at which every cell is asked
 BETWEEN = 12  # further radii between two of them, at which only the worst cells are
-LEFT = 4.8  # ends of the mesh, in shifts from the middle; what lies beyond is charged, not lost
-RIGHT = 5.0
+LEFT_END = 4.8  # ends of the mesh, in shifts from the middle; what lies beyond is charged, not lost
+RIGHT_END = 5.0
 FARTHEST = 30.0
-OUTSIDE = 3e-4  # hockey-stick of the largest shift where the mesh ends
+MESH_END = 3e-4  # hockey-stick of the largest shift where the mesh ends
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +71,7 @@ class ProvedFlow:
     following: float
     effort: int
 
-    def at(self, budgets: Array, columns: slice) -> Array:
+    def read(self, budgets: Array, columns: slice) -> Array:
         """Φ + Ξ at each budget, from above, at some points; inf beyond what was verified."""
         t = self.nodes
         i = np.clip(np.searchsorted(t, budgets, side="right") - 1, 0, len(t) - 2)
@@ -88,19 +90,19 @@ class Grids:
 
     def __init__(self, sheet: Sheet, effort: int) -> None:
         p, dim, r, unit = sheet.p, sheet.dim, sheet.r, sheet.unit
-        least = (0.25 * DUST / dim) ** (1 / p) * r * (1.0 if unit.facts.unimodal else UNEVEN)
+        least = (0.25 * DUST / dim) ** (1 / p) * r * (1.0 if unit.facts.unimodal else UNEVEN_SHARE)
         ratio = RATIO / math.sqrt(effort * max(1.0, p * (p - 1) / 2))
-        fine = FINE ** (1 / p) if p < 1 else 0.0
-        edges = [least, max(fine * r, least), max(LARGE * r, least), r]
+        fine = FINE_COST ** (1 / p) if p < 1 else 0.0
+        edges = [least, max(fine * r, least), max(LARGE_SHIFT * r, least), r]
         large = ratio / (FINER * (1 + effort) / 2)
-        self.shifts = u = _shifts(edges, [ratio / min(p, 1.0), ratio, large])
+        self.shifts = u = _place_shifts(edges, [ratio / min(p, 1.0), ratio, large])
         self.costs = u**p + sheet.kappa
         self.costs[0] = sheet.kappa  # what is smaller than u_0 counts as u_0
-        self.shares = _shares(u, self.costs, p)
-        self.kernels = Kernels(unit, u, sheet.mesh, SMOOTH * sheet.shift).kernels
+        self.shares = _bound_lags(u, self.costs, p)
+        self.kernels = Kernels(unit, u, sheet.mesh, SMOOTH_SHARE * sheet.shift).kernels
         self.generators = Generators(self.kernels, self.costs, sheet.mesh)
-        self.count = NODES * (3 + effort) // 4
-        self.blurred = BLURRED * sheet.shift / effort
+        self.count = BUDGETS * (3 + effort) // 4
+        self.blurred = BLUR_SHARE * sheet.shift / effort
 
 
 class Sheet:
@@ -108,28 +110,30 @@ class Sheet:
 
     def __init__(self, unit: IID, p: float, dim: int, shift: float, r: float, kappa: float) -> None:
         self.unit, self.p, self.dim, self.shift, self.r, self.kappa = unit, p, dim, shift, r, kappa
-        s, middle = SMOOTH * shift, shift**2 / 2
-        high = max(middle + RIGHT * shift, min(_reach(unit, r), middle + FARTHEST * shift))
-        self.mesh = mesh = Mesh(s / PER_SMOOTH, middle - LEFT * shift, high)
-        alone = p > 2 and dim > LOW  # one large coordinate says nothing beside many small ones
-        self.first = [0.0, r] if alone else [0.0, *(share * r for share in FIRST)]
+        s, middle = SMOOTH_SHARE * shift, shift**2 / 2
+        high = max(middle + RIGHT_END * shift, min(_find_reach(unit, r), middle + FARTHEST * shift))
+        self.mesh = mesh = Mesh(s / PER_SMOOTH, middle - LEFT_END * shift, high)
+        alone = (
+            p > 2 and dim > LOW_DIMENSION
+        )  # one large coordinate says nothing beside many small ones
+        self.largest = [0.0, r] if alone else [0.0, *(share * r for share in FIRST_COORDINATES)]
         offsets = -np.arange(-mesh.count, mesh.count + 1) * mesh.step
         self.gauss = special.ndtr(s / 2 + offsets / s) - np.exp(-offsets) * special.ndtr(
             -s / 2 + offsets / s
         )
         self.grids: dict[int, Grids] = {}
-        self.flows = [self._flow(i, 1) for i in range(len(self.first))]
-        self.gaps = gaps(unit, np.asarray(self.first), close=True)[0]
+        self.flows = [self._prove_flow(i, 1) for i in range(len(self.largest))]
+        self.gaps = bound_gaps(unit, np.asarray(self.largest), close=True)[0]
         self.failed = 0
 
-    def _flow(self, i: int, effort: int) -> ProvedFlow:
+    def _prove_flow(self, i: int, effort: int) -> ProvedFlow:
         if effort not in self.grids:
             self.grids[effort] = Grids(self, effort)
-        mesh, a, grids = self.mesh, self.first[i], self.grids[effort]
-        following = self.first[min(i + 1, len(self.first) - 1)]
+        mesh, a, grids = self.mesh, self.largest[i], self.grids[effort]
+        following = self.largest[min(i + 1, len(self.largest) - 1)]
         top = max(1, int(np.searchsorted(grids.shifts, following * (1 - 1e-12))))
-        start, never = self._start(a, grids.blurred)
-        before = self.first[max(i - 1, 0)]
+        start, never = self._make_start(a, grids.blurred)
+        before = self.largest[max(i - 1, 0)]
         limit = self.r**self.p - before**self.p * (i > 1) + self.kappa * (self.dim - (i > 0))
         limit *= 1 + 1e-9
         costs, shares = grids.costs[: top + 1], grids.shares[:top]
@@ -137,18 +141,18 @@ class Sheet:
         rate = 2 * mesh.step * float(np.max(grids.generators.rates[: top + 1]))
         share = math.sqrt(limit / (self.r**self.p + self.kappa * self.dim))
         count = max(8, math.ceil(grids.count * share))
-        nodes = nodes_of(limit, last, grids.blurred**2 / rate, count, float(costs[-1]))
+        nodes = place_budgets(limit, last, grids.blurred**2 / rate, count, float(costs[-1]))
         flow = construct(grids.generators, start, nodes, top)
         if not np.array_equal(flow.masses[0], start):
             raise ValueError("a flow must begin where it was told to")
-        charged = surcharge(flow, grids.kernels[: top + 1], costs, shares, mesh, limit)
-        values, bends = self._smoothed(flow.masses) + never, self._smoothed(flow.bends)
+        charged = compute_surcharge(flow, grids.kernels[: top + 1], costs, shares, mesh, limit)
+        values, bends = self._smooth(flow.masses) + never, self._smooth(flow.bends)
         return ProvedFlow(limit, flow.nodes, values, bends, charged, following, effort)
 
-    def twin(self) -> Sheet:
+    def copy(self) -> Sheet:
         """The same sheet, to be split by itself."""
         other = copy.copy(self)
-        other.first, other.flows = list(self.first), list(self.flows)
+        other.largest, other.flows = list(self.largest), list(self.flows)
         return other
 
     def tighten(self, i: int) -> int:
@@ -157,15 +161,15 @@ class Sheet:
         The chord of a wide cell is cut; then no flow allows steps that are not left; then flows
         are cut more finely; then narrow cells are cut too.
         """
-        if i > 0 and self.gaps[i] > FLAT and self.split(i):
+        if i > 0 and self.gaps[i] > FLAT_CHORD and self.split(i):
             return self.flows[i + 1].effort
-        stale = self.flows[i].following > self.first[i + 1] * (1 + 1e-9)
+        stale = self.flows[i].following > self.largest[i + 1] * (1 + 1e-9)
         coarse = [j for j in ((i, i + 1) if i > 0 else (0,)) if self.flows[j].effort == 1]
         if not stale and not coarse:
             return 2 * self.split(i)
         again = i if stale else coarse[0]
         effort = self.flows[i].effort if stale else 2
-        self.flows[again] = self._flow(again, effort)
+        self.flows[again] = self._prove_flow(again, effort)
         return effort
 
     def split(self, i: int) -> bool:
@@ -173,15 +177,15 @@ class Sheet:
 
         The flow below it allows larger steps than are left, and holds.
         """
-        low, high = self.first[i : i + 2]
+        low, high = self.largest[i : i + 2]
         if high - low < NARROWEST * self.r:
             return False
-        self.first.insert(i + 1, 0.5 * (low + high) if i > 0 else 0.6 * high)
-        self.flows.insert(i + 1, self._flow(i + 1, self.flows[i].effort))
-        self.gaps = gaps(self.unit, np.asarray(self.first), close=True)[0]
+        self.largest.insert(i + 1, 0.5 * (low + high) if i > 0 else 0.6 * high)
+        self.flows.insert(i + 1, self._prove_flow(i + 1, self.flows[i].effort))
+        self.gaps = bound_gaps(self.unit, np.asarray(self.largest), close=True)[0]
         return True
 
-    def _start(self, a: float, blurred: float) -> tuple[Array, float]:
+    def _make_start(self, a: float, blurred: float) -> tuple[Array, float]:
         """Masses of Ψ_0 and a constant, above both signs of the first shift's hockey-sticks."""
         mesh = self.mesh
         bell = np.exp(-0.5 * ((mesh.points - blurred**2 / 2) / blurred) ** 2)
@@ -190,17 +194,17 @@ class Sheet:
             wanted = np.maximum(0.0, 1.0 - mesh.gamma)
             start, never = bell, 0.0
         else:
-            spreads = [mesh.spread(law) for law in laws_of(self.unit, a)]
+            spreads = [mesh.spread_law(law) for law in make_both_laws(self.unit, a)]
             never = max(infinite for _, infinite in spreads)
-            wanted = np.max([mesh.values(mass) for mass, _ in spreads], axis=0)
+            wanted = np.max([mesh.estimate_values(mass) for mass, _ in spreads], axis=0)
             total = max(float(np.sum(mass)) for mass, _ in spreads)
-            mass = np.maximum(mesh.masses(wanted, total), 0.0)
+            mass = np.maximum(mesh.find_masses(wanted, total), 0.0)
             start = np.convolve(mass, bell)[-mesh.first : -mesh.first + mesh.count]
-        short = float(np.max(wanted - mesh.values(start)))
+        short = float(np.max(wanted - mesh.estimate_values(start)))
         below = 1.0 - never - float(np.sum(start))  # at γ → 0
         return start, never + max(short, below, 0.0)
 
-    def _smoothed(self, mass: Array) -> Array:
+    def _smooth(self, mass: Array) -> Array:
         """G_s ⊗ Ψ at the mesh points, for rows of masses."""
         n = self.mesh.count
         full = signal.fftconvolve(mass, self.gauss[None, :], axes=1)
@@ -208,24 +212,24 @@ class Sheet:
 
     def holds(self, r: float, p_a: float, p_b: float) -> bool:
         """Whether ‖δ‖_p ≤ r is proved: no margin is below 0. The last to fail is asked first."""
-        for i in sorted(range(len(self.first) - 1), key=lambda i: abs(i - self.failed)):
-            if not self.margin(i, r, p_a, p_b) >= 0:
+        for i in sorted(range(len(self.largest) - 1), key=lambda i: abs(i - self.failed)):
+            if not self.bound_margin(i, r, p_a, p_b) >= 0:
                 self.failed = i
                 return False
         return True
 
-    def margin(self, i: int, r: float, p_a: float, p_b: float) -> float:
+    def bound_margin(self, i: int, r: float, p_a: float, p_b: float) -> float:
         """From below, T(1 − p_A) + T(p_B) − 1 (binary: 2T(1 − p_A) − 1), for u₁ in cell i.
 
         Together the cells cover all ‖δ‖_p ≤ r; one that r does not reach says nothing, inf.
         """
-        if self.first[i] >= r:
+        if self.largest[i] >= r:
             return math.inf
         binary = p_b >= 1.0 - p_a
         levels = [1.0 - p_a] if binary else [1.0 - p_a, p_b]
-        return (2.0 if binary else 1.0) * self._cell(i, r, levels) - 1.0
+        return (2.0 if binary else 1.0) * self._bound_cell(i, r, levels) - 1.0
 
-    def steps(self, low: float) -> tuple[Array, Array]:
+    def prove_steps(self, low: float) -> tuple[Array, Array]:
         """(α, r) for r from `low` to the scale's own: T_δ(α) ≥ 1/2 for every ‖δ‖_p ≤ r, from below.
 
         What a cell allows falls as r grows. So between two radii of a coarse grid only those cells
@@ -234,14 +238,16 @@ class Sheet:
         coarse = np.geomspace(low, self.r, COARSE)
 
         def allowed_at(r: float) -> Array:
-            met = [a < r for a in self.first[:-1]]
-            return np.array([self._cell(i, r, None) if m else np.inf for i, m in enumerate(met)])
+            met = [a < r for a in self.largest[:-1]]
+            return np.array(
+                [self._bound_cell(i, r, None) if m else np.inf for i, m in enumerate(met)]
+            )
 
         for r in coarse[[COARSE - 1, COARSE // 2, 0]]:
-            for _ in range(AGAIN):
+            for _ in range(CURVE_SPLITS):
                 worst = int(np.argmin(allowed_at(float(r))))
                 charged = self.gaps[worst]
-                if worst == 0 or not self.split(worst) or charged <= LOOSE:
+                if worst == 0 or not self.split(worst) or charged <= LOOSE_CHORD:
                     break
         allowed = np.array([allowed_at(float(r)) for r in coarse])
         alpha, radius = [float(np.min(allowed[0]))], [float(coarse[0])]
@@ -249,21 +255,23 @@ class Sheet:
             binding = np.flatnonzero(allowed[j] < np.min(allowed[j - 1]))
             others = float(np.min(np.delete(allowed[j], binding), initial=np.inf))
             for r in np.geomspace(coarse[j - 1], coarse[j], BETWEEN + 2)[1:-1]:
-                now = [self._cell(int(i), float(r), None) for i in binding if self.first[i] < r]
+                now = [
+                    self._bound_cell(int(i), float(r), None) for i in binding if self.largest[i] < r
+                ]
                 alpha.append(min([others, *now]))
                 radius.append(float(r))
             alpha.append(float(np.min(allowed[j])))
             radius.append(float(coarse[j]))
         return np.maximum(alpha, 0.0), np.asarray(radius)
 
-    def _cell(self, i: int, r: float, levels: list[float] | None) -> float:
+    def _bound_cell(self, i: int, r: float, levels: list[float] | None) -> float:
         """For u₁ in cell i: Σ T at the levels; without levels the largest α with T(α) ≥ 1/2."""
-        budgets, shares = self._cut(i, r)
+        budgets, shares = self._cut_cell(i, r)
         ends = [self.flows[i]] if i == 0 else [self.flows[i], self.flows[i + 1]]
         gamma = self.mesh.gamma
 
         def bound(rows: slice, columns: slice) -> Array:
-            values = [flow.at(budgets[rows], columns) for flow in ends]
+            values = [flow.read(budgets[rows], columns) for flow in ends]
             if len(ends) == 1:
                 return values[0]
             mixed = [
@@ -287,31 +295,31 @@ class Sheet:
         lowest = float(np.min(total))
         return -math.inf if math.isnan(lowest) else lowest
 
-    def _cut(self, i: int, r: float) -> tuple[Array, tuple[Array, Array]]:
+    def _cut_cell(self, i: int, r: float) -> tuple[Array, tuple[Array, Array]]:
         """Budgets of the rest for u₁ in small pieces of cell i, and λ at both ends of each."""
         p = self.p
         if i == 0:
             nothing = np.zeros(1)
             return np.array([r**p + self.kappa * self.dim]), (nothing, nothing)
-        a, b = self.first[i], self.first[i + 1]
+        a, b = self.largest[i], self.largest[i + 1]
         top = min(b, r)
-        count = max(2, math.ceil((top**p - a**p) / (FINEST * r**p)))
+        count = max(2, math.ceil((top**p - a**p) / (FINEST_PIECE * r**p)))
         x = np.linspace(a**p, top**p, count + 1) ** (1 / p)
         lam = np.clip((x - a) / (b - a), 0.0, 1.0)
         budgets = np.maximum(r**p - x[:-1] ** p, 0.0) * (1 + 1e-12) + self.kappa * (self.dim - 1)
         return budgets, (lam[:-1], lam[1:])
 
 
-def _reach(unit: IID, r: float) -> float:
+def _find_reach(unit: IID, r: float) -> float:
     """Where the hockey-stick of the largest shift has fallen to `OUTSIDE`."""
     reach = 0.0
-    for law in laws_of(unit, r):
-        far = np.flatnonzero(np.cumsum(law.mass[::-1])[::-1] > OUTSIDE)
+    for law in make_both_laws(unit, r):
+        far = np.flatnonzero(np.cumsum(law.mass[::-1])[::-1] > MESH_END)
         reach = max(reach, float(law.loss[far[-1]])) if len(far) else reach
     return reach
 
 
-def _shifts(edges: list[float], ratios: list[float]) -> Array:
+def _place_shifts(edges: list[float], ratios: list[float]) -> Array:
     """Shifts from edge to edge, with the log of the ratio of neighbours in between."""
     between = [
         np.geomspace(low, high, 1 + math.ceil(math.log(high / low) / ratio))[1:]
@@ -320,7 +328,7 @@ def _shifts(edges: list[float], ratios: list[float]) -> Array:
     return np.concatenate([edges[:1], *between])
 
 
-def _shares(u: Array, costs: Array, p: float) -> Array:
+def _bound_lags(u: Array, costs: Array, p: float) -> Array:
     """max over λ of λ − s on every cell of shifts: how far the cost lags behind the shift."""
     lam = np.linspace(0.0, 1.0, 201)[None, :]
     at = (u[:-1, None] + lam * np.diff(u)[:, None]) ** p - u[:-1, None] ** p

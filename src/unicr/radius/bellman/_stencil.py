@@ -24,14 +24,14 @@ from unicr.values import Array
 
 REACH = 5
 POINTS = np.arange(-REACH, REACH + 2.0)  # of a stencil
-FAR = 40.0  # of s: the grid of x
-STEP = 0.01
-SOUGHT = 0.1  # the same where coefficients are sought
-FEW = 1e-3  # what Σ|c_j| and points far away count beside Σc_j
-CARE = 1e-4  # of the largest term: what is asked for beyond the inequality, for what is between
+GRID_END = 40.0  # of s: the grid of x
+GRID_STEP = 0.01
+SEARCH_STEP = 0.1  # the same where coefficients are sought
+SMALLNESS = 1e-3  # what Σ|c_j| and points far away count beside Σc_j
+MARGIN = 1e-4  # of the largest term: what is asked for beyond the inequality, for what is between
 
 
-def terms(x: Array, place: float, step: float, smooth: float) -> tuple[Array, Array]:
+def compute_terms(x: Array, place: float, step: float, smooth: float) -> tuple[Array, Array]:
     """e_j and e_j″ at each x, for the density that stands at `place` steps."""
     node, weight = np.polynomial.legendre.leggauss(16)
     node, weight = 0.5 * (node + 1), 0.5 * weight
@@ -50,14 +50,14 @@ def terms(x: Array, place: float, step: float, smooth: float) -> tuple[Array, Ar
 
 def dominates(c: Array, place: float, step: float, smooth: float) -> bool:
     """Whether the inequality of the module holds for every real y."""
-    x = np.linspace(-FAR, FAR, 1 + round(2 * FAR / STEP))
-    value, second = terms(x, place, step, smooth)
+    x = np.linspace(-GRID_END, GRID_END, 1 + round(2 * GRID_END / GRID_STEP))
+    value, second = compute_terms(x, place, step, smooth)
     up, down = np.maximum(c, 0.0), np.maximum(-c, 0.0)
     rounding = 1e-13 * (up @ value + down @ value + 1.0)
     excess = c @ value - 1.0 - rounding
     bent = up @ second
     between = np.minimum(excess[1:], excess[:-1])
-    between -= (1 + 1e-9) * STEP**2 / 8 * np.maximum(bent[1:], bent[:-1])
+    between -= (1 + 1e-9) * GRID_STEP**2 / 8 * np.maximum(bent[1:], bent[:-1])
     ends = [
         c[j] * value[j, i] > 1.0 + down @ value[:, i] + rounding[i] for j, i in ((-1, -1), (0, 0))
     ]
@@ -65,19 +65,19 @@ def dominates(c: Array, place: float, step: float, smooth: float) -> bool:
 
 
 @lru_cache(maxsize=32)
-def stencils(step: float, smooth: float, parts: int) -> Array:
+def find_stencils(step: float, smooth: float, parts: int) -> Array:
     """A row of coefficients for each place m/parts of a cell, m = 0 … parts − 1."""
-    return np.array([_stencil(m / parts, step, smooth) for m in range(parts)])
+    return np.array([_find_stencil(m / parts, step, smooth) for m in range(parts)])
 
 
-def _stencil(place: float, step: float, smooth: float) -> Array:
-    x = np.linspace(-FAR, FAR, 1 + round(2 * FAR / SOUGHT))
-    value, _ = terms(x, place, step, smooth)
+def _find_stencil(place: float, step: float, smooth: float) -> Array:
+    x = np.linspace(-GRID_END, GRID_END, 1 + round(2 * GRID_END / SEARCH_STEP))
+    value, _ = compute_terms(x, place, step, smooth)
     largest = np.max(value, axis=0)
-    rows, cost = (value / largest).T, 1.0 + FEW * (POINTS - place) ** 2
-    for care in (CARE, 4 * CARE, 16 * CARE):
+    rows, cost = (value / largest).T, 1.0 + SMALLNESS * (POINTS - place) ** 2
+    for care in (MARGIN, 4 * MARGIN, 16 * MARGIN):
         found = optimize.linprog(  # c = its positive part − its negative part, both small
-            np.concatenate([cost + FEW, FEW - cost]),
+            np.concatenate([cost + SMALLNESS, SMALLNESS - cost]),
             A_ub=np.hstack([-rows, rows]),
             b_ub=-(1.0 / largest + care),
         )

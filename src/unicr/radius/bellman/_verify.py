@@ -34,8 +34,10 @@ from unicr.values import Array
 # Charges for floating point, all onto what Φ lacks (docs/theory.md#rounding-charges):
 FFT_ROUNDING = 4e-15  # of a convolution by FFT of masses that add up to about 1: some log₂ n units
 KERNEL_ROUNDING = 1e-15  # of the integrals in a kernel: sums of positive terms, at most 1
-VALUES = 4  # of Ψ in one inequality: two nodes on either side, each cumulated
-OPERATIONS = 8  # roundings of double precision in one inequality, each of at most the total
+VALUES_PER_CHECK = 4  # of Ψ in one inequality: two nodes on either side, each cumulated
+ROUNDINGS_PER_CHECK = (
+    8  # roundings of double precision in one inequality, each of at most the total
+)
 UNIT = float(np.finfo(np.float64).eps) / 2
 
 PIECES = 8  # of every cell of budgets, for Ξ
@@ -53,7 +55,7 @@ class Flow:
 
 
 @numba.njit(cache=True)
-def _stencil(weights, reach, mass, out):  # type: ignore[no-untyped-def]
+def _convolve_directly(weights, reach, mass, out):  # type: ignore[no-untyped-def]
     rows, n = mass.shape
     out[:] = 0.0
     for e in range(rows):
@@ -70,12 +72,12 @@ class Rows:
         self.masses, self.mesh = masses, mesh
         self.spectra = {size: fft.rfft(masses, size, axis=1) for size in mesh.sizes}
 
-    def increments(self, kernel: Kernel, count: int) -> tuple[Array, Array, Array]:
+    def convolve(self, kernel: Kernel, count: int) -> tuple[Array, Array, Array]:
         """Kernel * mass for the first `count` rows: left of the mesh, in it, right of it."""
         n, reach = self.mesh.count, kernel.reach
         if kernel.spectrum is None:
             out = np.empty((count, n + 2 * reach))
-            _stencil(kernel.weights, reach, self.masses[:count], out)
+            _convolve_directly(kernel.weights, reach, self.masses[:count], out)
             return out[:, :reach], out[:, reach : reach + n], out[:, reach + n :]
         spectra = self.spectra[kernel.size][:count] * kernel.spectrum
         line = fft.irfft(spectra, kernel.size, axis=1, overwrite_x=True)
@@ -83,7 +85,7 @@ class Rows:
 
 
 @numba.njit(cache=True, fastmath={"nnan", "nsz"})
-def _between(t, steepest, curve, jumps, low, high, share, out):  # type: ignore[no-untyped-def]
+def _bound_chord_loss(t, steepest, curve, jumps, low, high, share, out):  # type: ignore[no-untyped-def]
     """What the right side loses to its chord between the costs low and high, per cell of E."""
     last, n = steepest.shape
     width = high - low
@@ -102,7 +104,7 @@ def _between(t, steepest, curve, jumps, low, high, share, out):  # type: ignore[
 
 
 @numba.njit(cache=True, fastmath={"nnan", "nsz"})
-def _short(  # type: ignore[no-untyped-def]
+def _measure_lacks(  # type: ignore[no-untyped-def]
     t, psi, bend, rise, inc, inc_bend, c, prior, lost, limit, out
 ):
     """The largest lack of the right side over all ℓ, for each cell of E; see the module.
@@ -169,18 +171,18 @@ def _short(  # type: ignore[no-untyped-def]
         out[e] = worst
 
 
-def _with_zero(values: Array, masses: Array) -> Array:
+def _prepend_zero(values: Array, masses: Array) -> Array:
     """Values at the mesh points with the value at γ = 0, the sum of the masses, in front."""
     return np.concatenate([np.sum(masses, axis=1, keepdims=True), values], axis=1)
 
 
-def _outside(values: Array, bends: Array) -> Array:
+def _bound_outside(values: Array, bends: Array) -> Array:
     """The largest increment beyond one end of the mesh, for each cell of E."""
     most = np.maximum(np.max(values, axis=1), 0.0)
     return np.maximum(most[1:], most[:-1]) + 0.25 * np.maximum(-np.min(bends, axis=1), 0.0)
 
 
-def surcharge(
+def compute_surcharge(
     flow: Flow, kernels: list[Kernel], costs: Array, shares: Array, mesh: Mesh, limit: float
 ) -> tuple[Array, Array]:
     """Budgets and Ξ at them, straight between: what pays for all that Φ lacks.
@@ -202,8 +204,8 @@ def surcharge(
     if np.any(flow.bends > (roots[1:] + roots[:-1]) ** 2 * (1 + 1e-12) + 1e-300):
         raise ValueError("a bend of the flow is stronger than its masses")
     psi, bend = (
-        _with_zero(mesh.careful_values(masses), masses),
-        _with_zero(mesh.careful_values(flow.bends), flow.bends),
+        _prepend_zero(mesh.sum_values(masses), masses),
+        _prepend_zero(mesh.sum_values(flow.bends), flow.bends),
     )
     rise = np.diff(psi, axis=0)
     step = np.diff(t)[:, None]
@@ -218,7 +220,9 @@ def surcharge(
     total = float(np.max(psi[:, 0]) + 0.25 * np.max(np.maximum(-bend[:, 0], 0.0)))
     # a bend enters with τ(1 − τ) ≤ 1/4
     summed = total + 0.25 * float(np.max(np.sum(np.abs(flow.bends), axis=1), initial=0.0))
-    rounding = KERNEL_ROUNDING + (VALUES * mesh.rounding + OPERATIONS * UNIT) * summed
+    rounding = (
+        KERNEL_ROUNDING + (VALUES_PER_CHECK * mesh.rounding + ROUNDINGS_PER_CHECK * UNIT) * summed
+    )
     chords = np.zeros((2, *rise.shape))  # below and above shift k
     inc, inc_bend = np.zeros_like(psi), np.zeros_like(bend)
     for k, kernel in enumerate(kernels):
@@ -226,10 +230,12 @@ def surcharge(
         cells = int(np.count_nonzero(t[:-1] + prior <= limit))
         if cells == 0:
             break
-        far, inside, near = rows.increments(kernel, cells + 1)
-        far_bend, bent, near_bend = bows.increments(kernel, cells)
-        left, right = _outside(far, far_bend), _outside(near, near_bend) + kernel.infinite * total
-        left += _outside(-inside[:, :1], -bent[:, :1])  # what it takes away there is not owed to it
+        far, inside, near = rows.convolve(kernel, cells + 1)
+        far_bend, bent, near_bend = bows.convolve(kernel, cells)
+        left = _bound_outside(far, far_bend)
+        right = _bound_outside(near, near_bend) + kernel.infinite * total
+        # what the kernel takes away at the first point is not owed to what lies left of it
+        left += _bound_outside(-inside[:, :1], -bent[:, :1])
         inc[: cells + 1, 1:], inc_bend[:cells, 1:] = inside, bent
         inc[:, 0], inc_bend[:, 0] = 0.0, 0.0  # nothing is added at γ = 0
         if kernel.infinite > 0:
@@ -238,9 +244,11 @@ def surcharge(
         chords = chords[::-1]
         if k + 1 < len(costs):
             low, high, share = float(costs[k]), float(costs[k + 1]), float(shares[k])
-            _between(t, steepest, curve, jumps, low, high, share, chords[1, :cells])
+            _bound_chord_loss(t, steepest, curve, jumps, low, high, share, chords[1, :cells])
         lost = np.maximum(chords[0], chords[1]) if 0 < k < len(costs) - 1 else chords[int(k == 0)]
-        _short(t, psi, bend, rise, inc, inc_bend, float(costs[k]), prior, lost, limit, lacks[k])
+        _measure_lacks(
+            t, psi, bend, rise, inc, inc_bend, float(costs[k]), prior, lost, limit, lacks[k]
+        )
         lack = np.maximum(lacks[k, :cells], right) + left + rounding + kernel.beyond * total
         if kernel.spectrum is not None:
             lack += FFT_ROUNDING * total * kernel.size_of_terms

@@ -13,7 +13,16 @@ from unicr.radius._rounding import lower_radius
 from unicr.radius.theorems._base import Bound, Proof, Theorem
 from unicr.registry import Catalogue
 
-__all__ = ["THEOREMS", "Bound", "Proof", "Theorem", "bounds_of", "exact_bound", "prove", "theorems"]
+__all__ = [
+    "THEOREMS",
+    "Bound",
+    "Proof",
+    "Theorem",
+    "find_exact_bound",
+    "list_bounds",
+    "list_theorems",
+    "prove",
+]
 
 NOTHING_PROVED = Proof(0.0, None)
 
@@ -26,42 +35,42 @@ THEOREMS: Catalogue[Theorem] = Catalogue(
 )
 
 
-def theorems() -> tuple[Theorem, ...]:
+def list_theorems() -> tuple[Theorem, ...]:
     """All of them: formulas first, then by letter."""
     return tuple(THEOREMS.values())
 
 
-def exact_bound(question: Question) -> Bound | None:
+def find_exact_bound(question: Question) -> Bound | None:
     """The bound that gives the true radius, at unit scale; None where there are only bounds.
 
     The first theorem in the list that is exact is taken, so that a closed form goes first.
     """
-    return _exact(question.unit)
+    return _find_exact(question.unit)
 
 
 @lru_cache(maxsize=256)
-def _exact(unit: Question) -> Bound | None:
-    bounds = (one.match(unit) for one in theorems() if one.laws == 1)
+def _find_exact(unit: Question) -> Bound | None:
+    bounds = (one.match(unit) for one in list_theorems() if one.laws == 1)
     return next((bound for bound in bounds if bound is not None and bound.exact), None)
 
 
-def bounds_of(question: Question, *, laws: int = 1) -> tuple[Bound, ...]:
+def list_bounds(question: Question, *, laws: int = 1) -> tuple[Bound, ...]:
     """Every bound from votes under so many laws, at unit scale; an exact one is given alone."""
-    return _bounds(question.unit, laws)
+    return _list_bounds(question.unit, laws)
 
 
 @lru_cache(maxsize=256)
-def _bounds(unit: Question, laws: int) -> tuple[Bound, ...]:
-    exact = _exact(unit) if laws == 1 else None
+def _list_bounds(unit: Question, laws: int) -> tuple[Bound, ...]:
+    exact = _find_exact(unit) if laws == 1 else None
     if exact is not None:
         return (exact,)
-    bounds = (one.match(unit) for one in theorems() if one.laws == laws)
+    bounds = (one.match(unit) for one in list_theorems() if one.laws == laws)
     return tuple(bound for bound in bounds if bound is not None)
 
 
 def prove(question: Question, evidence: Evidence, *, laws: int = 1) -> Proof:
     """The largest radius that a theorem of so many laws gives, in real units and rounded down."""
-    proofs = [bound.proof(evidence) for bound in bounds_of(question, laws=laws)]
+    proofs = [bound.proof(evidence) for bound in list_bounds(question, laws=laws)]
     best = max(proofs, key=lambda proof: proof.radius, default=NOTHING_PROVED)
     if not best.radius > 0:
         return NOTHING_PROVED

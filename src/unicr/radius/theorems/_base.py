@@ -15,17 +15,17 @@ from typing import NamedTuple
 import numpy as np
 
 from unicr.norms import Norm
-from unicr.radius._boundary import TOLERANCE, certified
+from unicr.radius._boundary import TOLERANCE, find_radius
 from unicr.radius._grade import Grade
 from unicr.radius._question import Evidence, Question
-from unicr.radius._readings import FINE, LAST
+from unicr.radius._readings import FINE_TAILS, LAST_TAIL
 from unicr.radius._rounding import raise_tail
-from unicr.radius._spectrum import Spectrum, equal
-from unicr.radius._steps import proved_steps
+from unicr.radius._spectrum import Spectrum, equal_spectrum
+from unicr.radius._steps import prove_steps
 from unicr.tradeoff import TradeOff
 from unicr.values import Array
 
-FIRST = 0.501  # p_A from which curves are fine: below, radii are too small to matter
+FIRST_P_A = 0.501  # p_A from which curves are fine: below, radii are too small to matter
 
 Steps = tuple[Array, Array]
 
@@ -69,7 +69,7 @@ class Bound(ABC):
         if closed is None:
             return None
         with np.errstate(divide="ignore"):
-            return FINE, np.maximum(closed(FINE), 0.0)
+            return FINE_TAILS, np.maximum(closed(FINE_TAILS), 0.0)
 
     def proof(self, evidence: Evidence) -> Proof:
         """The radius with the bound that gives it."""
@@ -93,13 +93,16 @@ class TradeOffBound(Bound):
         """About how large the radius is: where the search begins, which proves nothing."""
 
     def radius(self, evidence: Evidence) -> float:
-        return certified(self.tradeoff, evidence, self.guess(evidence), tolerance=self.tolerance)
+        return find_radius(self.tradeoff, evidence, self.guess(evidence), tolerance=self.tolerance)
 
     def curve(self) -> Steps | None:
         if not self.exact:
             return None
-        first, last = self.radius(Evidence(FIRST)), self.radius(Evidence(1.0 - LAST, LAST))
-        return proved_steps(self.tradeoff, first, last)
+        first, last = (
+            self.radius(Evidence(FIRST_P_A)),
+            self.radius(Evidence(1.0 - LAST_TAIL, LAST_TAIL)),
+        )
+        return prove_steps(self.tradeoff, first, last)
 
 
 class Proof(NamedTuple):
@@ -142,7 +145,7 @@ class Theorem:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Scaled(Bound):
+class ScaledBound(Bound):
     """What another bound gives, times a factor."""
 
     inner: Bound
@@ -153,7 +156,7 @@ class Scaled(Bound):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class BestOf(Bound):
+class BestBound(Bound):
     """The best of several bounds: which one that is depends on the evidence."""
 
     bounds: tuple[Bound, ...]
@@ -165,7 +168,7 @@ class BestOf(Bound):
         return max((one.proof(evidence) for one in self.bounds), key=lambda proof: proof.radius)
 
 
-def half_gap(quantile: Callable[[float], float], evidence: Evidence) -> float:
+def compute_half_gap(quantile: Callable[[float], float], evidence: Evidence) -> float:
     """(Q(p_A) − Q(p_B))/2 from below, Q the quantile function of a symmetric law.
 
     Q(p_A) = −Q(1 − p_A) keeps the digits of the tail; 1 − p_A is exact for p_A ≥ 1/2.
@@ -176,19 +179,19 @@ def half_gap(quantile: Callable[[float], float], evidence: Evidence) -> float:
     return 0.5 * (upper - quantile(raise_tail(evidence.p_b)))
 
 
-def from_l2(norm: Norm, dim: int) -> float:
+def factor_from_l2(norm: Norm, dim: int) -> float:
     """The factor from R_2 to R_p where only ‖δ‖₂ matters: the worst δ is one-hot or all-equal."""
     return 1.0 if norm.p <= 2 else float(dim) ** (1 / norm.p - 0.5)
 
 
-def inclusion(norm: Norm, home: Norm, dim: int) -> float:
+def factor_of_inclusion(norm: Norm, home: Norm, dim: int) -> float:
     """The factor from a radius in `home` to one in `norm` (docs/theory.md#theorem-h)."""
     return 1.0 if norm.p <= home.p else float(dim) ** (1 / norm.p - 1 / home.p)
 
 
-def one_hot_or_all(norm: Norm, dim: int, most: float) -> tuple[Spectrum, ...]:
+def list_extreme_directions(norm: Norm, dim: int, most: float) -> tuple[Spectrum, ...]:
     """One coordinate for p ≤ `most`, all equal ones beyond."""
-    return (equal(1 if norm.p <= most else dim),)
+    return (equal_spectrum(1 if norm.p <= most else dim),)
 
 
 def is_linf(question: Question) -> bool:

@@ -8,15 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from unicr.noise import IID
-from unicr.radius._grade import Grade, grade_of
+from unicr.radius._grade import Grade, grade_proof
 from unicr.radius._question import Evidence, Question
-from unicr.radius._spectrum import equal
+from unicr.radius._spectrum import equal_spectrum
 from unicr.radius.theorems._base import Theorem, TradeOffBound, is_linf
-from unicr.tradeoff import TradeOff, shifted
-from unicr.tradeoff.internal import start_guess
+from unicr.tradeoff import TradeOff, compute_tradeoff
+from unicr.tradeoff.internal import guess_radius
 from unicr.values import Array
 
-GROUPS = 48  # scales that are composed one by one: a composition costs as many transforms
+MOST_GROUPS = 48  # scales that are composed one by one: a composition costs as many transforms
 
 Groups = tuple[tuple[float, int], ...]
 
@@ -35,11 +35,11 @@ class AllEqualBound(TradeOffBound):
     groups: Groups
 
     def tradeoff(self, r: float) -> TradeOff:
-        return shifted(self.law, [(r / s, n) for s, n in self.groups])
+        return compute_tradeoff(self.law, [(r / s, n) for s, n in self.groups])
 
     def guess(self, evidence: Evidence) -> float:
         total = math.sqrt(sum(n / s**2 for s, n in self.groups))
-        return self.law.scale * start_guess(evidence.p_a, evidence.p_b) / total
+        return self.law.scale * guess_radius(evidence.p_a, evidence.p_b) / total
 
 
 def match(question: Question) -> AllEqualBound | None:
@@ -50,13 +50,13 @@ def match(question: Question) -> AllEqualBound | None:
     exact = True
     groups: Groups = ((1.0, question.dim),)
     if noise.scales is not None:
-        exact, groups = len(np.unique(noise.scales)) <= GROUPS, group_scales(noise.scales)
+        exact, groups = len(np.unique(noise.scales)) <= MOST_GROUPS, group_scales(noise.scales)
     return AllEqualBound(
         theorem=THEOREM.name,
-        grade=grade_of(Grade.FLOATING_POINT, noise, ranges=True),
+        grade=grade_proof(Grade.FLOATING_POINT, noise, ranges=True),
         engine="composition",
         exact=exact,
-        directions=(equal(question.dim),),
+        directions=(equal_spectrum(question.dim),),
         law=law,
         groups=groups,
     )
@@ -68,11 +68,11 @@ def group_scales(scales: Array) -> Groups:
     A smaller scale makes a shift easier to see, so rounding down is safe.
     """
     values, counts = np.unique(scales, return_counts=True)
-    if len(values) > GROUPS:
-        grid = np.geomspace(values[0], values[-1], GROUPS)
+    if len(values) > MOST_GROUPS:
+        grid = np.geomspace(values[0], values[-1], MOST_GROUPS)
         grid[0], grid[-1] = values[0], values[-1]
         at = np.maximum(np.searchsorted(grid, values, side="right") - 1, 0)
-        counts = np.bincount(at, weights=counts, minlength=GROUPS).astype(np.int64)
+        counts = np.bincount(at, weights=counts, minlength=MOST_GROUPS).astype(np.int64)
         values = grid
     return tuple((float(s), int(n)) for s, n in zip(values, counts, strict=True) if n)
 

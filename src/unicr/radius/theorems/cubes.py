@@ -9,16 +9,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from unicr.noise.internal import RadialNoise
-from unicr.radius._grade import Grade, grade_of
+from unicr.radius._grade import Grade, grade_proof
 from unicr.radius._question import Evidence, Question
 from unicr.radius.theorems._base import Theorem, TradeOffBound
 from unicr.tradeoff import TradeOff
 from unicr.tradeoff.internal import (
     cube_levels_tradeoff,
     falls,
-    highest,
+    guess_radius,
+    maximise,
     rounds_outward,
-    start_guess,
 )
 from unicr.values import Array
 
@@ -40,11 +40,11 @@ class CubesBound(TradeOffBound):
     p: float
 
     def tradeoff(self, r: float) -> TradeOff:
-        return cube_levels_tradeoff(self.noise, _least(self.p, self.noise.dim, r))
+        return cube_levels_tradeoff(self.noise, _make_least_overlap(self.p, self.noise.dim, r))
 
     def guess(self, evidence: Evidence) -> float:
         size = float(self.noise.radius_ppf(0.5)) / self.noise.dim
-        return size * start_guess(evidence.p_a, evidence.p_b)
+        return size * guess_radius(evidence.p_a, evidence.p_b)
 
 
 def match(question: Question) -> CubesBound | None:
@@ -55,7 +55,7 @@ def match(question: Question) -> CubesBound | None:
     own = Grade.OUTWARD_ROUNDING if rounds_outward(noise) else Grade.FLOATING_POINT
     return CubesBound(
         theorem=THEOREM.name,
-        grade=grade_of(own, noise),
+        grade=grade_proof(own, noise),
         engine="quadrature",
         tolerance=TOLERANCE,
         noise=noise,
@@ -63,7 +63,7 @@ def match(question: Question) -> CubesBound | None:
     )
 
 
-def _least(p: float, dim: int, r: float) -> Callable[[Array, Array], Array]:
+def _make_least_overlap(p: float, dim: int, r: float) -> Callable[[Array, Array], Array]:
     """log of the least overlap over ‖δ‖_p ≤ r, for cubes b (rising) with gaps D."""
     total = r**p
     v = total * np.concatenate([[0.0], np.geomspace(1e-3 / dim, 1.0, SIZES)])
@@ -82,7 +82,7 @@ def _least(p: float, dim: int, r: float) -> Callable[[Array, Array], Array]:
             return np.asarray(dim * np.min(row + kappa * v[:-1], axis=-1) - kappa * total)
 
         tried = [0.0, *(np.geomspace(1e-4, 1e4, 25) * (1.0 / total)).tolist()]
-        kappa, _ = highest(lambda k: float(value(k, middle)), tried, 7)
+        kappa, _ = maximise(lambda k: float(value(k, middle)), tried, 7)
         bound = value(kappa, w)
         return np.repeat(bound, BLOCK)[: b.size]
 

@@ -6,11 +6,11 @@ import math
 from dataclasses import dataclass
 
 from unicr.noise import IID
-from unicr.radius._grade import Grade, grade_of
+from unicr.radius._grade import Grade, grade_proof
 from unicr.radius._question import Evidence, Question
 from unicr.radius.theorems._base import Theorem, TradeOffBound
-from unicr.tradeoff import TradeOff, compose, ratio_law
-from unicr.tradeoff.internal import envelope, start_guess
+from unicr.tradeoff import TradeOff, compose, make_ratio_law
+from unicr.tradeoff.internal import guess_radius, make_envelope
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -24,11 +24,11 @@ class EnvelopeBound(TradeOffBound):
     dim: int
 
     def tradeoff(self, r: float) -> TradeOff:
-        laws = [ratio_law(self.law, sign * r) for sign in (1.0, -1.0)]
-        return compose([(envelope(laws), self.dim)])
+        laws = [make_ratio_law(self.law, sign * r) for sign in (1.0, -1.0)]
+        return compose([(make_envelope(laws), self.dim)])
 
     def guess(self, evidence: Evidence) -> float:
-        return start_guess(evidence.p_a, evidence.p_b) / math.sqrt(self.dim)
+        return guess_radius(evidence.p_a, evidence.p_b) / math.sqrt(self.dim)
 
 
 def match(question: Question) -> EnvelopeBound | None:
@@ -40,7 +40,7 @@ def match(question: Question) -> EnvelopeBound | None:
         return None
     return EnvelopeBound(
         theorem=THEOREM.name,
-        grade=grade_of(Grade.FLOATING_POINT, law, ranges=True),
+        grade=grade_proof(Grade.FLOATING_POINT, law, ranges=True),
         engine="composition",
         law=law,
         dim=question.dim,

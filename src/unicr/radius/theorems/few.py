@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from functools import partial
 
 from unicr.noise import IID
-from unicr.radius._boundary import first_root
-from unicr.radius._grade import Grade, grade_of
+from unicr.radius._boundary import find_first_root
+from unicr.radius._grade import Grade, grade_proof
 from unicr.radius._question import Evidence, Question
 from unicr.radius.theorems._base import Bound, Theorem
-from unicr.tradeoff import shifted
-from unicr.tradeoff.internal import margin, start_guess, start_margin
+from unicr.tradeoff import compute_tradeoff
+from unicr.tradeoff.internal import compute_margin, compute_start_margin, guess_radius
 
 LOSSES = (0.015, 0.006, 0.0015)  # of the radius: what the boxes may cost, tried in this order
-ENOUGH = 600  # values of T after which a finer cover is given up
-PLACES = {2: 16, 3: 8}  # per coordinate, at which the boundary is sought
+MOST_VALUES = 600  # values of T after which a finer cover is given up
+GRID_OF_DIMENSION = {2: 16, 3: 8}  # per coordinate, at which the boundary is sought
 
 Box = tuple[tuple[float, float], ...]
 
@@ -45,15 +45,15 @@ class FewBound(Bound):
             nonlocal spent
             spent += 1
             moved = [(r * v ** (1 / p), 1) for v in shares if v > 0]
-            return margin(shifted(law, moved), p_a, p_b)
+            return compute_margin(compute_tradeoff(law, moved), p_a, p_b)
 
         top = math.inf
-        for direction in _directions(dim):
+        for direction in _list_directions(dim):
             along = partial(value, direction)
             if math.isinf(top) or along(top) < 0:
-                guess = min(top, start_guess(p_a, p_b))
-                start = start_margin(p_a, p_b)
-                top = first_root(along, start, guess, monotone=True, tolerance=1e-4)
+                guess = min(top, guess_radius(p_a, p_b))
+                start = compute_start_margin(p_a, p_b)
+                top = find_first_root(along, start, guess, monotone=True, tolerance=1e-4)
         proved, spent = 0.0, 0
 
         def holds(r: float, finest: float) -> bool:
@@ -61,12 +61,12 @@ class FewBound(Bound):
             while stack:
                 box = stack.pop()
                 corner = (1.0 - sum(low for low, _ in box), *(high for _, high in box))
-                if not _holds_any(box) or value(corner, r) >= 0:
+                if not _has_sorted_point(box) or value(corner, r) >= 0:
                     continue
                 small = sum(high - low for low, high in box) <= finest
-                if small or (proved > 0 and spent > ENOUGH):
+                if small or (proved > 0 and spent > MOST_VALUES):
                     return False
-                stack.extend(_halves(box))
+                stack.extend(_cut_in_two(box))
             return True
 
         for loss in LOSSES:
@@ -80,13 +80,13 @@ class FewBound(Bound):
 def match(question: Question) -> FewBound | None:
     """Two or three symmetric unimodal coordinates and a finite p."""
     law = question.noise.iid
-    if law is None or question.dim not in PLACES or not math.isfinite(question.norm.p):
+    if law is None or question.dim not in GRID_OF_DIMENSION or not math.isfinite(question.norm.p):
         return None
     if not (law.facts.symmetric and law.facts.unimodal):
         return None
     return FewBound(
         theorem=THEOREM.name,
-        grade=grade_of(Grade.FLOATING_POINT, law, ranges=True),
+        grade=grade_proof(Grade.FLOATING_POINT, law, ranges=True),
         engine="composition",
         law=law,
         p=question.norm.p,
@@ -94,8 +94,8 @@ def match(question: Question) -> FewBound | None:
     )
 
 
-def _directions(dim: int) -> list[tuple[float, ...]]:
-    n = PLACES[dim]
+def _list_directions(dim: int) -> list[tuple[float, ...]]:
+    n = GRID_OF_DIMENSION[dim]
     if dim == 2:
         return [(1 - i / (2 * n), i / (2 * n)) for i in range(n + 1)]
     return [
@@ -106,13 +106,13 @@ def _directions(dim: int) -> list[tuple[float, ...]]:
     ]
 
 
-def _holds_any(box: Box) -> bool:
+def _has_sorted_point(box: Box) -> bool:
     """Whether the box has a point with v_1 ≥ v_2 ≥ v_3."""
     low = [one for one, _ in box]
     return low[0] <= 1.0 - sum(low) and all(low[i + 1] <= box[i][1] for i in range(len(box) - 1))
 
 
-def _halves(box: Box) -> list[Box]:
+def _cut_in_two(box: Box) -> list[Box]:
     i = max(range(len(box)), key=lambda j: box[j][1] - box[j][0])
     low, high = box[i]
     middle = 0.5 * (low + high)

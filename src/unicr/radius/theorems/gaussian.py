@@ -12,7 +12,13 @@ from scipy import special
 from unicr.radius._grade import Grade
 from unicr.radius._question import Evidence, Question
 from unicr.radius._rounding import raise_tail
-from unicr.radius.theorems._base import Bound, Theorem, from_l2, half_gap, one_hot_or_all
+from unicr.radius.theorems._base import (
+    Bound,
+    Theorem,
+    compute_half_gap,
+    factor_from_l2,
+    list_extreme_directions,
+)
 from unicr.values import Array
 
 
@@ -28,7 +34,7 @@ class GaussianBound(Bound):
     factor: float
 
     def radius(self, evidence: Evidence) -> float:
-        return self.factor * half_gap(lambda u: float(special.ndtri(u)), evidence)
+        return self.factor * compute_half_gap(lambda u: float(special.ndtri(u)), evidence)
 
     @property
     def closed_form(self) -> Callable[[Array], Array]:
@@ -47,13 +53,17 @@ def match(question: Question) -> GaussianBound | None:
         grade=Grade.CLOSED_FORM,
         engine="closed form",
         exact=True,
-        directions=None if unequal else one_hot_or_all(norm, dim, 2.0),
+        directions=None if unequal else list_extreme_directions(norm, dim, 2.0),
         factor=sigma
-        * (from_l2(norm, dim) if noise.scales is None else _factor(noise.scales, norm.p)),
+        * (
+            factor_from_l2(norm, dim)
+            if noise.scales is None
+            else _compute_factor(noise.scales, norm.p)
+        ),
     )
 
 
-def _factor(scales: Array, p: float) -> float:
+def _compute_factor(scales: Array, p: float) -> float:
     """1/max ‖δ/s‖_2 over the ℓp ball."""
     least = float(scales.min())
     if p <= 2:

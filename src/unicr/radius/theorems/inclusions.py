@@ -4,39 +4,39 @@ from __future__ import annotations
 
 import math
 
-from unicr.radius._grade import weakest
+from unicr.radius._grade import find_weakest
 from unicr.radius._question import Question
-from unicr.radius.theorems._base import BestOf, Scaled, Theorem, inclusion
+from unicr.radius.theorems._base import BestBound, ScaledBound, Theorem, factor_of_inclusion
 
 HOMES = (1.0, 2.0, math.inf)  # norms in which some theorem is exact
 
 
-def match(question: Question) -> BestOf | None:
+def match(question: Question) -> BestBound | None:
     """‖δ‖_q ≤ ‖δ‖_p for p ≤ q, so R_p ≥ R_q; and ‖δ‖_q ≤ d^(1/q − 1/p)·‖δ‖_p beyond.
 
     Asked are the theorems that say nothing in the norm itself
     (docs/theory.md#theorem-h).
     """
-    from unicr.radius.theorems import theorems
+    from unicr.radius.theorems import list_theorems
 
     homes = [question.in_norm(p) for p in HOMES if p != question.norm.p]
     found = tuple(
-        Scaled(
+        ScaledBound(
             theorem=f"{bound.theorem} + (h) inclusion",
             grade=bound.grade,
             engine=bound.engine,
             inner=bound,
-            factor=inclusion(question.norm, home.norm, question.dim),
+            factor=factor_of_inclusion(question.norm, home.norm, question.dim),
         )
-        for one in theorems()
+        for one in list_theorems()
         if one is not THEOREM and one.match(question) is None
         for home in homes
         if (bound := one.match(home)) is not None
     )
     if not found:
         return None
-    grade = weakest(*(one.grade for one in found))
-    return BestOf(theorem=THEOREM.name, grade=grade, bounds=found)
+    grade = find_weakest(*(one.grade for one in found))
+    return BestBound(theorem=THEOREM.name, grade=grade, bounds=found)
 
 
 THEOREM = Theorem(

@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from unicr.noise import IID
-from unicr.radius._boundary import certified
-from unicr.radius._grade import Grade, grade_of
+from unicr.radius._boundary import find_radius
+from unicr.radius._grade import Grade, grade_proof
 from unicr.radius._question import Evidence, Question
-from unicr.radius._spectrum import equal
+from unicr.radius._spectrum import equal_spectrum
 from unicr.radius.theorems._base import Theorem, TradeOffBound
-from unicr.tradeoff import TradeOff, shifted
-from unicr.tradeoff.internal import start_guess
+from unicr.tradeoff import TradeOff, compute_tradeoff
+from unicr.tradeoff.internal import guess_radius
 from unicr.values import Array
 
 
@@ -31,17 +31,19 @@ class OneDimensionBound(TradeOffBound):
     def radius(self, evidence: Evidence) -> float:
         def root(sign: float) -> float:
             def along(r: float) -> TradeOff:
-                return shifted(self.law, [(sign * r, 1)])
+                return compute_tradeoff(self.law, [(sign * r, 1)])
 
-            return certified(along, evidence, self.guess(evidence), endless=evidence.p_a == 1.0)
+            return find_radius(along, evidence, self.guess(evidence), endless=evidence.p_a == 1.0)
 
         return min(root(1.0), root(-1.0))
 
     def tradeoff(self, r: float) -> TradeOff:
-        return _Lower(shifted(self.law, [(r, 1)]), shifted(self.law, [(-r, 1)]))
+        return _LowerOfTwo(
+            compute_tradeoff(self.law, [(r, 1)]), compute_tradeoff(self.law, [(-r, 1)])
+        )
 
     def guess(self, evidence: Evidence) -> float:
-        return start_guess(evidence.p_a, evidence.p_b)
+        return guess_radius(evidence.p_a, evidence.p_b)
 
 
 def match(question: Question) -> OneDimensionBound | None:
@@ -51,15 +53,15 @@ def match(question: Question) -> OneDimensionBound | None:
         return None
     return OneDimensionBound(
         theorem=THEOREM.name,
-        grade=grade_of(Grade.FLOATING_POINT, law, ranges=True),
+        grade=grade_proof(Grade.FLOATING_POINT, law, ranges=True),
         engine="composition",
         exact=not law.facts.symmetric,
-        directions=(equal(1), equal(1, -1.0)),
+        directions=(equal_spectrum(1), equal_spectrum(1, -1.0)),
         law=law,
     )
 
 
-class _Lower(TradeOff):
+class _LowerOfTwo(TradeOff):
     """The lower of two, at every point."""
 
     bound = "lower"

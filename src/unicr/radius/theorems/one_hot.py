@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from unicr.noise import IID
-from unicr.radius._grade import Grade, grade_of
+from unicr.radius._grade import Grade, grade_proof
 from unicr.radius._question import Evidence, Question
 from unicr.radius._rounding import raise_tail
-from unicr.radius._spectrum import equal
-from unicr.radius.theorems._base import Bound, Theorem, half_gap
+from unicr.radius._spectrum import equal_spectrum
+from unicr.radius.theorems._base import Bound, Theorem, compute_half_gap
 from unicr.values import Array
 
 
@@ -26,7 +26,7 @@ class OneHotBound(Bound):
     least: float
 
     def radius(self, evidence: Evidence) -> float:
-        return self.least * half_gap(lambda u: float(self.law.ppf(u)), evidence)
+        return self.least * compute_half_gap(lambda u: float(self.law.ppf(u)), evidence)
 
     @property
     def closed_form(self) -> Callable[[Array], Array]:
@@ -42,10 +42,10 @@ def match(question: Question) -> OneHotBound | None:
         return None
     return OneHotBound(
         theorem=THEOREM.name,
-        grade=grade_of(Grade.FLOATING_POINT if law.tabulated else Grade.CLOSED_FORM, noise),
+        grade=grade_proof(Grade.FLOATING_POINT if law.tabulated else Grade.CLOSED_FORM, noise),
         engine="closed form",
         exact=True,
-        directions=(equal(1),),
+        directions=(equal_spectrum(1),),
         law=law,
         least=1.0 if noise.scales is None else float(noise.scales.min()),
     )

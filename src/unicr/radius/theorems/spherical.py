@@ -6,19 +6,19 @@ import math
 from dataclasses import dataclass
 
 from unicr.noise.internal import RadialNoise
-from unicr.radius._grade import Grade, grade_of
+from unicr.radius._grade import Grade, grade_proof
 from unicr.radius._question import Evidence, Question
-from unicr.radius._readings import LAST
+from unicr.radius._readings import LAST_TAIL
 from unicr.radius.theorems._base import (
-    FIRST,
+    FIRST_P_A,
     Steps,
     Theorem,
     TradeOffBound,
-    from_l2,
-    one_hot_or_all,
+    factor_from_l2,
+    list_extreme_directions,
 )
 from unicr.tradeoff import TradeOff
-from unicr.tradeoff.internal import ball_steps, ball_tradeoff, falls, rounds_outward, start_guess
+from unicr.tradeoff.internal import ball_steps, ball_tradeoff, falls, guess_radius, rounds_outward
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -38,10 +38,13 @@ class SphericalBound(TradeOffBound):
 
     def guess(self, evidence: Evidence) -> float:
         size = self.noise.sigma if math.isfinite(self.noise.sigma) else 1.0
-        return size * start_guess(evidence.p_a, evidence.p_b) * self.factor
+        return size * guess_radius(evidence.p_a, evidence.p_b) * self.factor
 
     def curve(self) -> Steps:
-        first, last = self.radius(Evidence(FIRST)), self.radius(Evidence(1.0 - LAST, LAST))
+        first, last = (
+            self.radius(Evidence(FIRST_P_A)),
+            self.radius(Evidence(1.0 - LAST_TAIL, LAST_TAIL)),
+        )
         alpha, radius = ball_steps(self.noise, first / self.factor, last / self.factor)
         return alpha, radius * self.factor
 
@@ -54,12 +57,12 @@ def match(question: Question) -> SphericalBound | None:
     own = Grade.OUTWARD_ROUNDING if rounds_outward(noise) else Grade.FLOATING_POINT
     return SphericalBound(
         theorem=THEOREM.name,
-        grade=grade_of(own, noise),
+        grade=grade_proof(own, noise),
         engine="spherical",
         exact=True,
-        directions=one_hot_or_all(question.norm, question.dim, 2.0),
+        directions=list_extreme_directions(question.norm, question.dim, 2.0),
         noise=noise,
-        factor=from_l2(question.norm, question.dim),
+        factor=factor_from_l2(question.norm, question.dim),
     )
 
 

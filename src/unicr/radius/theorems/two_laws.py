@@ -17,15 +17,21 @@ from unicr.errors import RadiusError
 from unicr.noise import Noise
 from unicr.noise.internal import RadialNoise
 from unicr.norms import Norm
-from unicr.radius._cache import cached
-from unicr.radius._grade import Grade, grade_of
+from unicr.radius._cache import load_or_make
+from unicr.radius._grade import Grade, grade_proof
 from unicr.radius._question import Evidence, Question
-from unicr.radius.theorems._base import Bound, Theorem, inclusion
-from unicr.tradeoff.internal import TwoParts, falls, levels_for_two, total_variation, two_parts
+from unicr.radius.theorems._base import Bound, Theorem, factor_of_inclusion
+from unicr.tradeoff.internal import (
+    TwoParts,
+    bound_two_parts,
+    falls,
+    make_two_levels,
+    total_variation,
+)
 from unicr.values import Array
 
 # of δ, in units of σ or of the scale; in ℓ1 the way between two lengths costs more
-LENGTHS = {2.0: np.geomspace(0.06, 6.0, 48), 1.0: np.geomspace(0.06, 6.0, 120)}
+LENGTHS_OF_ORDER = {2.0: np.geomspace(0.06, 6.0, 48), 1.0: np.geomspace(0.06, 6.0, 120)}
 STEPS = np.geomspace(1e-5, 0.2, 200)  # beyond a length, as shares of it
 
 
@@ -47,50 +53,55 @@ class TwoLawsBound(Bound):
         if evidence.second is None:
             return 0.0
         q_a, share = evidence.second
-        tables, lengths = tables_of(self.noise, share), LENGTHS[self.noise.order]
+        tables, lengths = load_tables(self.noise, share), LENGTHS_OF_ORDER[self.noise.order]
         for i in range(len(lengths) - 1, -1, -1):
             parts = TwoParts(*(tables[key][i] for key in ("t", "inside", "outside")))
             least = parts.least(evidence.p_a, q_a, share, 0)
             if least >= 0.5:
                 free = np.searchsorted(tables["variation"][i], least - 0.5, side="right") - 1
                 more = STEPS[free] if free >= 0 else 0.0
-                return float(lengths[i] * (1.0 + more)) * _size(self.noise) * self.factor
+                return float(lengths[i] * (1.0 + more)) * _measure_unit(self.noise) * self.factor
         return 0.0
 
 
-def _size(unit: RadialNoise) -> float:
+def _measure_unit(unit: RadialNoise) -> float:
     return unit.sigma if math.isfinite(unit.sigma) else 1.0
 
 
 @lru_cache(maxsize=16)
-def tables_of(unit: RadialNoise, share: float) -> dict[str, Array]:
+def load_tables(unit: RadialNoise, share: float) -> dict[str, Array]:
     """Both parts of the dual at every length, and the total variation of steps beyond it."""
 
     def make() -> dict[str, Array]:
-        lengths, shares = LENGTHS[unit.order], np.array([share])
-        levels = levels_for_two(unit)
-        parts = [two_parts(levels, unit, x * _size(unit), shares) for x in lengths]
+        lengths, shares = LENGTHS_OF_ORDER[unit.order], np.array([share])
+        levels = make_two_levels(unit)
+        parts = [bound_two_parts(levels, unit, x * _measure_unit(unit), shares) for x in lengths]
         return {
             "t": np.stack([one.t for one in parts]),
             "inside": np.stack([one.inside for one in parts]),
             "outside": np.stack([one.outside for one in parts]),
-            "variation": total_variation(unit, np.outer(lengths, STEPS) * _size(unit)),
+            "variation": total_variation(unit, np.outer(lengths, STEPS) * _measure_unit(unit)),
         }
 
-    return cached("two-laws", f"{unit.cache_key}|{(share,)}", make)
+    return load_or_make("two-laws", f"{unit.cache_key}|{(share,)}", make)
 
 
 def match(question: Question) -> TwoLawsBound | None:
     """A density that falls with the ℓ2 or ℓ1 length, not conditioned already."""
     noise = question.noise.radial
-    if noise is None or noise.conditioned or noise.order not in LENGTHS or not falls(noise):
+    if (
+        noise is None
+        or noise.conditioned
+        or noise.order not in LENGTHS_OF_ORDER
+        or not falls(noise)
+    ):
         return None
-    factor = inclusion(question.norm, Norm(noise.order), question.dim)
+    factor = factor_of_inclusion(question.norm, Norm(noise.order), question.dim)
     return TwoLawsBound(
         theorem=THEOREM.name
         if question.norm.p == noise.order
         else f"{THEOREM.name} + (h) inclusion",
-        grade=grade_of(Grade.FLOATING_POINT, noise),
+        grade=grade_proof(Grade.FLOATING_POINT, noise),
         engine="quadrature",
         noise=noise,
         factor=factor,

@@ -8,16 +8,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from unicr.noise.internal import RadialNoise
-from unicr.radius._grade import Grade, grade_of
+from unicr.radius._grade import Grade, grade_proof
 from unicr.radius._question import Evidence, Question
-from unicr.radius.theorems._base import Theorem, TradeOffBound, one_hot_or_all
+from unicr.radius.theorems._base import Theorem, TradeOffBound, list_extreme_directions
 from unicr.tradeoff import TradeOff
 from unicr.tradeoff.internal import (
     cross_tradeoff,
     cube_tradeoff,
     falls,
+    guess_radius,
     rounds_outward,
-    start_guess,
 )
 
 
@@ -45,7 +45,7 @@ class VerticesBound(TradeOffBound):
         if self.noise.order != 1 and self.moving == 1:
             return float(r[0]) * (evidence.p_a - evidence.p_b)
         slope = float(-np.diff(self.noise.radial_logpdf(r))[0] / np.diff(r)[0])
-        return start_guess(evidence.p_a, evidence.p_b) / max(slope, 1e-12 / r[0])
+        return guess_radius(evidence.p_a, evidence.p_b) / max(slope, 1e-12 / r[0])
 
 
 def match(question: Question) -> VerticesBound | None:
@@ -59,10 +59,10 @@ def match(question: Question) -> VerticesBound | None:
     own = Grade.OUTWARD_ROUNDING if rounds_outward(noise) else Grade.FLOATING_POINT
     return VerticesBound(
         theorem=THEOREM.name,
-        grade=grade_of(own, noise),
+        grade=grade_proof(own, noise),
         engine="quadrature",
         exact=True,
-        directions=one_hot_or_all(norm, question.dim, 1.0),
+        directions=list_extreme_directions(norm, question.dim, 1.0),
         noise=noise,
         moving=1 if norm.p <= 1 else question.dim,
     )

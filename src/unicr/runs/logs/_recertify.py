@@ -17,7 +17,7 @@ from unicr.errors import RunError
 from unicr.noise import Noise
 from unicr.norms import Norm, l2
 from unicr.radius import Evidence, Question, RadiusCurve, SecondLaw
-from unicr.radius.internal import check_two_laws, inclusion, prove
+from unicr.radius.internal import check_two_laws, factor_of_inclusion, prove
 from unicr.runs.logs._evidence import (
     counts_between,
     gaussian_radius,
@@ -205,7 +205,7 @@ def recertify_two(rows: Iterable[LogRow], noise: Noise, norm: Norm, share: float
         radius = 0.0
         if kept:
             evidence = Evidence(row.p_a, second=SecondLaw(row.q_a, share))
-            first = float(alone(row.p_a)) * inclusion(norm, home, question.dim)
+            first = float(alone(row.p_a)) * factor_of_inclusion(norm, home, question.dim)
             radius = max(first, prove(question, evidence, laws=2).radius)
         new = replace(row, radius=radius, radius_most=None)
         found.append(new if kept else replace(new, predict=-1, correct=False))

@@ -3,7 +3,7 @@
 A new procedure is a new file here: runs, `unicr verify` and its replay find it by its name.
 """
 
-from unicr.smoothing._procedure import EVERY_INPUT, THIS_INPUT, Procedure
+from unicr.smoothing._plan import EVERY_INPUT, THIS_INPUT, Procedure
 from unicr.smoothing.procedures._grid import Axis, Grid
 from unicr.smoothing.procedures.i_opt import IOpt, Method, share_answers
 from unicr.smoothing.procedures.offsets import Offsets

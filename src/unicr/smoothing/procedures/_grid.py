@@ -7,7 +7,7 @@ one p_A–R curve per shape serve every input: σ is an axis too, but R is homog
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -107,8 +107,7 @@ class Grid:
             values = dict(self.start)
             for axis, steps in zip(self.axes, node, strict=True):
                 values[axis.name] = axis.at(self.start[axis.name], steps)
-            make: Callable[..., Noise] = FAMILIES[self.family]
-            self._made[node] = make(**values)
+            self._made[node] = FAMILIES[self.family](**values)
         return self._made[node]
 
     def to_dict(self) -> dict[str, Any]:
@@ -130,18 +129,15 @@ def _parameters(init: Noise, family: str) -> dict[str, float]:
     if not math.isfinite(init.sigma):
         raise NoiseError(f"{init.text} has no standard deviation: a search over σ cannot begin")
     check_parses(init)
-    if isinstance(init, made):
-        return {
-            **{one.name: init.arguments[one.name] for one in made.parameters},
-            SIGMA: init.sigma,
-        }
+    if init.family == family:
+        return {**init.numbers, SIGMA: init.sigma}
     plain = plainest(init)
-    if isinstance(plain, made):
+    if plain.family == family:
         return {SIGMA: plain.sigma}
-    for one in made.parameters:
-        for value, name in one.equal:
-            if isinstance(plain, FAMILIES[name]):
-                return {one.name: value, SIGMA: init.sigma}
+    for parameter in made.parameters:
+        for value, name in parameter.equal:
+            if plain.family == name:
+                return {parameter.name: value, SIGMA: init.sigma}
     raise NoiseError(
         f"{init.text} is not a {family} noise: begin with one, e.g. --init '{family}(…)'"
     )

@@ -19,20 +19,16 @@ from unicr.binomial import lower_bound
 from unicr.errors import CertifyError, UnicrError
 from unicr.noise import Noise
 from unicr.smoothing._certificate import Certificate
-from unicr.smoothing._measure import Counts, at
-from unicr.smoothing._procedure import THIS_INPUT
+from unicr.smoothing._plan import THIS_INPUT, Plan, Votes
 from unicr.smoothing._question import BOUND, CHOOSE, Request, Steps
-from unicr.smoothing._rule import Votes
-from unicr.smoothing.measures.classes import CleanVote
+from unicr.smoothing.measures import CleanVote, Counts, at
 from unicr.smoothing.procedures._grid import Grid, Node
 from unicr.smoothing.procedures.two_steps import TwoSteps
 from unicr.smoothing.rules.fixed import Fixed
 from unicr.smoothing.rules.union import Union
 
 if TYPE_CHECKING:
-    from unicr.smoothing._curves import Curves
-    from unicr.smoothing._plan import Plan
-    from unicr.smoothing._radii import Radii
+    from unicr.smoothing._radii import Curves, Radii
 
 Method = Literal["compass", "hill"]
 CAUTION = 0.25  # a candidate's p_A is taken at this quantile: less is won by luck

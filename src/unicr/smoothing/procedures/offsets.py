@@ -15,17 +15,14 @@ import numpy as np
 from unicr.errors import CertifyError
 from unicr.noise import Noise
 from unicr.smoothing._certificate import Certificate
-from unicr.smoothing._measure import Counts, as_tuple, at
+from unicr.smoothing._plan import Plan, Votes
 from unicr.smoothing._question import BOUND, Request, Steps
-from unicr.smoothing._rule import Votes
-from unicr.smoothing.measures.offsets import OffsetVotes, count_offsets
+from unicr.smoothing.measures import Counts, OffsetVotes, as_tuple, at, count_offsets
 from unicr.smoothing.procedures.two_steps import TwoSteps
 from unicr.smoothing.rules.every import Every
 
 if TYPE_CHECKING:
-    from unicr.smoothing._curves import Curves
-    from unicr.smoothing._plan import Plan
-    from unicr.smoothing._radii import Radii
+    from unicr.smoothing._radii import Curves, Radii
 
 
 @dataclass(frozen=True)

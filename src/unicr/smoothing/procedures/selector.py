@@ -22,21 +22,18 @@ from unicr.binomial import lower_bound as clopper_pearson
 from unicr.classifier import Classifier, Selective
 from unicr.errors import CertifyError, UnicrError
 from unicr.noise import Noise
-from unicr.noise.internal import check_parses
+from unicr.noise.internal import check_parses, size_of
 from unicr.radius import Grade
-from unicr.radius.internal import guarantee_of, weakest
+from unicr.radius.internal import find_weakest, name_guarantee
 from unicr.smoothing._certificate import ABSTAIN, Certificate, NormRadius
 from unicr.smoothing._closed import ClosedNoise, read_noise
-from unicr.smoothing._lattice import size_of
-from unicr.smoothing._measure import Counts, add
+from unicr.smoothing._plan import Plan
 from unicr.smoothing._question import BOUND, CHOOSE, SUPPORT, Request, Steps
-from unicr.smoothing.measures.member import MemberVotes
+from unicr.smoothing.measures import Counts, MemberVotes, add
 from unicr.smoothing.procedures.two_steps import TwoSteps
 
 if TYPE_CHECKING:
-    from unicr.smoothing._curves import Curves
-    from unicr.smoothing._plan import Plan
-    from unicr.smoothing._radii import Radii
+    from unicr.smoothing._radii import Curves, Radii
 
 LOOKS = 4  # a test may stop at 1/27, 1/9 and 1/3 of its votes, each look at its share of α
 CAUTION = 0.25  # a share of few votes is taken at this quantile
@@ -179,10 +176,10 @@ class SelectiveCertificate(Certificate):
 def _least(a: NormRadius, b: NormRadius) -> NormRadius:
     """What two radii allow together."""
     proved, searched = min(a.proved, b.proved), min(a.searched, b.searched)
-    says = "abstain" if 0.0 in (a.searched, b.searched) else guarantee_of(proved, searched)
+    says = "abstain" if 0.0 in (a.searched, b.searched) else name_guarantee(proved, searched)
     less = min(a, b, key=lambda one: one.radius)
     grades = [Grade(one.grade) for one in (a, b) if one.grade is not None]
-    grade = weakest(*grades) if proved > 0 and grades else None
+    grade = find_weakest(*grades) if proved > 0 and grades else None
     return NormRadius(a.norm, less.radius, proved, searched, says, grade)
 
 

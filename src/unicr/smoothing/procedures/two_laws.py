@@ -21,14 +21,13 @@ from unicr.norms import Norm
 from unicr.radius import Evidence, Question, RadiusCurve, SecondLaw
 from unicr.radius.internal import NOTHING_PROVED, Proof, check_two_laws, prove
 from unicr.smoothing._certificate import Certificate
-from unicr.smoothing._measure import Counts, at
+from unicr.smoothing._plan import Plan
 from unicr.smoothing._question import BOUND, CHOOSE, SUPPORT, Request, Steps
+from unicr.smoothing.measures import Counts, at
 from unicr.smoothing.procedures.two_steps import TwoSteps
 
 if TYPE_CHECKING:
-    from unicr.smoothing._curves import Curves
-    from unicr.smoothing._plan import Plan
-    from unicr.smoothing._radii import Radii
+    from unicr.smoothing._radii import Curves, Radii
 
 WORTH = 1.01  # the second law is asked where it promises this many times the radius
 

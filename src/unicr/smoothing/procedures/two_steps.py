@@ -9,15 +9,12 @@ import numpy as np
 
 from unicr.noise import Noise
 from unicr.smoothing._certificate import ABSTAIN, Certificate
-from unicr.smoothing._measure import Counts, Measure, add, as_tuple, at
-from unicr.smoothing._procedure import Procedure
+from unicr.smoothing._plan import Plan, Procedure, Votes
 from unicr.smoothing._question import BOUND, CHOOSE, CLASSES, Request, Steps
-from unicr.smoothing._rule import Votes
+from unicr.smoothing.measures import Counts, Measure, add, as_tuple, at
 
 if TYPE_CHECKING:
-    from unicr.smoothing._curves import Curves
-    from unicr.smoothing._plan import Plan
-    from unicr.smoothing._radii import Radii
+    from unicr.smoothing._radii import Curves, Radii
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 A new rule is a new file here: `unicr certify --rule 'name(setting=1)'` and `unicr verify` find it.
 """
 
-from unicr.smoothing._rule import Rule, Votes
+from unicr.smoothing._plan import Rule, Votes
 from unicr.smoothing.rules.every import Every
 from unicr.smoothing.rules.fixed import Fixed
 from unicr.smoothing.rules.pilot import Pilot

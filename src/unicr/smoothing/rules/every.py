@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from unicr.errors import CertifyError
-from unicr.smoothing._rule import Rule, Votes
-from unicr.smoothing.measures.offsets import count_offsets
+from unicr.smoothing._plan import Plan, Rule, Votes
+from unicr.smoothing.measures import count_offsets
 
 if TYPE_CHECKING:
-    from unicr.smoothing._plan import Plan
     from unicr.smoothing._radii import Radii
 
 # Taken off p_A and added to p_B: 2λ may be written 1e-12 beside a whole number of steps (CLOSE),

@@ -11,10 +11,9 @@ from scipy import optimize, special
 
 from unicr.binomial import lower_bound
 from unicr.errors import CertifyError
-from unicr.smoothing._rule import Rule, Votes
+from unicr.smoothing._plan import Plan, Rule, Votes
 
 if TYPE_CHECKING:
-    from unicr.smoothing._plan import Plan
     from unicr.smoothing._radii import Radii
 
 LEAST = 0.05  # a smaller draw counts as this one: no bound of 1 from finitely many votes

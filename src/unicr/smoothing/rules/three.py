@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from unicr.binomial import lower_bound, upper_bound
-from unicr.smoothing._rule import Rule, Votes
+from unicr.smoothing._plan import Plan, Rule, Votes
 
 if TYPE_CHECKING:
-    from unicr.smoothing._plan import Plan
     from unicr.smoothing._radii import Radii
 
 

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 
 from unicr.binomial import lower_bound
 from unicr.errors import CertifyError
-from unicr.smoothing._rule import Rule, Votes
+from unicr.smoothing._plan import Plan, Rule, Votes
 
 if TYPE_CHECKING:
-    from unicr.smoothing._plan import Plan
     from unicr.smoothing._radii import Radii
 
 

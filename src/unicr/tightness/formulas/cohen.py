@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from scipy import special
 
-from unicr.noise import Family
+from unicr.noise import Noise
 from unicr.tightness._formula import published
 
 
-def gaussian(noise: Family, dim: int, p_a: float, p_b: float) -> float:
+def gaussian(noise: Noise, dim: int, p_a: float, p_b: float) -> float:
     upper = -special.ndtri(1.0 - p_a) if p_a > 0.5 else special.ndtri(p_a)
     return noise.sigma * 0.5 * float(upper - special.ndtri(p_b))
 

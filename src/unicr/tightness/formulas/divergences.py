@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from scipy import special
 
-from unicr.noise import Family
+from unicr.noise import Noise
 from unicr.tightness._formula import published
 from unicr.tightness._shared import (
     ROUNDING,
@@ -50,7 +50,7 @@ def _log_cosh(x: float) -> float:
     return x + math.log1p(math.exp(-2 * x)) - math.log(2)
 
 
-def _gaussian_renyi(noise: Family, p_a: float, p_b: float, order: float) -> float:
+def _gaussian_renyi(noise: Noise, p_a: float, p_b: float, order: float) -> float:
     """D_α = αr²/2σ², whatever the direction."""
     return noise.sigma * math.sqrt(2 * _separation(p_a, p_b, order) / order)
 
@@ -76,17 +76,17 @@ def _laplace_divergence(order: float, u: float) -> float:
     return math.log(0.5 * (math.exp(k * u) + math.exp(-order * u) + between)) / k
 
 
-def _laplace_renyi(noise: Family, p_a: float, p_b: float, order: float) -> float:
+def _laplace_renyi(noise: Noise, p_a: float, p_b: float, order: float) -> float:
     limit = _separation(p_a, p_b, order)
     if limit in (0.0, math.inf):
         return limit
     return noise.scale * largest(lambda u: _laplace_divergence(order, u) <= limit, limit + 1)
 
 
-def _over_orders(radius: Callable[[Family, float, float, float], float], *, least: float) -> Case:
+def _over_orders(radius: Callable[[Noise, float, float, float], float], *, least: float) -> Case:
     """The best order α > least, searched on the axis α/(1 + α)."""
 
-    def case(noise: Family, dim: int, p_a: float, p_b: float) -> float:
+    def case(noise: Noise, dim: int, p_a: float, p_b: float) -> float:
         if p_a == 1:
             return math.inf
         low = max(least / (1 + least), 0.02)
@@ -95,11 +95,11 @@ def _over_orders(radius: Callable[[Family, float, float, float], float], *, leas
     return case
 
 
-def _at_order(radius: Callable[[Family, float, float, float], float], order: float) -> Case:
+def _at_order(radius: Callable[[Noise, float, float, float], float], order: float) -> Case:
     return lambda noise, dim, p_a, p_b: radius(noise, p_a, p_b, order)
 
 
-def _gaussian_hockey_stick(noise: Family, dim: int, p_a: float, p_b: float) -> float:
+def _gaussian_hockey_stick(noise: Noise, dim: int, p_a: float, p_b: float) -> float:
     """The best β ≥ 1 for: min H_β(q‖p) over q_A ≤ q_B is ½(1 − β(1 − p_A + p_B)) > H_β(r).
 
     As T(α) = sup_β [1 − H_β − βα], some β does exactly when T((1 − p_A + p_B)/2) ≥ ½. Along δ the
@@ -108,7 +108,7 @@ def _gaussian_hockey_stick(noise: Family, dim: int, p_a: float, p_b: float) -> f
     return -noise.sigma * float(special.ndtri(0.5 * ((1.0 - p_a) + p_b)))
 
 
-def _laplace_hockey_stick(noise: Family, dim: int, p_a: float, p_b: float) -> float:
+def _laplace_hockey_stick(noise: Noise, dim: int, p_a: float, p_b: float) -> float:
     """The same with the Laplace quantile: one-hot is the worst ℓ1 direction at every β.
 
     Chained over coordinates, the trade-off functions of symmetric log-concave shifts compose to
@@ -117,7 +117,7 @@ def _laplace_hockey_stick(noise: Family, dim: int, p_a: float, p_b: float) -> fl
     return noise.scale * minus_log_rest(p_a, p_b)
 
 
-def _laplace_over_orders(noise: Family, dim: int, p_a: float, p_b: float) -> float:
+def _laplace_over_orders(noise: Noise, dim: int, p_a: float, p_b: float) -> float:
     """Every order, and α = ∞ where D is u/λ itself and 2m = 2p_B."""
     finite = _over_orders(_laplace_renyi, least=0.0)(noise, dim, p_a, p_b)
     infinite = noise.scale * minus_log_rest(p_a, p_b)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 
-from unicr.noise import Family
+from unicr.noise import Noise
 from unicr.tightness._formula import published
 from unicr.tightness._shared import best, log_ratio
 
 
-def _gaussian(noise: Family, dim: int, p_a: float, p_b: float) -> float:
+def _gaussian(noise: Noise, dim: int, p_a: float, p_b: float) -> float:
     """sup over ε ≤ 1 of σε/√(2 ln(1.25/δ)), δ the largest with p_A ≥ e^{2ε}p_B + (1 + e^ε)δ."""
 
     def radius(epsilon: float) -> float:
@@ -19,7 +19,7 @@ def _gaussian(noise: Family, dim: int, p_a: float, p_b: float) -> float:
     return noise.sigma * best(radius, 0.0, min(1.0, 0.5 * log_ratio(p_a, p_b)))
 
 
-def _laplace(noise: Family, dim: int, p_a: float, p_b: float) -> float:
+def _laplace(noise: Noise, dim: int, p_a: float, p_b: float) -> float:
     return noise.scale * 0.5 * log_ratio(p_a, p_b)
 
 

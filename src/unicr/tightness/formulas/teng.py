@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from unicr.noise import Family
+from unicr.noise import Noise
 from unicr.tightness._formula import published
 from unicr.tightness._shared import log_ratio, minus_log_rest
 
 
-def _teng(noise: Family, dim: int, p_a: float, p_b: float) -> float:
+def _teng(noise: Noise, dim: int, p_a: float, p_b: float) -> float:
     return noise.scale * max(0.5 * log_ratio(p_a, p_b), minus_log_rest(p_a, p_b))
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from scipy import special
 
 from unicr.errors import RadiusError
-from unicr.noise import ExponentialMix, Family, GeneralNormal, L1Exp, LinfExp, LinfPareto, Pareto
+from unicr.noise import IID, Noise
 from unicr.tightness._formula import published
 from unicr.tightness._shared import binary
 from unicr.tightness.formulas.cohen import gaussian
@@ -20,7 +20,7 @@ TWO_CLASS = "two-class formula: p_b is not used, and p_a ≤ 1/2 gives 0"
 EXACT = f"{TWO_CLASS}; exact for two classes"
 
 
-def _gaussian_linf(noise: Family, dim: int, p_a: float, p_b: float) -> float:
+def _gaussian_linf(noise: Noise, dim: int, p_a: float, p_b: float) -> float:
     return gaussian(noise, dim, p_a, p_b) / math.sqrt(dim)
 
 
@@ -43,20 +43,20 @@ def _tail_integral(power: float, rate: float, start: float) -> float:
     return total
 
 
-def _gennorm_l1(noise: GeneralNormal, dim: int, p_a: float) -> float:
+def _gennorm_l1(noise: IID, dim: int, p_a: float) -> float:
     """Shape s < 1: λ∫_{c0}^∞ dc/(e^{c^s} − 1), P(|ε| ≤ λc0) = 2(1 − p_A), with t = c^s."""
-    if noise.beta >= 1:
+    if noise.numbers["beta"] >= 1:
         return float(noise.isf(1.0 - p_a))
-    a = 1.0 / noise.beta
+    a = 1.0 / noise.numbers["beta"]
     start = float(special.gammaincinv(a, 2 * (1.0 - p_a)))
     return noise.scale * a * _tail_integral(a, 1.0, start)
 
 
-def _exponential_l1(noise: ExponentialMix, dim: int, p_a: float) -> float:
+def _exponential_l1(noise: IID, dim: int, p_a: float) -> float:
     return float(noise.isf(1.0 - p_a))
 
 
-def _pareto_l1(noise: Pareto, dim: int, p_a: float) -> float:
+def _pareto_l1(noise: Noise, dim: int, p_a: float) -> float:
     """λ∫_{c0}^∞ dc/((1 + c)^{a+1} − 1) = λ(2p_A − 1)/a · ₂F₁(1, b; b + 1; (2p_A − 1)^{1+1/a}).
 
     b = a/(a + 1). Integrated with t = (a + 1)·log(1 + c): library versions of ₂F₁ are unreliable
@@ -64,16 +64,16 @@ def _pareto_l1(noise: Pareto, dim: int, p_a: float) -> float:
     """
     if p_a == 1:
         return math.inf
-    a = noise.beta
+    a = noise.numbers["beta"]
     start = -(1 + 1 / a) * math.log1p(-2 * (1.0 - p_a))
     return noise.scale / (a + 1) * _tail_integral(1.0, a / (a + 1), start)
 
 
-def _uniform_l1(noise: Family, dim: int, p_a: float) -> float:
+def _uniform_l1(noise: Noise, dim: int, p_a: float) -> float:
     return 2 * noise.scale * (p_a - 0.5)
 
 
-def _uniform_linf(noise: Family, dim: int, p_a: float) -> float:
+def _uniform_linf(noise: Noise, dim: int, p_a: float) -> float:
     return -2 * noise.scale * math.expm1(math.log(1.5 - p_a) / dim)
 
 
@@ -91,9 +91,9 @@ def _integral(rate: Callable[[Array], Array], p_a: float) -> float:
     return float(np.sum(half * weights * p / rate(p)))
 
 
-def _gamma_rate(noise: LinfExp | L1Exp, dim: int) -> Callable[[Array], Array]:
+def _gamma_rate(noise: Noise, dim: int) -> Callable[[Array], Array]:
     """Φ of exp(−‖z‖^k): the mean of k·‖z‖^(k−1) over the share 2p of longest z, halved."""
-    k = noise.k
+    k = noise.numbers["k"]
     a, b = dim / k, (dim + k - 1) / k
     size = k / 2 * math.exp(math.lgamma(b) - math.lgamma(a))
 
@@ -107,28 +107,28 @@ def _gamma_rate(noise: LinfExp | L1Exp, dim: int) -> Callable[[Array], Array]:
     return rate
 
 
-def _cube_l1(noise: LinfExp, dim: int, p_a: float) -> float:
+def _cube_l1(noise: Noise, dim: int, p_a: float) -> float:
     """Level sets: 2(p_A − ½) over the mean of 1/b, b the half side of a cube of the mixture."""
-    j, k = noise.j, noise.k
+    j, k = noise.numbers["j"], noise.numbers["k"]
     growth = dim / (dim - 1) * math.exp(math.lgamma((dim - j) / k) - math.lgamma((dim - j - 1) / k))
     return 2 * noise.scale * growth * (p_a - 0.5)
 
 
-def _cube_linf(noise: LinfExp, dim: int, p_a: float) -> float:
-    if noise.j:
+def _cube_linf(noise: Noise, dim: int, p_a: float) -> float:
+    if noise.numbers["j"]:
         raise RadiusError(f"{noise.text}: Yang et al. give no radius in linf where j > 0")
-    if noise.k == 1:
+    if noise.numbers["k"] == 1:
         return noise.scale * -math.log(2 * (1 - p_a)) if p_a < 1 else math.inf
     return noise.scale * _integral(_gamma_rate(noise, dim), p_a)
 
 
-def _power_cube_l1(noise: LinfPareto, dim: int, p_a: float) -> float:
-    return noise.scale * 2 * dim / (noise.a - dim) * (p_a - 0.5)
+def _power_cube_l1(noise: Noise, dim: int, p_a: float) -> float:
+    return noise.scale * 2 * dim / (noise.numbers["a"] - dim) * (p_a - 0.5)
 
 
-def _power_cube_linf(noise: LinfPareto, dim: int, p_a: float) -> float:
+def _power_cube_linf(noise: Noise, dim: int, p_a: float) -> float:
     """Φ of (1 + ‖z‖)^(−a): the mean of a/(1 + ‖z‖) over the share 2p of shortest z, halved."""
-    a = noise.a
+    a = noise.numbers["a"]
 
     def rate(p: Array) -> Array:
         x = special.betaincinv(dim, a - dim, 2 * p)  # of ‖z‖/(1 + ‖z‖)
@@ -137,8 +137,8 @@ def _power_cube_linf(noise: LinfPareto, dim: int, p_a: float) -> float:
     return noise.scale * _integral(rate, p_a)
 
 
-def _cross_l1(noise: L1Exp, dim: int, p_a: float) -> float:
-    if noise.j:
+def _cross_l1(noise: Noise, dim: int, p_a: float) -> float:
+    if noise.numbers["j"]:
         raise RadiusError(f"{noise.text}: Yang et al. give no radius where j > 0")
     return noise.scale * _integral(_gamma_rate(noise, dim), p_a)
 

@@ -1,9 +1,7 @@
-"""A family that does not say what it is."""
+"""A family that does not say what it is: its name is no text."""
 
-from unicr.noise import Laplace
+from dataclasses import replace
 
+from unicr.noise import laplace
 
-class Nameless(Laplace):
-    """Its name is no text."""
-
-    name = 3  # type: ignore[assignment]
+nameless = replace(laplace, name=3)  # type: ignore[arg-type]

@@ -1,9 +1,7 @@
-"""A family under the name of another."""
+"""A family under the name of another: radii of certificates would change their meaning."""
 
-from unicr.noise import Laplace
+from dataclasses import replace
 
+from unicr.noise import laplace
 
-class Gaussian(Laplace):
-    """Radii of certificates would change their meaning."""
-
-    name = "gaussian"
+gaussian = replace(laplace, name="gaussian")

@@ -20,7 +20,7 @@ from safetensors.torch import save_file
 from unicr.classifier.internal import read_weights
 from unicr.errors import SpecError
 from unicr.metrics import Scores, best_of
-from unicr.noise import Gaussian, Laplace
+from unicr.noise import gaussian, laplace
 from unicr.norms import l2, parse_norm
 from unicr.runs import read_log, recertify, scores_of
 from unicr.values import round_down
@@ -58,7 +58,7 @@ def run(context: Context) -> Output:
         context = replace(context, sizes={**context.sizes, "inputs": _inputs(context)})
     images, models = str(context.file(IMAGES)), _models(context)
     runs: dict[str, list[tuple[Scores, Scores]]] = {}
-    laplace, top = [], []
+    baselines, top = [], []
     for sigma, arguments in models.items():
         setup = Setup(arguments, images, sigma)
         for norm, pair in _certify.compare(_own(context, sigma, models), setup).items():
@@ -69,8 +69,8 @@ def run(context: Context) -> Output:
         trained = _models(context, "laplace") if "laplace" in context.options else models
         for sigma, arguments in trained.items():
             own, setup = _own(context, sigma, trained), Setup(arguments, images, sigma)
-            rows = _certify.certified(own, setup, Laplace(sigma=sigma), ("1",), "laplace")
-            laplace.append(scores_of(rows, "1", "Laplace", _certify.ALPHA))
+            rows = _certify.certified(own, setup, laplace(sigma=sigma), ("1",), "laplace")
+            baselines.append(scores_of(rows, "1", "Laplace", _certify.ALPHA))
     sides = {
         norm: (best_of([fixed for fixed, _ in both]), best_of([chosen for _, chosen in both]))
         for norm, both in runs.items()
@@ -89,7 +89,7 @@ def run(context: Context) -> Output:
         comparison=[
             *found.comparison,
             *map(_log_line, logged),
-            *([_laplace_line(best_of(laplace), sigmas)] if laplace else []),
+            *([_laplace_line(best_of(baselines), sigmas)] if baselines else []),
         ],
         remarks=[
             _certify.sizes_text(context.sizes, "test images, evenly spread over the 10,000"),
@@ -169,7 +169,7 @@ def network(context: Context, path: Path | None = None) -> dict[str, Any]:
 
 def _logged(path: Path) -> list[Scores]:
     """The published certificates in the paper's three norms."""
-    rows, noise = read_log(path), Gaussian(sigma=LOG_SIGMA)
+    rows, noise = read_log(path), gaussian(sigma=LOG_SIGMA)
     found = {
         norm: rows if norm == l2.text else recertify(rows, noise, parse_norm(norm), DIM)
         for norm in NORMS

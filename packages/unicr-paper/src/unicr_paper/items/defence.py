@@ -12,7 +12,7 @@ from unicr.data import load_dataset
 from unicr.errors import MissingExtraError
 from unicr.lab.attack import Defence, Settings, attack_run, defences, make
 from unicr.lab.report.attack import AttackBar
-from unicr.noise import Gaussian
+from unicr.noise import gaussian
 from unicr_paper._certify import ALPHA, NORMS, Setup, certified
 from unicr_paper._item import Axes, Context, MissingDataError, Output, Table, item, panels
 
@@ -75,7 +75,7 @@ def run(context: Context) -> Output:
 def _attacked(context: Context) -> list[Defence]:
     """The proved radii of a run in every norm, attacked."""
     sizes = context.sizes
-    certified(context, SETUP, Gaussian(sigma=SETUP.sigma), sizes["norms"], "run")
+    certified(context, SETUP, gaussian(sigma=SETUP.sigma), sizes["norms"], "run")
     with AttackBar() as shown:
         outcomes, _ = attack_run(
             context.work / "run",

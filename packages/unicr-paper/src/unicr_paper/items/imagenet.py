@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from unicr.errors import SpecError
+from unicr.text import read_list
 from unicr_paper._certify import Setup, compare, compared, printed, searching, sizes_text
 from unicr_paper._item import Context, Output, item
 
@@ -64,8 +65,8 @@ def _numbers(name: str, text: str | None) -> Sequence[float] | None:
     if text is None:
         return None
     try:
-        values = tuple(float(word) for word in text.split(","))
-    except ValueError:
+        values = tuple(read_list(text))
+    except SpecError:
         raise SpecError(f"--set {name}={text}: numbers with commas between them") from None
     if name == "sigma" and not (len(values) == 1 and values[0] > 0):
         raise SpecError(f"--set sigma={text}: one number above 0")

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from unicr.metrics import accuracy_curve, envelope, robustness_score
-from unicr.noise import Gaussian
+from unicr.noise import gaussian
 from unicr.norms import l2
 from unicr.runs import scores_of
 from unicr.values import round_down
@@ -31,7 +31,7 @@ def run(context: Context) -> Output:
     runs = []
     for sigma, name in MODELS.items():
         setup = Setup(f"builtin:mnist-mlp-{name}", "builtin:mnist", batch=1000, spread=False)
-        rows = certified(context, setup, Gaussian(sigma=sigma), (l2.text,), f"sigma-{sigma:g}")
+        rows = certified(context, setup, gaussian(sigma=sigma), (l2.text,), f"sigma-{sigma:g}")
         runs.append(scores_of(rows, l2.text, f"σ = {sigma:g}", ALPHA))
     score = robustness_score(runs)
     top = max(float(run.steps()[-1]) for run in runs if run.steps().size)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from unicr.data import load_dataset
-from unicr.noise import IID, Gaussian, parse
+from unicr.noise import Noise, gaussian, parse
 from unicr.values import round_down
 from unicr_paper._certify import Pair, Setup, compare, searching, sizes_text
 from unicr_paper._item import Axes, Context, Figure, Output, Table, item
@@ -27,8 +27,8 @@ class Example:
     norm: str
     index: int
     image: Any
-    before: IID
-    after: IID
+    before: Noise
+    after: Noise
     radii: tuple[float, float]
 
 
@@ -105,10 +105,9 @@ def _best(name: str, pair: Pair, data: Any, sigma: float) -> Example:
 
     i = max(range(len(pair.fixed)), key=gain)
     fixed, chosen = pair.fixed[i], pair.chosen[i]
-    before = Gaussian(sigma=sigma)
+    before = gaussian(sigma=sigma)
     own = None if chosen.certificate is None else chosen.certificate.noise
     after = before if own is None else parse(own)
-    assert isinstance(after, IID)  # every General Normal noise is
     return Example(
         data=name,
         norm=pair.norm,
@@ -136,6 +135,7 @@ def _draw(axes: list[Axes], example: Example, seed: int) -> None:
     wide = 3 * max(example.before.sigma, example.after.sigma)
     x = np.linspace(-wide, wide, 401)
     for noise, text in ((example.before, "before"), (example.after, "I-OPT")):
-        axes[3].plot(x, noise.pdf(x), label=f"{text}: {noise.text}")
+        if noise.iid is not None:
+            axes[3].plot(x, noise.iid.pdf(x), label=f"{text}: {noise.text}")
     axes[3].set_xlabel("noise of one pixel")
     axes[3].legend(fontsize=6)

@@ -25,7 +25,7 @@ from unicr.lab.report.runs import changes_meant, default_radii
 from unicr.metrics import Scores, accuracy_curve, envelope, robustness_score
 from unicr.norms import parse_norm
 from unicr.radius import RadiusCurve, round_down
-from unicr.runs import Row, Run, Spec, Trusted, floor_decimal, scores_of
+from unicr.runs import COLUMNS, Row, Run, Source, Spec, Trusted, floor_decimal, scores_of, sources
 from unicr.values import Array
 
 DIGITS = 4
@@ -46,11 +46,12 @@ def collect(runs: Sequence[Path], *, trusted: Trusted, max_images: int) -> dict[
     shown: list[dict[str, Any]] = []
     groups: dict[str, list[int]] = {}
     scores: list[dict[str, Scores]] = []
-    for path, name, (spec, rows) in zip(runs, names, loaded, strict=True):
+    for path, name, (spec, found) in zip(runs, names, loaded, strict=True):
+        rows = [one.row for one in found]
         groups.setdefault(_fingerprint(rows), []).append(len(shown))
         alpha = spec.plan.alpha
         scores.append({p: scores_of(rows, p, name, alpha) for p in spec.norm_texts})
-        shown.append(_run(path, name, spec, rows, scores[-1], pictures, trusted))
+        shown.append(_run(path, name, spec, found, scores[-1], pictures, trusted))
     for members in groups.values():
         _label([shown[i] for i in members])
     return {
@@ -63,14 +64,14 @@ def collect(runs: Sequence[Path], *, trusted: Trusted, max_images: int) -> dict[
     }
 
 
-def _load(path: Path) -> tuple[Spec, list[Row]]:
+def _load(path: Path) -> tuple[Spec, list[Source]]:
     if path.is_file():
         raise RunError(f"{path} is a file: a report is made of run folders (unicr certify --out)")
     with Run(path) as run:
-        spec, rows = run.spec, list(run.rows())
-    if not rows:
+        spec, found = run.spec, list(sources(run))
+    if not found:
         raise RunError(f"{path} has no results yet")
-    return spec, rows
+    return spec, found
 
 
 def _names(runs: Sequence[Path]) -> list[str]:
@@ -97,15 +98,21 @@ def _run(
     path: Path,
     name: str,
     spec: Spec,
-    rows: list[Row],
+    found: list[Source],
     scores: dict[str, Scores],
     pictures: Pictures,
     trusted: Trusted,
 ) -> dict[str, Any]:
+    rows = [one.row for one in found]
     status = [row.status for row in rows]
     correct = sum(row.correct for row in rows)
     one = next(iter(scores.values()))
     noises = _noises(rows, spec)
+    more = [
+        [column.title, [_cell(column.value(one)) for one in found]]
+        for column in COLUMNS
+        if column.title is not None
+    ]
     return {
         "name": name,
         "noise": spec.noise.text,
@@ -127,7 +134,7 @@ def _run(
         "curves": {norm: _curves(noises, norm, spec, rows, trusted) for norm in spec.norm_texts},
         "noises": len(noises),
         "own": any(row.certificate is not None and row.certificate.noise for row in rows),
-        "rows": _rows(rows, spec, pictures.noisy_of(rows, spec)),
+        "rows": _rows(rows, spec, pictures.noisy_of(rows, spec)) | {"more": more},
         "spec": [[key, _text(value)] for key, value in spec.to_dict().items()],
         "verify": _commands(path),
         "attacks": attack_records(path, pictures.notes),
@@ -142,6 +149,11 @@ def _doubts(rows: Sequence[Row]) -> list[str]:
     if any(one.lattice is not None and one.charge is None and one.alpha for one in made):
         said.append("the error of this noise's sampler has no bound")
     return said
+
+
+def _cell(value: Any) -> str:
+    """A value of a column; nothing is shown where there is none."""
+    return "" if value is None else f"{value:.6g}" if isinstance(value, float) else _text(value)
 
 
 def _text(value: Any) -> str:
@@ -309,7 +321,6 @@ def _rows(rows: Sequence[Row], spec: Spec, noisy: list[str | None]) -> dict[str,
         "correct": [row.correct for row in rows],
         "reason": [row.reason for row in rows],
         "hash": [row.input_hash for row in rows],
-        "seconds": [round(row.seconds, 3) for row in rows],
         "p_a": [None if c is None else float(floor_decimal(c.p_a)) for c in certificates],
         "p_b": [None if c is None else _above(c.p_b) for c in certificates],
         "n": [None if c is None else c.n for c in certificates],

@@ -329,8 +329,7 @@
       }
     }
     add("Noise", at("noise")(e) ? `${at("noise")(e)} (scope: this input's noise)` : r.noise);
-    add("Seconds", String(at("seconds")(e)));
-    add("Input hash", el("span", { class: "mono" }, at("hash")(e)));
+    for (const [title, texts] of r.rows.more) add(title, el("span", { class: /^[0-9a-f]{64}$/.test(texts[e.row]) ? "mono" : "" }, texts[e.row]));
     const pictures = [[clean(e), "input"], [at("noisy")(e), "with noise, clipped"]].filter(([s]) => s)
       .map(([source, words]) => el("figure", {}, image(source, 140, words), el("figcaption", {}, words)));
     return el("tr", { class: "more", id: `more-${e.run}-${e.row}` }, el("td", { colspan: columns }, el("div", { class: "detail" }, ...pictures, el("dl", {}, ...pairs))));

@@ -1,4 +1,4 @@
-"""Look-ups by trees against a scan of all regions: nothing is missed, whatever the regions are."""
+"""Look-ups against the distance to every single region: nothing is missed, whatever they are."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from unicr.guard import Metric
-from unicr.guard._table import Snapshot, Table
+from unicr.guard._table import Table
 from unicr.norms import parse_norm
 
 Rng = np.random.Generator
@@ -43,14 +43,14 @@ def ties(rng: Rng, n: int, dim: int) -> tuple[Points, NDArray[np.float64]]:
 
 
 def scales(rng: Rng, n: int, dim: int) -> tuple[Points, NDArray[np.float64]]:
-    """From 1e-30 to 1e30, where a projection rounds away whatever is small."""
+    """From 1e-30 to 1e30, where a sum rounds away whatever is small."""
     sizes = 10.0 ** rng.integers(-30, 31, size=n)
     points = (rng.normal(size=(n, dim)) * sizes[:, None]).astype(np.float32)
     return points, np.abs(rng.normal(size=n)) * sizes
 
 
 def line(rng: Rng, n: int, dim: int) -> tuple[Points, NDArray[np.float64]]:
-    """All on one line: fifteen of the directions are arbitrary."""
+    """All on one line, close together."""
     at = rng.normal(size=(n, 1))
     return (at * np.linspace(0.5, 1, dim)).astype(np.float32), np.full(n, 0.01)
 
@@ -75,23 +75,31 @@ def queries(rng: Rng, points: Points, reach: NDArray[np.float64], metric: Metric
 @pytest.mark.parametrize("p", ["0.5", "1", "2", "3", "inf"])
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 @pytest.mark.parametrize("dim", [3, 150])
-def test_trees_find_what_a_scan_finds(kind: Kind, p: str, dim: int) -> None:
-    """While the memory grows by one, by a few, by many: the same regions, the same room."""
+def test_a_look_up_finds_what_every_single_distance_says(kind: Kind, p: str, dim: int) -> None:
+    """While the memory grows: the regions whose distance, rounded up, is below their reach, the
+    deepest first, and the room that no region of another class has.
+    """
     rng = np.random.default_rng([dim, KINDS.index(kind), int(2 * min(float(p), 9))])
     metric = Metric(parse_norm(p))
     points, reach = kind(rng, 150, dim)
-    table, counts = Table(dim, least=20), []
-    for upto in (19, 20, 60, 85, 90, 150):
+    table, held = Table(dim), 0
+    for upto in (1, 63, 64, 65, 150):
         for i in range(table.size, upto):
             table.append(points[i], float(reach[i]), i % 3)
-        fast = table.snapshot()
-        counts.append(len(fast.blocks))
-        scan = Snapshot(fast.head, fast.points, fast.heads, fast.reach, fast.label)
+        regions = table.snapshot()
         for x in queries(rng, points[:upto], reach[:upto], metric):
             z = x.astype(np.float64)
-            assert fast.holding(metric, z) == scan.holding(metric, z)
-            assert set(fast.near(metric, z, 0.5)) <= set(scan.near(metric, z, 0.5))
+            away = [metric.above(z, c.astype(np.float64)) for c in points[:upto]]
+            inside = [i for i in range(upto) if away[i] == 0 or away[i] < reach[i]]
+            inside.sort(key=lambda i: (away[i] - reach[i], i))
+            assert regions.holding(metric, z) == [(i, away[i]) for i in inside]
+            held += len(inside)
+            others = [i for i in range(upto) if i % 3 != 1]
+            below = [float(metric.below(z, points[i : i + 1])[0]) for i in others]
+            free = [
+                math.nextafter(d - reach[i], -math.inf) for i, d in zip(others, below, strict=True)
+            ]
             for wanted in (0.5, 3.0):
-                room = [one.room(metric, z, 1, wanted) for one in (fast, scan)]
-                assert room[0] == room[1]
-    assert counts == [0, 1, 1, 2, 2, 1]
+                expected = max(0.0, min([wanted, *free]))
+                assert regions.room(metric, z, 1, wanted) == expected
+    assert held > 20

@@ -10,10 +10,10 @@ import math
 import numpy as np
 
 from unicr.errors import NoiseError
-from unicr.noise._quadrature._chebyshev import NODES, WEIGHTS, N
-from unicr.noise._quadrature._logdensity import HINT, LogDensity
-from unicr.noise._quadrature._panels import INNER_POWER, Panels
-from unicr.noise._quadrature._scan import Landscape
+from unicr.law._quadrature._chebyshev import NODES, WEIGHTS, N
+from unicr.law._quadrature._logdensity import HINT, LogDensity
+from unicr.law._quadrature._panels import INNER_POWER, Panels
+from unicr.law._quadrature._scan import Landscape
 
 
 def far_mass(

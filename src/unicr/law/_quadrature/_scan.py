@@ -15,14 +15,22 @@ from typing import Any
 import numpy as np
 
 from unicr.errors import NoiseError
-from unicr.noise._quadrature._logdensity import HINT, LogDensity, nan_error
+from unicr.law._quadrature._logdensity import HINT, LogDensity, nan_error
 from unicr.values import Array, IntArray
 
 SOFT = 300.0  # a density cut off this many nats below its peak counts as unbounded
-LOWEST = -1.7e308
+LOWEST = -1.7e308  # stands for −inf where differences are taken
+MOST_MAXIMA = 1500  # more of them are noise or an oscillation, which panels cannot follow
+KEPT_MAXIMA = 24  # the heaviest, around which the scan is made finer
+NEGLIGIBLE = 80.0  # nats below the heaviest mode: e^−80 of its mass is below every tail asked for
 
 
 def primary_grid(support: tuple[float, float], points: Sequence[float]) -> Array:
+    """Points at which a density of unknown place and width is looked at first.
+
+    From 1e-3 to 1e6 they are a thousandth apart (as logarithms), so that a mode of relative width
+    1e-3 is met without being named.
+    """
     decades = [(-300, -12, 12), (-12, -3, 100), (-3, 6, 2303), (6, 12, 100), (12, 300, 12)]
     offset = np.concatenate(
         [np.logspace(a, b, (b - a) * per, endpoint=False) for a, b, per in decades] + [[1e300]]
@@ -40,7 +48,7 @@ def primary_grid(support: tuple[float, float], points: Sequence[float]) -> Array
 
 def zigzag_maxima(value: Array) -> IntArray:
     """Indices of the local maxima that stand out of their surroundings by more than rounding."""
-    found: list[int] = []
+    maxima: list[int] = []
     best, lowest, rising, index = -math.inf, math.inf, True, 0
     for i, v in enumerate(np.clip(value, LOWEST, -LOWEST).tolist()):
         noise = 1e-10 * (1.0 + min(abs(v), 1e300))
@@ -48,15 +56,15 @@ def zigzag_maxima(value: Array) -> IntArray:
             if v > best:
                 best, index = v, i
             elif v < best - noise:
-                found.append(index)
+                maxima.append(index)
                 rising, lowest = False, v
         elif v < lowest:
             lowest = v
         elif v > lowest + noise:
             rising, best, index = True, v, i
     if rising and best > LOWEST:
-        found.append(index)
-    return np.array(found, dtype=np.int64)
+        maxima.append(index)
+    return np.array(maxima, dtype=np.int64)
 
 
 def nice(x: float, slack: float) -> float:
@@ -168,7 +176,7 @@ def scan(f: LogDensity, points: Sequence[float], places: Array) -> tuple[Array, 
         )
     maxima = zigzag_maxima(value)
     weight = np.minimum(value[maxima], -LOWEST) + np.log(np.maximum(np.gradient(x)[maxima], 1e-300))
-    maxima = maxima[np.argsort(-weight)[:24]]
+    maxima = maxima[np.argsort(-weight)[:KEPT_MAXIMA]]
     centre, _ = refine_maxima(f, x, value, maxima)
     reach = np.full(centre.size, x[-1] - x[0])
     width = np.minimum(width_at(f, centre, 1.0, reach), width_at(f, centre, -1.0, reach))
@@ -211,6 +219,7 @@ def bisect_edges(f: LogDensity, inside: Array, outside: Array) -> tuple[Array, A
 
 
 def edge_position(inside: float, outside: float) -> float:
+    """Where the density ends, between two neighbouring floats: a round number if one is there."""
     slack = abs(outside - inside) + 2.0 * float(np.spacing(abs(inside)))
     if abs(inside) <= slack or abs(inside) < 1e-200:
         return 0.0
@@ -249,7 +258,7 @@ def survey(f: LogDensity, points: Sequence[float], places: Array) -> Landscape:
         high = float(x[last])
 
     maxima = zigzag_maxima(value)
-    if maxima.size > 1500:
+    if maxima.size > MOST_MAXIMA:
         raise NoiseError(
             f"logpdf has {maxima.size} local maxima on the scan; it looks like noise or an "
             "oscillation, which cannot be integrated reliably; give a smoother log-density"
@@ -259,7 +268,7 @@ def survey(f: LogDensity, points: Sequence[float], places: Array) -> Landscape:
     reach = np.full(centre.size, max(high - low, 1e-290))
     both = np.stack([width_at(f, centre, s, reach) for s in (-1.0, 1.0)])
     weight = np.where(np.isposinf(top), peak, top) + np.log(both.max(axis=0))
-    keep = (weight > weight.max() - 80.0) | np.isposinf(top)
+    keep = (weight > weight.max() - NEGLIGIBLE) | np.isposinf(top)
     best = float(centre[int(np.argmax(weight))])
 
     given = [*edges, *singular, *points, *(e for e in f.support if math.isfinite(e))]
@@ -279,6 +288,7 @@ def survey(f: LogDensity, points: Sequence[float], places: Array) -> Landscape:
 
 
 def merge(anchors: Sequence[float], extra: Sequence[float]) -> list[float]:
+    """Both, in order; points within 64 roundings of another are one point."""
     merged = list(anchors)
     for x in extra:
         if all(abs(x - a) > 64.0 * np.spacing(abs(a)) for a in merged):

@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from unicr.noise._quadrature._chebyshev import EPS
-from unicr.noise._quadrature._scan import SOFT
+from unicr.law._quadrature._chebyshev import EPS
+from unicr.law._quadrature._scan import SOFT
 from unicr.values import Array
 
 

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from unicr.errors import NoiseError
-from unicr.noise._quadrature._chebyshev import EPS, NODES, N
-from unicr.noise._quadrature._logdensity import LogDensity
-from unicr.noise._quadrature._scan import Landscape, resolution, width_at
+from unicr.law._quadrature._chebyshev import EPS, NODES, N
+from unicr.law._quadrature._logdensity import LogDensity
+from unicr.law._quadrature._scan import Landscape, resolution, width_at
 from unicr.values import Array, IntArray
 
 LINEAR, LOG, INNER_POWER = 0, 1, 2

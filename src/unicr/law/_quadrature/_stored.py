@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 
 from unicr.errors import NoiseError
-from unicr.noise._quadrature._adapt import MAX_PANELS
-from unicr.noise._quadrature._chebyshev import WEIGHTS, N
-from unicr.noise._quadrature._panels import INNER_POWER, LINEAR, LOG, Panels
-from unicr.noise._quadrature._shape import is_log_concave, is_symmetric, is_unimodal
-from unicr.noise._quadrature._table import TabulatedDensity, Tail
-from unicr.noise._quadrature._tails import moment
+from unicr.law._quadrature._adapt import MAX_PANELS
+from unicr.law._quadrature._chebyshev import WEIGHTS, N
+from unicr.law._quadrature._panels import INNER_POWER, LINEAR, LOG, Panels
+from unicr.law._quadrature._shape import is_log_concave, is_symmetric, is_unimodal
+from unicr.law._quadrature._table import TabulatedDensity, Tail
+from unicr.law._quadrature._tails import moment
 from unicr.values import Array
 
 COLUMNS = ("base", "direction", "kind", "start", "length", "kappa", "mass")
@@ -65,7 +65,7 @@ def _read(data: Mapping[str, Any]) -> TabulatedDensity:
     panels = _panels(rows)
     log_mass, mean, second_moment, origin = (read_number(data[name]) for name in NUMBERS)
     low, high = _several(data["support"], 2)
-    tails = tuple(_tail(one) for one in _pair(data["tails"]))
+    tails = tuple(_tail(tail) for tail in _pair(data["tails"]))
     breakpoints = read_floats(data["breakpoints"], MAX_PANELS)
     corners = read_floats(data["corners"], MAX_PANELS)
     require(math.isfinite(log_mass) and math.isfinite(origin), "log_mass and origin are finite")
@@ -139,12 +139,12 @@ def _check_moment(table: TabulatedDensity, power: int, given: float) -> None:
     shift, far = table.log_mass, [tail if tail[0] > 0.0 else none for tail in table._tails]
     light = all(mass == 0.0 or kappa < -3.0 for mass, kappa, _ in far)
     if light:
-        found = moment(table._panels, shift, 1.0, far, power)
+        computed = moment(table._panels, shift, 1.0, far, power)
         size = math.sqrt(abs(table.second_moment)) ** power
-        require(abs(found - given) <= 1e-6 * size, f"moment {power} is that of the table")
+        require(abs(computed - given) <= 1e-6 * size, f"moment {power} is that of the table")
     elif power == 2:
-        found = moment(table._panels, shift, 1.0, [none, none], 2)
-        require(given >= found * (1 - 1e-6), "the second moment is that of the table")
+        computed = moment(table._panels, shift, 1.0, [none, none], 2)
+        require(given >= computed * (1 - 1e-6), "the second moment is that of the table")
 
 
 def shape_of(table: TabulatedDensity) -> dict[str, bool]:
@@ -232,7 +232,7 @@ def _pair(value: Any) -> Sequence[Any]:
 
 def _several(value: Any, count: int) -> list[float]:
     require(isinstance(value, list | tuple) and len(value) == count, f"there are {count} numbers")
-    return [read_number(one) for one in value]
+    return [read_number(item) for item in value]
 
 
 def _tail(value: Any) -> Tail:

@@ -17,19 +17,21 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from unicr.errors import NoiseError
-from unicr.noise._quadrature._adapt import SingularPoint, adapt, hidden_breaks
-from unicr.noise._quadrature._chebyshev import NODES, N
-from unicr.noise._quadrature._checks import check_scan, self_check
-from unicr.noise._quadrature._cumulative import CumulatedMass
-from unicr.noise._quadrature._logdensity import HINT, PATIENCE, LogDensity
-from unicr.noise._quadrature._panels import LOG, Panels, initial_panels, mesh, x_edges
-from unicr.noise._quadrature._scan import SOFT, Landscape, merge, survey
-from unicr.noise._quadrature._shape import is_log_concave, is_symmetric, is_unimodal
-from unicr.noise._quadrature._tails import far_mass, moment
+from unicr.law._quadrature._adapt import SingularPoint, adapt, hidden_breaks
+from unicr.law._quadrature._chebyshev import NODES, N
+from unicr.law._quadrature._checks import check_scan, self_check
+from unicr.law._quadrature._cumulative import CumulatedMass
+from unicr.law._quadrature._logdensity import HINT, PATIENCE, LogDensity
+from unicr.law._quadrature._panels import LOG, Panels, initial_panels, mesh, x_edges
+from unicr.law._quadrature._scan import SOFT, Landscape, merge, survey
+from unicr.law._quadrature._shape import is_log_concave, is_symmetric, is_unimodal
+from unicr.law._quadrature._tails import far_mass, moment
 from unicr.values import Array, IntArray
 
 Tail = tuple[float, float, float]
 
+# Panels whose mass lies below this share go to the power-law tail: with fewer digits than a double
+# has they would only add rounding, and no quantile below 1e-18 is promised.
 _TRIM = 1e-21
 _LARGEST = float(np.finfo(np.float64).max)
 

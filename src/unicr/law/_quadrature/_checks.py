@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from unicr.errors import NoiseError
-from unicr.noise._quadrature._logdensity import LogDensity
-from unicr.noise._quadrature._panels import INNER_POWER, LOG, Panels
+from unicr.law._quadrature._logdensity import LogDensity
+from unicr.law._quadrature._panels import INNER_POWER, LOG, Panels
 from unicr.values import Array
 
 if TYPE_CHECKING:
-    from unicr.noise._quadrature._table import TabulatedDensity
+    from unicr.law._quadrature._table import TabulatedDensity
 
 
 def self_check(f: LogDensity, panels: Panels, log_mass: float, far_share: float) -> None:

@@ -10,11 +10,13 @@ import numpy as np
 from numpy.polynomial import chebyshev
 from numpy.typing import NDArray
 
-from unicr.noise._quadrature._chebyshev import EPS, MEAN_LEFT, MEAN_RIGHT, TO_COEF, N, clenshaw
-from unicr.noise._quadrature._panels import INNER_POWER, LOG, Panels
+from unicr.law._quadrature._chebyshev import EPS, MEAN_LEFT, MEAN_RIGHT, TO_COEF, N, clenshaw
+from unicr.law._quadrature._panels import INNER_POWER, LOG, Panels
 from unicr.values import Array, IntArray
 
-_KNOTS = 17
+_KNOTS = 17  # of the table in which the inverse begins: Newton then needs three or four steps
+# Below this share of a panel's largest value the series of the density has lost half its digits,
+# and the series of its logarithm is read instead.
 _TINY = 1e-7
 
 

@@ -12,7 +12,7 @@ from numpy.polynomial import chebyshev
 from unicr.values import Array, IntArray
 
 EPS = float(np.finfo(np.float64).eps)
-N = 20
+N = 20  # nodes of a panel: an analytic density is resolved to rounding on a few dozen panels
 _COS = np.cos(np.pi * (np.arange(N)[::-1] + 0.5) / N)
 NODES: Array = np.asarray((_COS + 1.0) / 2.0, dtype=np.float64)
 TO_COEF: Array = np.asarray(chebyshev.chebvander(_COS, N - 1).T * 2.0 / N, np.float64)

@@ -22,7 +22,7 @@ HINT = (
     "`logpdf` must return the LOG of the density (not the density itself), "
     "and the density must be integrable"
 )
-PATIENCE = 40.0
+PATIENCE = 40.0  # seconds inside a user's function, before it is refused as too slow
 
 
 class LogDensity:

@@ -11,15 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unicr.errors import NoiseError
-from unicr.noise._quadrature._chebyshev import DERIVATIVE, EPS, NODES, TO_COEF, WEIGHTS, N
-from unicr.noise._quadrature._logdensity import HINT, LogDensity
-from unicr.noise._quadrature._panels import INNER_POWER, LINEAR, LOG, Panels, split, x_edges
-from unicr.noise._quadrature._scan import nice
+from unicr.law._quadrature._chebyshev import DERIVATIVE, EPS, NODES, TO_COEF, WEIGHTS, N
+from unicr.law._quadrature._logdensity import HINT, LogDensity
+from unicr.law._quadrature._panels import INNER_POWER, LINEAR, LOG, Panels, split, x_edges
+from unicr.law._quadrature._scan import nice
 from unicr.values import Array
 
+# Error of a panel's mass, as a share of the smaller of cdf and sf there: a hundred roundings, which
+# leaves the relative accuracy of 1e-12 that `TabulatedDensity` promises after all sums.
 _TOL = 3e-14
-_NEGLIGIBLE = 1e-24
-MAX_PANELS = 20_000
+_NEGLIGIBLE = 1e-24  # of the whole mass: no probability is asked for that far out
+MAX_PANELS = 20_000  # about a second of work; rough densities need more, and are refused
 
 
 class SingularPoint(Exception):
@@ -42,6 +44,7 @@ def _sample(f: LogDensity, panels: Panels) -> None:
         with np.errstate(all="ignore"):
             slope = value @ DERIVATIVE.T / panels.length[:, None]
             shift = slope * np.where(is_log, rounding / s, rounding)
+        # a larger shift is no rounding: the slope was taken across a jump
         value = value + np.where(np.abs(shift) < 1e-4, shift, 0.0)
     panels.log_values = value + np.where(is_log, np.log(s), 0.0)
 
@@ -55,6 +58,7 @@ def _noise_level(panels: Panels) -> Array:
         steep = (high - low) / (s1 - s0) * np.abs(panels.base + panels.direction * s1)
     steep = np.where(np.isfinite(steep) & (panels.kind == LOG), steep, 0.0)
     level = 4.0 * EPS * (4.0 + np.maximum(np.abs(high), np.abs(low)) + steep)
+    # never forgive more than 1e-4: a panel that is worse must be split, whatever its values
     return np.asarray(np.minimum(level, 1e-4), dtype=np.float64)
 
 
@@ -85,6 +89,7 @@ def _accept_powers(
     power = misfit < 2e-13 + 8.0 * EPS * np.abs(log_top)
     power |= chosen.length < np.where(alpha < -0.05, 64.0, 0.0625) * chosen.closest
     alpha = np.where(np.isfinite(alpha), alpha, 0.0)
+    # |x − x0|^−1 has no integral; −0.98 leaves a mass that 20 nodes still see
     bad = power & (alpha < -0.98)
     if bad.any():
         raise NoiseError(
@@ -160,7 +165,7 @@ def hidden_breaks(f: LogDensity, panels: Panels) -> list[float]:
     """The jumps and kinks where the refinement went deep: there second differences are largest."""
     index = np.flatnonzero((panels.depth >= 14) & (panels.kind == LOG))
     left, right = x_edges(panels)
-    found = []
+    breaks = []
     for run in np.split(index, np.flatnonzero(np.diff(index) > 6) + 1) if index.size else ():
         i = run[np.argmin((right - left)[run])]
         least = 4.0 * float(np.spacing(abs(left[i])))
@@ -170,5 +175,5 @@ def hidden_breaks(f: LogDensity, panels: Panels) -> list[float]:
             x = np.linspace(a, b, 9)
             at = int(np.argmax(np.abs(np.diff(np.clip(f.strict(x), -1e300, 1e300), n=2))))
             a, b = float(x[at]), float(x[at + 2])
-        found.append(nice(a + (b - a) / 2.0, max(b - a, 1e-13 * abs(a))))
-    return found
+        breaks.append(nice(a + (b - a) / 2.0, max(b - a, 1e-13 * abs(a))))
+    return breaks

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from unicr.errors import NoiseError
-from unicr.noise._quadrature import TabulatedDensity
-from unicr.noise._quadrature._logdensity import LogDensity
-from unicr.noise._quadrature._scan import nice
+from unicr.law._quadrature import TabulatedDensity
+from unicr.law._quadrature._logdensity import LogDensity
+from unicr.law._quadrature._scan import nice
 from unicr.values import Array
 
 _FLATTEST = 0.02  # least power of r by which the mass near the centre must vanish

@@ -1,0 +1,236 @@
+"""A folder that work is written into for long: whole files, one writer, settings that stay.
+
+Trainings, searches, runs, attacks, memories and the paper's items all live in such folders. What
+they share is here: a file is replaced as a whole (`replace_file`), several files with the one that
+makes them count last (`Folder.replace_files`), nobody else writes meanwhile (`Lock`), and work goes
+on with the settings that it was begun with or not at all (`refuse_changes`). A process that is
+killed at any moment leaves the folder as it was or as it should be, never between.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import secrets
+import shutil
+import tempfile
+import threading
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, ClassVar
+
+from unicr.errors import RunError, UnicrError
+
+NEW = ".new-"  # begins the names of what is not finished
+
+
+@contextmanager
+def replace_file(path: Path, kind: type[UnicrError] = RunError) -> Iterator[Path]:
+    """A new file beside `path` to write to, which takes its place when the block ends well.
+
+    It has the ending of `path`, as some writers want. It is on the disk before it takes the place,
+    so that a power cut cannot leave an empty file under the name. What the system refuses is an
+    error of this `kind`.
+    """
+    if not path.parent.is_dir():
+        raise kind(f"no folder {path.parent} to write {path.name} into")
+    beside = path.with_name(f"{NEW}{secrets.token_hex(6)}-{path.name}")
+    try:
+        yield beside
+        with beside.open("rb") as written:
+            os.fsync(written.fileno())
+        os.replace(beside, path)
+    except OSError as error:
+        raise kind(f"cannot write {path}: {error.strerror or error}") from None
+    finally:
+        with suppress(OSError):
+            beside.unlink(missing_ok=True)
+
+
+def changes(
+    old: Mapping[str, Any], new: Mapping[str, Any], free: Collection[str] = frozenset()
+) -> str:
+    """What differs between the settings of a folder and those given now; "" where nothing does."""
+    differing = sorted(k for k in {*old, *new} - set(free) if old.get(k) != new.get(k))
+    return "; ".join(f"{k}: {old.get(k)!r} there, {new.get(k)!r} now" for k in differing)
+
+
+def refuse_changes(
+    place: object,
+    old: Mapping[str, Any],
+    new: Mapping[str, Any],
+    free: Collection[str] = frozenset(),
+    cure: str = "use another folder",
+) -> None:
+    """A RunError that names every setting that differs; those in `free` may."""
+    if differing := changes(old, plain(new), free):
+        raise RunError(f"cannot resume {place} with other settings ({differing}): {cure}")
+
+
+def plain(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values as they are after a way through JSON: tuples are lists."""
+    return dict(json.loads(json.dumps(values)))
+
+
+class Lock:
+    """The right to write `path`: one process at a time has it, and in it one owner.
+
+    The system takes it from a process that ends, however it ends. It is a lock on a file beside
+    `path`, of the kind that child processes do not inherit: a worker that outlives a killed parent
+    keeps nobody out. Readers need no lock.
+    """
+
+    _held: ClassVar[set[tuple[int, str]]] = set()
+    _guard: ClassVar[threading.Lock] = threading.Lock()
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file = path.with_name(f".{path.name}.lock")
+        self._handle: int | None = None
+
+    @property
+    def _key(self) -> tuple[int, str]:
+        # with the process: a forked child has a copy of the set, and none of the locks
+        return os.getpid(), str(self._file.resolve())
+
+    def take(self) -> None:
+        """Have the right from now on; RunError where somebody else has it."""
+        if self._handle is not None:
+            return
+        with self._guard:
+            if self._key in self._held:
+                raise RunError(f"{self.path} is being written to by this process already")
+            self._handle = self._locked_handle()
+            self._held.add(self._key)
+
+    def _locked_handle(self) -> int:
+        while True:
+            handle = os.open(self._file, os.O_RDWR | os.O_CREAT, 0o644)
+            try:
+                fcntl.lockf(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                # The last owner removes the file. Whoever opened it before that has locked a file
+                # without a name, which keeps nobody out, and tries again.
+                if os.fstat(handle).st_nlink:
+                    os.truncate(handle, 0)
+                    os.write(handle, str(os.getpid()).encode())
+                    return handle
+            except (BlockingIOError, PermissionError):  # what POSIX allows for "locked"
+                owner = os.pread(handle, 20, 0).decode(errors="replace")
+                os.close(handle)
+                raise RunError(
+                    f"{self.path} is being written to by another process"
+                    f"{f' ({owner})' if owner.isdigit() else ''}: wait until it has ended"
+                ) from None
+            except BaseException:
+                os.close(handle)
+                raise
+            os.close(handle)
+
+    def release(self) -> None:
+        """Let others have it; nothing where it is not held."""
+        with self._guard:
+            if self._handle is None:
+                return
+            self._held.discard(self._key)
+            with suppress(OSError):
+                self._file.unlink(missing_ok=True)
+            os.close(self._handle)
+            self._handle = None
+
+
+class Folder:
+    """`path`, where `what` ("a training") is made; the JSON file `record` makes it count.
+
+    A record is a JSON object whose `settings` decide the result.
+    """
+
+    def __init__(self, path: Path, what: str, record: str) -> None:
+        self.path, self.what = path, what
+        self.record = path / record
+
+    @contextmanager
+    def write(self) -> Iterator[None]:
+        """The folder is made if need be, and for the length of the block nobody else writes to it.
+
+        What a killed writer left unfinished is removed.
+        """
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise RunError(f"cannot make the folder {self.path}: {error.strerror}") from None
+        lock = Lock(self.record)
+        try:
+            lock.take()
+        except OSError as error:
+            raise RunError(f"cannot write to {self.path}: {error.strerror}") from None
+        try:
+            for left in self.path.glob(f"{NEW}*"):
+                if left.is_dir():
+                    shutil.rmtree(left, ignore_errors=True)
+                else:
+                    left.unlink(missing_ok=True)
+            yield
+        finally:
+            lock.release()
+
+    def begin(
+        self, settings: Mapping[str, Any], *, resume: bool, free: Collection[str] = frozenset()
+    ) -> dict[str, Any] | None:
+        """The record that is there, None in a new folder.
+
+        A RunError where there is one and nobody asked to `resume`, or where its settings are others
+        than these (but for those in `free`).
+        """
+        old = self.read()
+        if old is None:
+            return None
+        if not resume:
+            raise RunError(
+                f"{self.path} already holds {self.what}: use --resume, or another folder"
+            )
+        refuse_changes(self.path, old["settings"], settings, free)
+        return old
+
+    def read(self) -> dict[str, Any] | None:
+        """The record; None where there is none."""
+        try:
+            if not self.record.is_file():
+                return None
+            found = json.loads(self.record.read_text(encoding="utf-8"))
+            if not isinstance(found, dict) or not isinstance(found.get("settings"), dict):
+                raise ValueError("it has no settings")
+            return found
+        except (OSError, ValueError, RecursionError) as error:
+            raise RunError(f"cannot read {self.record}: {error}") from None
+
+    def note(self, record: Mapping[str, Any]) -> None:
+        """Write the record, as a whole."""
+        write_json(self.record, record)
+
+    @contextmanager
+    def replace_files(self, remove: Iterable[str] = ()) -> Iterator[Path]:
+        """A new folder to write files to, which take the places of those of the same name in this
+        one when the block ends well, the record last; files named in `remove` go.
+
+        The old record goes first: while files are moved there is none, and nothing counts.
+        """
+        fresh = Path(tempfile.mkdtemp(prefix=NEW, dir=self.path))
+        try:
+            yield fresh
+            made = [p.relative_to(fresh) for p in sorted(fresh.rglob("*")) if p.is_file()]
+            self.record.unlink(missing_ok=True)
+            for old in {*remove} - {str(name) for name in made}:
+                (self.path / old).unlink(missing_ok=True)
+            for name in sorted(made, key=lambda name: str(name) == self.record.name):
+                (self.path / name).parent.mkdir(parents=True, exist_ok=True)
+                os.replace(fresh / name, self.path / name)
+        finally:
+            shutil.rmtree(fresh, ignore_errors=True)
+
+
+def write_json(path: Path, value: object) -> None:
+    """Replace a JSON file as a whole."""
+    with replace_file(path) as file:
+        file.write_text(json.dumps(value, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
