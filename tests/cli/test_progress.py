@@ -109,7 +109,7 @@ def test_c_opt_is_told_inside_a_point(blobs: Path, tmp_path: Path) -> None:
 def test_runs_and_attacks_are_told(blobs: Path, tmp_path: Path) -> None:
     model, folder = tmp_path / "m.py", tmp_path / "run"
     model.write_text("def f(x):\n    return (x.mean(1) > 0).long()\n")
-    words = ("--noise", "gaussian(sigma=0.2)", "--norm", 2, "--n", 3000, "--max", 3)
+    words = ("--noise", "gaussian(sigma=0.2)", "--norm", 2, "--n", 3000, "--seed", 1, "--max", 3)
     certify = ("certify", "--model", f"{model}:f", "--data", blobs, *words, "--out", folder)
     assert any(part % 1 for part in told(run(*certify).err, 3))
     assert min(told(run(*certify[:-3], 5, *certify[-2:], "--resume").err, 5)) >= 3

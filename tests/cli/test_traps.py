@@ -18,6 +18,7 @@ import pytest
 import torch
 from torch import nn
 
+from tests.runs.forging import reseal
 from unicr.classifier import load_classifier
 from unicr.cli import app
 from unicr.errors import ModelError, UnicrError
@@ -167,7 +168,6 @@ def trapped(real: Path, place: Path, target: str, kind: str) -> tuple[Path, Path
         spec = str(folder / f"trap.{kind}")
     fields = ["model", "data", "noise", "rows"] if target == "everything" else [target]
     with closing(sqlite3.connect(folder / "run.sqlite")) as db, db:
-        db.execute("DELETE FROM sealed")
         for field in fields:
             if field == "rows":
                 db.execute("UPDATE results SET claims = json_set(claims, '$.noise', ?)", (spec,))
@@ -180,10 +180,10 @@ def trapped(real: Path, place: Path, target: str, kind: str) -> tuple[Path, Path
         ("attacks.sqlite", "UPDATE outcomes SET attack = ?"),
     ):
         with closing(sqlite3.connect(folder / name)) as db, db:
-            db.execute("DELETE FROM sealed")
             if target == "everything":
                 with suppress(sqlite3.IntegrityError):
                     db.execute(statement, (spec,))
+    reseal(folder)  # a broken seal would keep some commands from looking further
     return folder, marker
 
 

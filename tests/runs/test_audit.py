@@ -14,10 +14,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.runs.forging import reseal
 from unicr.cli import app
 from unicr.errors import RunError, UnicrError
 from unicr.noise import parse
 from unicr.runs import NO_TRUST, Run, Trusted, caught, replay, seals, verify
+from unicr.runs._commit import digest_of_inputs
 from unicr.runs._verify import difference
 from unicr.smoothing import Certificate, Counts, NormRadius, Plan, Request, answer_all, recompute
 from unicr.smoothing.rules import Randomised
@@ -25,10 +27,10 @@ from unicr.smoothing.rules import Randomised
 MODEL, DATA = "builtin:mnist-mlp-0.5", "builtin:mnist"
 COUNT = 6
 # Columns that nothing but the seal or the data can hold, and those that take the model as well.
-NEEDS_DATA = {("results", "label"), ("results", "input_hash"), ("spec", "data_size")}
+NEEDS_DATA = {("spec", "data_size")}
 NEEDS_MODEL = {
-    ("spec", "seed"),
-    ("spec", "model"),
+    *(("spec", key) for key in ("nonce", "batch", "model_digests", "classes", "searched")),
+    *(("spec", key) for key in ("nonce_origin", "require", "split", "shape")),
     ("spec", "model_hash"),
     ("about", "guard_seed"),
     ("regions", "class"),
@@ -42,15 +44,13 @@ NEEDS_MODEL = {
 NEEDS_SEAL = {
     ("results", "seconds"),
     ("results", "reason"),
-    *(("spec", key) for key in ("data", "batch", "loading", "reading", "model_digests")),
-    *(("spec", key) for key in ("data_hash", "classes")),
+    *(("spec", key) for key in ("model", "data", "loading", "reading")),
     *(("execution", key) for key in ("workers", "device", "unicr", "versions", "date")),
     *(("execution", f"no {key}") for key in ("workers", "device", "unicr", "versions", "date")),
     ("outcomes", "length"),
     *((table, "no ") for table in ("outcomes", "regions", "draws")),  # the last may never have been
     ("settings", "value"),  # of an attack: what it did, not what came out
     ("about", "format"),
-    ("spec", "searched"),  # of a Gaussian noise both radii are the same
 }
 
 
@@ -159,10 +159,10 @@ def edit(folder: Path, rng: random.Random) -> tuple[str, str] | None:
     return table, field
 
 
-def unseal(folder: Path) -> None:
-    for file in folder.glob("*.sqlite"):
-        with closing(sqlite3.connect(file)) as db, db:
-            db.execute("DELETE FROM sealed")
+def change_setting(folder: Path, key: str, value: object) -> None:
+    with closing(sqlite3.connect(folder / "run.sqlite")) as db, db:
+        db.execute("UPDATE spec SET value = ? WHERE key = ?", (json.dumps(value), key))
+    reseal(folder)
 
 
 def rejected(*words: object) -> bool:
@@ -191,14 +191,14 @@ def test_two_hundred_edits(
             continue
         done += 1
         assert rejected(folder), f"the stored seal missed {changed}"
-        unseal(folder)
+        reseal(folder)
         assert rejected(folder, *known), f"the seal missed {changed}"
         if changed in NEEDS_SEAL:
             continue
         if changed in NEEDS_DATA:
             assert rejected(folder, "--data", DATA), f"the data did not show {changed}"
         elif changed in NEEDS_MODEL:
-            again = rejected(folder, "--replay", COUNT)
+            again = rejected(folder, "--replay", COUNT, "--model", MODEL, "--data", DATA)
             assert again or changed[0] in ("draws", "regions"), f"the model did not show {changed}"
         else:
             assert rejected(folder), f"recomputation did not show {changed}"
@@ -246,7 +246,7 @@ def test_forgeries_of_the_review_are_told_without_model_or_seal(
     shutil.copyfile(certified / "run.sqlite", folder / "run.sqlite")
     with closing(sqlite3.connect(folder / "run.sqlite")) as db, db:
         assert db.execute(change).rowcount > 0
-        db.execute("DELETE FROM sealed")
+    reseal(folder)
     capsys.readouterr()
     if words:
         assert unicr("verify", folder) == 1
@@ -266,11 +266,16 @@ def test_a_label_changed_to_the_prediction_is_seen_with_the_data(
     shutil.copytree(certified, folder)
     with closing(sqlite3.connect(folder / "run.sqlite")) as db, db:
         db.execute("UPDATE results SET label = (label + 1) % 10 WHERE idx = 0")
-        db.execute("DELETE FROM sealed")
+    reseal(folder)
+    with Run(folder) as run:
+        assert ["labels or hashes" in p.text for p in verify(run)] == [True]
+        rows = [(row.idx, row.label, row.input_hash) for row in run.rows()]
+    change_setting(folder, "inputs", digest_of_inputs(rows))
     with Run(folder) as run:
         assert list(verify(run)) == []
         data = Trusted().open_data(run.spec)
-        assert [(p.idx, "label" in p.text) for p in verify(run, data=data)] == [(0, True)]
+        told = [(p.idx, "inputs" in p.text or "label" in p.text) for p in verify(run, data=data)]
+        assert told == [(None, True), (0, True)]
 
 
 def test_an_outcome_that_is_missing_among_others_is_seen(certified: Path, tmp_path: Path) -> None:
@@ -278,7 +283,7 @@ def test_an_outcome_that_is_missing_among_others_is_seen(certified: Path, tmp_pa
     shutil.copytree(certified, folder)
     with closing(sqlite3.connect(folder / "attacks.sqlite")) as db, db:
         db.execute("DELETE FROM outcomes WHERE idx = 2")
-        db.execute("DELETE FROM sealed")
+    reseal(folder)
     assert unicr("verify", folder) == 1
 
 
@@ -290,7 +295,7 @@ def test_a_noise_outside_the_lattice_is_seen(searched: Path, tmp_path: Path, cap
             "UPDATE results SET claims = json_set(claims, '$.noise', 'gaussian(sigma=0.6)') "
             "WHERE idx = 3"
         )
-        db.execute("DELETE FROM sealed")
+    reseal(folder)
     capsys.readouterr()
     assert unicr("verify", folder) == 1
     assert "input 3: noise 'gaussian(sigma=0.6)' stored" in capsys.readouterr().out
@@ -362,7 +367,7 @@ def test_forgeries_of_a_memory_are_told_without_the_model(
     shutil.copytree(certified, folder)
     with closing(sqlite3.connect(folder / "guard.sqlite")) as db, db:
         assert db.execute(change).rowcount > 0
-        db.execute("DELETE FROM sealed")
+    reseal(folder)
     capsys.readouterr()
     assert unicr("verify", folder) == 1
     said = [line for line in capsys.readouterr().out.splitlines() if line.startswith("guard")]
@@ -385,7 +390,7 @@ def test_forgeries_of_a_memory_are_told_with_the_model(
     shutil.copytree(certified, folder)
     with closing(sqlite3.connect(folder / "guard.sqlite")) as db, db:
         assert db.execute(change).rowcount > 0
-        db.execute("DELETE FROM sealed")
+    reseal(folder)
     assert unicr("verify", folder, "--replay", "10") == 1
 
 
@@ -399,7 +404,7 @@ def test_an_input_marked_as_failed_is_tried_again(certified: Path, tmp_path: Pat
             "UPDATE results SET reason = 'no memory', claims = NULL, transcript = NULL "
             "WHERE idx = 2"
         )
-        db.execute("DELETE FROM sealed")
+    reseal(folder)
     assert unicr("verify", folder) == 0
     assert unicr("verify", folder, "--replay", "100") == 1
 
@@ -444,8 +449,7 @@ def test_nobody_chooses_the_draw_of_the_randomised_bound(tmp_path: Path) -> None
     with Run(tmp_path / "a") as one, Run(tmp_path / "b") as other:
         assert len({one.spec.plan, other.spec.plan, Plan(n=200, rule=Randomised(7))}) == 3
     assert unicr("verify", tmp_path / "b", "--replay", "2") == 0
-    more = [*words[:-1], "3", "--rule", "randomised", "--out", tmp_path / "a", "--resume"]
-    unicr("certify", *more)
+    unicr("certify", *words, "--rule", "randomised", "--out", tmp_path / "a", "--resume")
     assert unicr("verify", tmp_path / "a", "--replay", "3") == 0
     with Run(tmp_path / "b", create=True) as run:
         lucky = replace(run.spec, plan=replace(run.spec.plan, rule=Randomised(7)))

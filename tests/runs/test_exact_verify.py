@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 import torch
 
+from tests.runs.forging import reseal
 from unicr import noise
 from unicr.classifier import load_classifier
 from unicr.data import Dataset, load_dataset
@@ -33,6 +34,7 @@ from unicr.runs import (
     seals,
     verify,
 )
+from unicr.runs._commit import digest_of_inputs
 from unicr.smoothing import (
     Certificate,
     Counts,
@@ -102,11 +104,12 @@ def complaints(folder: Path, **more: Any) -> list[str]:
 
 
 def forge(folder: Path, index: int, change: Callable[[Certificate], Certificate]) -> None:
-    """Change one certificate, and take the seal away."""
+    """Change one certificate, and seal the run again."""
     with Run(folder, create=True) as run:
         row = list(run.rows())[index]
         assert row.certificate is not None
         run.add(replace(row, certificate=change(row.certificate)))
+        run.set_seal()
 
 
 CURVES = Curves((l2, linf), 3, lattice=noise.Lattice.parse(STEP))
@@ -274,26 +277,35 @@ def test_a_radius_between_grid_points_is_refused(folder: Path) -> None:
 def change_row(folder: Path, index: int, **changes: Any) -> None:
     with Run(folder, create=True) as run:
         run.add(replace(list(run.rows())[index], **changes))
+        run.set_seal()
 
 
 def test_labels_and_inputs_are_held_against_the_data(folder: Path) -> None:
     change_row(folder, 2, label=0)
     change_row(folder, 3, input_hash="0" * 64)
+    ((idx, text),) = told(folder)
+    assert idx is None
+    assert "not those that the run began with" in text
+    with Run(folder, create=True) as run:
+        rows = [(row.idx, row.label, row.input_hash) for row in run.rows()]
+        run.set_spec(replace(run.spec, inputs=digest_of_inputs(rows)))
+        run.set_seal()
     assert told(folder) == []
-    assert [idx for idx, _ in told(folder, data=data())] == [2, 3]
+    assert [idx for idx, _ in told(folder, data=data())] == [None, 2, 3]
 
 
 def test_missing_and_surplus_rows_are_told(folder: Path) -> None:
     with Run(folder) as run:
         row = list(run.rows())[4]
     with closing(sqlite3.connect(folder / "run.sqlite")) as db, db:
-        db.execute("DELETE FROM sealed")
         db.execute("DELETE FROM results WHERE idx = 4")
+    reseal(folder)
     ((_, text),) = told(folder)
     assert "1 of 6 inputs have no result (4)" in text
     with Run(folder, create=True) as run:
         run.add(row)
         run.add(replace(row, idx=17))
+        run.set_seal()
     ((_, text),) = told(folder)
     assert "1 results are of inputs" in text
 
@@ -313,9 +325,9 @@ SETTINGS = {
 @pytest.mark.parametrize("key", SETTINGS)
 def test_settings_that_contradict_the_rows_or_themselves_are_told(folder: Path, key: str) -> None:
     with closing(sqlite3.connect(folder / "run.sqlite")) as db, db:
-        db.execute("DELETE FROM sealed")
         values = (key, json.dumps(SETTINGS[key]))
         db.execute("INSERT OR REPLACE INTO spec VALUES (?, ?)", values)
+    reseal(folder)
     assert complaints(folder, data=None if key != "data_size" else data())
 
 
@@ -324,6 +336,7 @@ def test_a_plan_that_the_rows_do_not_follow_is_told(folder: Path, change: dict[s
     with Run(folder, create=True) as run:
         spec = run.spec
         run.set_spec(replace(spec, plan=replace(spec.plan, **change)))
+        run.set_seal()
     assert {idx for idx, _ in told(folder)} == set(range(6))
 
 
@@ -339,6 +352,7 @@ def test_a_draw_of_ones_own_and_a_union_without_a_search_are_told(tmp_path: Path
                 for row in list(run.rows()):
                     assert row.certificate is not None
                     run.add(replace(row, certificate=concluded(row.certificate, run.spec.plan)))
+                run.set_seal()
         ((idx, text),) = told(folder)
         assert idx is None
         assert words in text

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.runs.forging import reseal
 from unicr.classifier import load_classifier
 from unicr.cli import app
 from unicr.data import load_dataset
@@ -18,6 +19,7 @@ from unicr.errors import RunError, UnicrError
 from unicr.lab.attack import AttackStore, Outcome
 from unicr.noise import from_density, gaussian, to_data
 from unicr.runs import Job, Run, certify_run, seals, verify
+from unicr.runs._commit import digest_of_inputs
 from unicr.smoothing import Plan, norms_of
 
 KEY = 'x" LIMIT 0 --'
@@ -110,7 +112,8 @@ DEEP = "[" * 100_000 + "]" * 100_000
 @pytest.mark.parametrize("column", ["claims", "transcript"])
 def test_one_row_nested_deeply_is_one_bad_row(tmp_path: Path, column: str, capsys: Any) -> None:
     file = small(tmp_path)
-    execute(file, "DELETE FROM sealed", f"UPDATE results SET {column} = '{DEEP}' WHERE idx = 1")
+    execute(file, f"UPDATE results SET {column} = '{DEEP}' WHERE idx = 1")
+    reseal(tmp_path)
     with Run(tmp_path) as run:
         assert [problem.idx for problem in verify(run)] == [1]
     assert unicr("verify", tmp_path) == 1
@@ -191,10 +194,10 @@ def test_a_run_cannot_write_on_the_terminal(tmp_path: Path, capsys: Any) -> None
     file = small(tmp_path)
     clear = "x\x1b[2J\x1b[H\n3 inputs checked from their counts, 0 do not hold; 0 failed in the run"
     db = sqlite3.connect(file, isolation_level=None)
-    db.execute("DELETE FROM sealed")
     change = "UPDATE results SET claims = json_set(claims, '$.noise', ?) WHERE idx = 1"
     db.execute(change, (clear,))
     db.close()
+    reseal(tmp_path)
     assert unicr("verify", tmp_path) == 1
     said = capsys.readouterr().out
     assert "\x1b" not in said
@@ -239,10 +242,13 @@ def test_labels_that_a_run_brings_are_no_labels_of_yours(tmp_path: Path) -> None
     reading = json.dumps({"labels": str(tmp_path / "forged.npy")})
     execute(
         file,
-        "DELETE FROM sealed",
         "UPDATE results SET label = 1 - label",
         f"INSERT OR REPLACE INTO spec VALUES ('reading', '{reading}')",
     )
+    with Run(tmp_path / "run") as run:
+        inputs = digest_of_inputs((row.idx, row.label, row.input_hash) for row in run.rows())
+    execute(file, f"UPDATE spec SET value = '\"{inputs}\"' WHERE key = 'inputs'")
+    reseal(tmp_path / "run")
     own = ("verify", tmp_path / "run", "--data", tmp_path / "x.npy")
     with pytest.raises(RunError, match="--labels of your own"):
         unicr(*own)

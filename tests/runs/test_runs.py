@@ -56,9 +56,11 @@ def test_a_nonce_that_is_not_the_runs_is_refused(tmp_path: Path) -> None:
     """Resuming took the stored nonce without a word: who gives one from outside must be told."""
     mine, other = "1f" * 32, "2e" * 32
     certify_run(job(seed=None, nonce=mine, limit=2), tmp_path).close()
-    for again in (job(seed=None, nonce=mine, limit=3), job(seed=None, limit=4)):
+    for again in (job(seed=None, nonce=mine, limit=2), job(seed=None, limit=2)):
         with certify_run(again, tmp_path, resume=True) as run:
-            assert run.spec.nonce == mine
+            assert (run.spec.nonce, run.spec.nonce_origin) == (mine, "given")
+    with pytest.raises(RunError, match="the commitment has the number of inputs"):
+        certify_run(job(seed=None, limit=4), tmp_path, resume=True)
     with pytest.raises(CertifyError, match=f"--nonce {other}: the run was begun with nonce {mine}"):
         certify_run(job(seed=None, nonce=other, limit=5), tmp_path, resume=True)
     with pytest.raises(CertifyError, match="64 hexadecimal"):

@@ -1,23 +1,31 @@
-"""Signed runs: the walk-through of docs/howto-audit.md with two people's folders, and forgeries."""
+"""Signed and dated runs: the walk of docs/howto-audit.md with two folders, and forgeries."""
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import shutil
 import sqlite3
 import subprocess
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.docs.pages import ROOT
+from tests.runs.authority import authority
 from unicr.cli import app
 from unicr.errors import RunError
-from unicr.runs import seals, signed_by
+from unicr.runs import check_signature, check_stamp, read_commitment, seals
 
-needs_ssh = pytest.mark.skipif(shutil.which("ssh-keygen") is None, reason="ssh-keygen is missing")
+pytestmark = pytest.mark.skipif(
+    shutil.which("ssh-keygen") is None or shutil.which("openssl") is None,
+    reason="ssh-keygen and openssl are needed",
+)
+ADDRESS = "https://tsa.example/"  # as the page writes it
 
 
 def unicr(*words: object) -> object:
@@ -25,58 +33,159 @@ def unicr(*words: object) -> object:
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Everything that the page says, done in one folder."""
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Everything that the page says, done in one folder, with an authority of our own."""
     place = tmp_path_factory.mktemp("people")
     page = (ROOT / "docs/howto-audit.md").read_text()
-    section = page[page.index("Alice certifies") : page.index("### What checks which field")]
+    section = page[page.index("Alice commits") : page.index("### What checks which field")]
     lines = [
         line
         for block in re.findall(r"^```sh\n(.*?)^```$", section, re.DOTALL | re.MULTILINE)
-        for line in block.splitlines()
+        for line in block.replace("\\\n", " ").splitlines()
     ]
-    assert [line.split()[0] for line in lines] == ["ssh-keygen", "unicr", "unicr", "cp", "unicr"]
-    with pytest.MonkeyPatch.context() as patch:
+    assert [line.split()[:2] for line in lines if line.startswith("unicr")] == [
+        ["unicr", word] for word in ("commit", "certify", "seal", "verify")
+    ]
+    keys = tmp_path_factory.mktemp("authority")
+    with pytest.MonkeyPatch.context() as patch, authority(keys) as address:
         patch.chdir(place)
+        shutil.copy(keys / "ca.pem", place / "roots.pem")
         for line in lines:
-            words = shlex.split(line)
+            words = shlex.split(line.replace(ADDRESS, address))
             if words[0] == "unicr":
                 assert unicr(*words[1:]) in (None, 0), line
             else:
                 subprocess.run(words, check=True)
-    return place
+        (place / "address").write_text(address)
+        yield place
 
 
-@needs_ssh
-def test_the_page_works(place: Path) -> None:
-    assert signed_by(place / "bob-copy", place / "alice.pub") == seals(place / "alice-run")
+def checks(place: Path, folder: Path) -> list[object]:
+    return ["verify", folder, "--key", place / "alice.pub", "--timestamp-ca", place / "roots.pem"]
 
 
-@needs_ssh
-def test_changed_and_foreign_signatures_are_refused(place: Path, tmp_path: Path) -> None:
-    folder, key = tmp_path / "run", tmp_path / "mallory"
-    shutil.copytree(place / "bob-copy", folder)
+def test_the_page_works(place: Path, capsys: Any) -> None:
+    folder, roots = place / "bob-copy", place / "roots.pem"
+    capsys.readouterr()
+    assert unicr(*checks(place, folder)) == 0
+    said = capsys.readouterr().out
+    assert "statement.json is signed with" in said
+    dates = [check_stamp(folder / name, roots) for name in ("commitment.json", "statement.json")]
+    assert dates[0].time <= dates[1].time
+    assert {one.authority for one in dates} == {"CN=Test root"}
+    committed = read_commitment(folder)
+    assert committed is not None
+    assert f"commitment {committed[0]}" in said
+    assert "said to be given after the commitment" in said
+
+
+def test_others_programs_check_signature_and_date(place: Path, tmp_path: Path) -> None:
+    """ssh-keygen and openssl by themselves, on the files as they are."""
+    folder = place / "bob-copy"
+    people = tmp_path / "people"
+    people.write_text(f"alice {(place / 'alice.pub').read_text()}")
+    for name in ("commitment.json", "statement.json"):
+        with (folder / name).open("rb") as content:
+            subprocess.run(
+                ["ssh-keygen", "-Y", "verify", "-f", people, "-I", "alice", "-n", "unicr", "-s",
+                 folder / f"{name}.sig"], stdin=content, check=True, capture_output=True,
+            )  # fmt: skip
+        subprocess.run(
+            ["openssl", "ts", "-verify", "-data", folder / name, "-in", folder / f"{name}.tsr",
+             "-CAfile", place / "roots.pem"], check=True, capture_output=True,
+        )  # fmt: skip
+    statement = json.loads((folder / "statement.json").read_text())
+    assert statement["_type"] == "https://in-toto.io/Statement/v1"
+    stated = {one["name"]: one["digest"] for one in statement["subject"]}
+    assert stated["run.sqlite"] == {"unicr-seal": seals(folder)["run.sqlite"]}
+    assert set(stated) == {
+        "run.sqlite", "commitment.json", "commitment.json.sig", "commitment.json.tsr"
+    }  # fmt: skip
+
+
+@pytest.fixture
+def copy(place: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(place / "bob-copy", tmp_path / "run"))
+
+
+@pytest.mark.parametrize("name", ["commitment.json", "commitment.json.sig", "statement.json.sig"])
+def test_a_file_that_is_removed_is_noticed(place: Path, copy: Path, name: str) -> None:
+    (copy / name).unlink()
+    assert unicr(*checks(place, copy)) == 1
+
+
+def test_attacks_that_are_removed_or_added_are_noticed(place: Path, copy: Path) -> None:
+    unicr("attack", copy, "--attack", "gaussian", "--factor", "1", "--samples", "4", "--n", "50",
+          "--effort", "0.2")  # fmt: skip
+    assert unicr(*checks(place, copy)) == 1
+    unicr("seal", copy, "--key", place / "alice", "--timestamp", (place / "address").read_text())
+    assert unicr(*checks(place, copy)) == 0
+    (copy / "attacks.sqlite").unlink()
+    assert unicr(*checks(place, copy)) == 1
+
+
+def test_changed_and_foreign_signatures_are_refused(place: Path, copy: Path, capsys: Any) -> None:
+    key = copy.parent / "mallory"
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key)], check=True)
-    check = ["verify", folder, "--key", place / "alice.pub"]
+    check = ["verify", copy, "--key", place / "alice.pub"]
     assert unicr(*check) == 0
-    assert unicr("verify", folder, "--key", f"{key}.pub") == 1
-    with closing(sqlite3.connect(folder / "run.sqlite")) as db, db:
+    capsys.readouterr()
+    assert unicr("verify", copy, "--key", f"{key}.pub") == 1
+    assert "was signed with another key, or changed since" in capsys.readouterr().out
+    with closing(sqlite3.connect(copy / "run.sqlite")) as db, db:
         db.execute("UPDATE results SET seconds = seconds + 1 WHERE idx = 0")
     assert unicr(*check) == 1
-    unicr("seal", folder, "--key", key)  # sealed and signed again, by somebody else
+    unicr("seal", copy, "--key", key)  # sealed and signed again, by somebody else
     assert unicr(*check) == 1
-    with pytest.raises(RunError, match="ssh-keygen"):
-        signed_by(folder, place / "alice.pub")
-    text = (folder / "run.sig").read_text()
-    (folder / "run.sig").write_text(text.replace("run.sqlite ", "run.sqlite  "))
-    assert unicr("verify", folder, "--key", f"{key}.pub") == 1
-    (folder / "run.sig").unlink()
-    assert unicr(*check) == 1
-    with pytest.raises(RunError, match="ssh-keygen"):
-        unicr("seal", folder, "--key", tmp_path / "nobody")
+    with pytest.raises(RunError, match="another key"):
+        check_signature(copy / "statement.json", place / "alice.pub")
+    with pytest.raises(RunError, match="ssh-keygen: "):
+        unicr("seal", copy, "--key", copy.parent / "nobody")
 
 
-def test_a_seal_that_was_told_is_compared(place: Path, tmp_path: Path) -> None:
+def test_dates_of_others_and_of_other_files_are_refused(
+    place: Path, copy: Path, tmp_path: Path
+) -> None:
+    keys = tmp_path / "other"
+    keys.mkdir()
+    with authority(keys) as address:
+        unicr("seal", copy, "--timestamp", address)
+    for name, roots in (
+        ("statement.json", place / "roots.pem"),
+        ("commitment.json", keys / "ca.pem"),
+    ):
+        with pytest.raises(RunError, match="does not hold"):
+            check_stamp(copy / name, roots)
+    assert check_stamp(copy / "statement.json", keys / "ca.pem").authority == "CN=Test root"
+    shutil.copy(copy / "commitment.json.tsr", copy / "statement.json.tsr")
+    with pytest.raises(RunError, match="does not hold"):
+        check_stamp(copy / "statement.json", place / "roots.pem")
+    (copy / "statement.json.tsr").write_bytes(b"no answer")
+    with pytest.raises(RunError, match="can be checked"):
+        check_stamp(copy / "statement.json", place / "roots.pem")
+    with pytest.raises(RunError, match="gave no time stamp"):
+        unicr("seal", copy, "--timestamp", "http://127.0.0.1:9/")
+
+
+def test_a_run_dated_before_its_commitment_is_told(place: Path, copy: Path, capsys: Any) -> None:
+    from unicr.runs import stamp
+
+    stamp(copy / "commitment.json", (place / "address").read_text())
+    capsys.readouterr()
+    assert unicr(*checks(place, copy)) == 1
+    assert "the commitment was dated after the run" in capsys.readouterr().out
+
+
+def test_a_seal_that_was_told_is_compared(place: Path) -> None:
     seal = seals(place / "alice-run")["run.sqlite"]
     assert unicr("verify", place / "bob-copy", "--seal", seal.upper()) == 0
     assert unicr("verify", place / "bob-copy", "--seal", "0" * 64) == 1
+
+
+def test_a_commitment_or_nonce_that_was_told_is_compared(place: Path) -> None:
+    folder = place / "bob-copy"
+    committed = read_commitment(folder)
+    assert committed is not None
+    assert unicr("verify", folder, "--commitment", committed[0].upper()) == 0
+    assert unicr("verify", folder, "--commitment", "0" * 64) == 1
+    assert unicr("verify", folder, "--nonce", "0" * 64) == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import fields, replace
 from typing import Any
@@ -11,9 +12,9 @@ import pytest
 from unicr.classifier import load_classifier
 from unicr.data import load_dataset
 from unicr.errors import RunError
-from unicr.noise import Lattice, gaussian, laplace
+from unicr.noise import Lattice, from_density, gaussian, laplace, parse
 from unicr.runs import Job, Spec
-from unicr.smoothing import ClosedNoise, Plan, norms_of
+from unicr.smoothing import ClosedNoise, Plan, norms_of, stream_key
 
 MODEL, DATA, NONCE = "builtin:mnist-mlp-0.5", "builtin:mnist", "5a" * 32
 
@@ -39,7 +40,6 @@ OTHER: dict[str, Any] = {
     "shape": (28, 28),
     "data_size": 12,
     "noise": laplace(sigma=0.5),
-    "norms": norms_of(2),
     "plan": Plan(n=301),
     "searched": True,
     "skip": 2,
@@ -47,15 +47,20 @@ OTHER: dict[str, Any] = {
     "batch": 104,
     "lattice": Lattice.parse("1/510"),
     "classes": ("a", "b"),
-    "data_hash": "1" * 64,
+    "model_digests": {"model": "2"},
+    "inputs": "1" * 64,
+    "split": "train",
+    "nonce_origin": "drawn",
+    "require": ("accuracy(2, 0.5) >= 0.7",),
+    "all_norms": norms_of([2, "inf", 1]),
 }
 DRAW = {"seed", "nonce"}
 NAMES: dict[str, Any] = {
     "model": "elsewhere.onnx",
     "data": "elsewhere.npz",
-    "model_digests": {"model": "2"},
     "loading": {"mean": [0.5]},
-    "reading": {"split": "train"},
+    "reading": {"labels": "elsewhere.npy"},
+    "norms": norms_of(2),  # of one run of a search; the votes are for all of them
 }
 
 
@@ -70,20 +75,35 @@ def test_json_goes_both_ways() -> None:
 @pytest.mark.parametrize("name", OTHER)
 def test_what_decides_is_in_the_digest(name: str) -> None:
     changed = made(**{name: OTHER[name]})
-    assert changed.digest != SPEC.digest
+    assert changed.commitment != SPEC.commitment
+    assert changed.smoothing != SPEC.smoothing
     assert Spec.from_dict(json.loads(json.dumps(changed.to_dict()))) == changed
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_names_of_files_are_neither_in_the_digest_nor_in_the_key(name: str) -> None:
     changed = made(**{name: NAMES[name]})
-    assert changed.digest == SPEC.digest
+    assert changed.commitment == SPEC.commitment
     assert changed.smoothing == SPEC.smoothing
 
 
-@pytest.mark.parametrize("name", ["plan", "shape", "lattice"])
-def test_settings_are_in_the_key(name: str) -> None:
-    assert made(**{name: OTHER[name]}).smoothing["settings"] != SPEC.smoothing["settings"]
+def test_the_commitment_is_the_hash_of_canonical_json_and_the_key_of_it_and_the_nonce() -> None:
+    """Computed here from scratch: whoever has the numbers needs no unicr."""
+    decides = json.dumps(
+        SPEC.decides, sort_keys=True, separators=(",", ":"), ensure_ascii=False
+    ).encode()
+    assert SPEC.commitment == hashlib.sha256(decides).hexdigest()
+    both = bytes.fromhex(SPEC.commitment) + bytes.fromhex(NONCE)
+    assert stream_key(SPEC.commitment, NONCE) == hashlib.sha256(both).digest()
+
+
+def test_equal_noises_commit_to_equal_numbers() -> None:
+    """The text of a noise, or the file that it was written in, is nothing to choose."""
+    law = from_density(lambda x: -(abs(x) ** 1.5), name="one")
+    twin = from_density(lambda x: -(abs(x) ** 1.5), name="two")
+    there = law.loaded_from("a.py:law")
+    assert len({made(noise=one).commitment for one in (law, twin, there)}) == 1
+    assert made(noise=parse("gaussian(sigma=.5)")).commitment == SPEC.commitment
 
 
 @pytest.mark.parametrize(
@@ -97,6 +117,11 @@ def test_settings_are_in_the_key(name: str) -> None:
         ({"lattice": "2/510"}, "lattice"),
         ({"noise": "laplace(sigma=0.5)"}, "its numbers are gaussian"),
         ({"max": 0}, "at least 1"),
+        ({"inputs": "abc"}, "64 hexadecimal"),
+        ({"split": "both"}, "one of test, train"),
+        ({"nonce_origin": "beacon"}, "one of given, drawn"),
+        ({"nonce_origin": None}, "where it is from"),
+        ({"require": ["accuracy > 1"]}, "cannot read the requirement"),
         ({"model": "a\x1b[2J"}, "printable"),
     ],
 )

@@ -476,9 +476,14 @@ def test_nonce_settings_input_and_number_decide_the_noise() -> None:
     model = torch.nn.Linear(5, 2)
     model.load_state_dict({"weight": torch.tensor([[-1.0] * 5, [1.0] * 5]), "bias": torch.zeros(2)})
 
-    def votes(nonce: str, settings: str = "s", start: int = 0, index: int = 0) -> list[int]:
+    def votes(nonce: str, commitment: str = "5" * 64, start: int = 0, index: int = 0) -> list[int]:
         g = SmoothedClassifier(
-            model, noise.gaussian(sigma=1), num_classes=2, nonce=nonce, batch=1, settings=settings
+            model,
+            noise.gaussian(sigma=1),
+            num_classes=2,
+            nonce=nonce,
+            batch=1,
+            commitment=commitment,
         )
         x, which = torch.zeros(5), range(start, start + 60)
         return [int(g.votes(x, 1, start=i, input_index=index)[1]) for i in which]
@@ -486,7 +491,7 @@ def test_nonce_settings_input_and_number_decide_the_noise() -> None:
     one = votes("a" * 64)
     assert votes("a" * 64) == one
     assert votes("a" * 64, start=20)[:40] == one[20:]
-    others = [votes("b" * 64), votes("a" * 64, "t"), votes("a" * 64, index=1)]
+    others = [votes("b" * 64), votes("a" * 64, "6" * 64), votes("a" * 64, index=1)]
     assert all(other != one for other in others)
 
 

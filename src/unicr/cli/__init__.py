@@ -23,6 +23,7 @@ GROUPS = {
         "data": "Download well-known datasets.",
     },
     "Certify a model": {
+        "commit": "Fix what `unicr certify` will do, before anybody knows its noise.",
         "certify": "Certify every input of a dataset; an interruption loses nothing.",
         "score": "Print accuracies at radii, average radii and robustness scores.",
         "report": "Write one offline HTML page about runs.",
@@ -46,7 +47,7 @@ GROUPS = {
     "Check": {
         "verify": "Recompute every claim of a run from its votes.",
         "check-log": "Look for what cannot be true in published logs.",
-        "seal": "Print the seals of a run folder, and sign them with an SSH key.",
+        "seal": "Print the seals of a run folder, sign them and have them dated.",
         "attack": "Attack every certified input of a run, at its radius and beyond.",
         "guard": "Answer queries and never contradict a region certified before.",
     },

@@ -115,6 +115,9 @@ ModelTrust = Annotated[
         "given several times. `unicr convert` makes a file that needs no trust.",
     ),
 ]
+Force = Annotated[
+    bool, Parameter(negative="", help="Also show runs whose seal is broken, marked as such.")
+]
 TrustedFiles = Annotated[
     list[Path] | None,
     Parameter(

@@ -41,7 +41,8 @@ def certify(
 ) -> int:
     """Certify every input of a dataset; an interruption loses nothing.
 
-    Exit code 3 if some inputs failed. Example:
+    All that decides the run is committed to before a number is drawn; where `unicr commit` did that
+    in the same folder before, --nonce is needed. Exit code 3 if some inputs failed. Example:
 
     unicr certify --model builtin:mnist-mlp-0.5 --data builtin:mnist \\
       --noise 'gaussian(sigma=0.5)' --norm 1 2 inf --n 10000 --max 20 --out my-run
@@ -68,15 +69,29 @@ def certify(
         Votes under a second law too (DSRS): spherical noise, or l1_exp, within the ball that holds
         this share of it, e.g. 0.5. Half of n goes there where the first votes say that it pays.
     resume
-        Go on with a run that was interrupted, or with a larger --max. What failed by the
-        environment (a full disk, a killed worker, no memory) is done again.
+        Go on with a run that was interrupted; with --seed also with a larger --max. What failed by
+        the environment (a full disk, a killed worker, no memory) is done again.
     retry_failed
         Like --resume, and do again every input that failed.
     """
+    chosen = rule_of(rule, bound, target_radius, tol, adaptive)
+    job, choice = job_of(options, chosen, noise=noise, selector=selector, tol=tol, second=second)
+    return run_and_report(job, out, resume=resume, retry_failed=retry_failed, selector=choice)
+
+
+def job_of(
+    options: CertifyOptions,
+    rule: Rule,
+    *,
+    noise: str,
+    selector: Path | None,
+    tol: float | None,
+    second: float | None,
+) -> tuple[Job, Selector | None]:
+    """The job that the options of `certify` ask for, and its selector if it has one."""
     from unicr.noise import parse
     from unicr.select import file_of, load_selector
 
-    chosen = rule_of(rule, bound, target_radius, tol, adaptive)
     if bool(options.model and noise) == (selector is not None) or (selector and options.model):
         raise CertifyError("give --model and --noise, or --selector in place of both")
     if second is not None and selector is not None:
@@ -85,7 +100,7 @@ def certify(
     if selector is not None:
         choice = load_selector(file_of(selector))
         options = replace(options, model=str(file_of(selector)))
-    job = options.job(parse(noise) if choice is None else choice.noise, chosen)
+    job = options.job(parse(noise) if choice is None else choice.noise, rule)
     if tol is not None:
         job = tolerating(job, tol)
     if second is not None:
@@ -94,7 +109,7 @@ def certify(
         job = replace(job, plan=TwoLawVotes(second).fit(job.plan))
     if choice is not None:
         job = replace(job, plan=choice.fit(job.plan))
-    return run_and_report(job, out, resume=resume, retry_failed=retry_failed, selector=choice)
+    return job, choice
 
 
 def rule_of(

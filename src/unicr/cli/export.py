@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from unicr.cli._options import Out, RunFolder
+import sys
+
+from unicr.cli._options import Force, Out, RunFolder
 
 
 def export(
@@ -11,6 +13,7 @@ def export(
     *,
     out: Out,
     norm: str | None = None,
+    force: Force = False,
 ) -> None:
     """Write the certificates of a run as a table, radii rounded down.
 
@@ -24,10 +27,12 @@ def export(
     norm
         Which norm, for .tsv.
     """
-    from unicr.runs import Run
+    from unicr.runs import Run, refuse_broken_seal
     from unicr.runs import export as write
 
     with Run(run) as opened:
+        if mark := refuse_broken_seal(opened, force=force):
+            print(f"warning: {run}: {mark}", file=sys.stderr)
         write(opened, out, norm)
         kind = ", searched radii" if opened.spec.searched else ""
     print(f"written to {out}{kind}")

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from unicr.cli._options import FAILED, Format, MaybeOut, Numbers
+from unicr.cli._options import FAILED, Force, Format, MaybeOut, Numbers
 from unicr.errors import RunError, printable
+
+if TYPE_CHECKING:
+    from unicr.runs import Spec
 
 
 def score(
@@ -17,6 +21,7 @@ def score(
     norm: str | None = None,
     format_: Format = "table",
     out: MaybeOut = None,
+    force: Force = False,
 ) -> int:
     """Print accuracies at radii, average radii and robustness scores.
 
@@ -38,10 +43,17 @@ def score(
     from unicr.runs import load_scores
 
     problems: list[RunError] = []
-    groups = load_scores(runs, norm, problems.append)
+    about: dict[str, str] = {}
+
+    def hear(name: str, spec: Spec) -> None:
+        about[name] = f"{spec.inputs_text}; {spec.draw_text}"
+
+    groups = load_scores(runs, norm, problems.append, force=force, on_spec=hear)
     print(score_table(groups, radii, format_))
     if out is not None:
         draw_accuracy(groups, out)
+    for name, words in about.items():
+        print(printable(f"{name}: {words}"), file=sys.stderr)
     for problem in problems:
         print(f"left out: {printable(str(problem))}", file=sys.stderr)
     return FAILED if problems else 0

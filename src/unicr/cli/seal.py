@@ -1,28 +1,59 @@
-"""`unicr seal`: one number that stands for all of a run, and a signature under it."""
+"""`unicr seal`: one number that stands for all of a run, a signature and a date."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
 
 from unicr.cli._options import RunFolder
 
+SigningKey = Annotated[
+    Path | None,
+    Parameter(
+        name="--key",
+        help="A private SSH key (ssh-keygen -t ed25519): write a signature (.sig). Others check it "
+        "with the public key: `unicr verify RUN --key KEY.pub`.",
+    ),
+]
+Authority = Annotated[
+    str | None,
+    Parameter(
+        name="--timestamp",
+        help="The address (http…) of a time-stamp authority (RFC 3161), which is sent a SHA-256 "
+        "and dates it (.tsr). Others check it: `unicr verify RUN --timestamp-ca ROOTS.pem`.",
+    ),
+]
 
-def seal(run: RunFolder, /, *, key: Path | None = None) -> None:
-    """Print the seals of a run folder, and sign them with an SSH key.
+
+def seal(run: RunFolder, /, *, key: SigningKey = None, timestamp: Authority = None) -> None:
+    """Print the seals of a run folder, sign them and have them dated.
 
     A seal is a SHA-256 over every setting and every result. Give it to whoever gets the run, by
-    another way than the run: `unicr verify RUN --seal HEX` compares.
+    another way than the run: `unicr verify RUN --seal HEX` compares. With --key or --timestamp,
+    RUN/statement.json names every file with its digest, and is signed and dated. A folder that
+    holds a commitment and no run yet has its commitment signed and dated.
     Example: unicr seal my-run --key ~/.ssh/id_ed25519
-
-    Parameters
-    ----------
-    key
-        A private SSH key (ssh-keygen -t ed25519): write the signature into RUN/run.sig. Others
-        check it with the public key: `unicr verify RUN --key KEY.pub`.
     """
-    from unicr.runs import seals, sign
+    from unicr.runs import read_commitment, seals
 
-    for name, one in seals(run).items():
-        print(f"{name} {one}")
+    if (run / "run.sqlite").is_file():
+        for name, one in seals(run).items():
+            print(f"{name} {one}")
+    elif (found := read_commitment(run)) is not None:
+        print(f"commitment {found[0]}")
+    sign_and_date(run, key, timestamp)
+
+
+def sign_and_date(folder: Path, key: Path | None, authority: str | None) -> None:
+    """Sign and date the statement of a run, or a commitment, where that is asked for."""
+    from unicr.runs import file_to_sign, sign, stamp
+
+    if key is None and authority is None:
+        return
+    file = file_to_sign(folder)
     if key is not None:
-        print(f"signed in {sign(run, key)}")
+        print(f"signed in {sign(file, key)}")
+    if authority is not None:
+        print(f"dated in {stamp(file, authority)}")

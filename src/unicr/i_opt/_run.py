@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from unicr.norms import Norm
-from unicr.runs import Input, Job, Row, certify_into, resume_job
+from unicr.runs import Input, Job, Row, certify_into, follow_commitment, resume_job
 from unicr.smoothing import Certificate, Steps
 from unicr.smoothing.procedures import IOpt, share_answers
 
@@ -38,11 +38,11 @@ def i_opt_run(
     first = settings.grid.noise(settings.grid.centre)
     job = replace(job, plan=settings.fit(job.plan), noise=first)
     folders = folders_of(out, job.norms)
-    job = resume_job(job, next(iter(folders.values())))
+    job = follow_commitment(resume_job(job, next(iter(folders.values()))), out)
     job.check()
     points = None if job.points is None else job.points.text
     job = replace(job, lattice=points, batch=job.spec.batch)
-    each = {norm: replace(job, norms=(norm,)) for norm in job.norms}
+    each = {norm: replace(job, norms=(norm,), all_norms=job.norms) for norm in job.norms}
 
     def start(one: Input) -> Steps[tuple[Certificate, ...]]:
         assert one.x is not None

@@ -1,18 +1,44 @@
 """Runs: a dataset certified into a folder that survives, resumes, exports and can be re-checked."""
 
 from unicr.runs._certify import certify_into, certify_run, resume_job
+from unicr.runs._commit import (
+    commit_again,
+    follow_commitment,
+    read_commitment,
+    write_commitment,
+)
 from unicr.runs._database import Database
+from unicr.runs._evidence import evidence, evidence_page
 from unicr.runs._execute import Executor, Work, execute
 from unicr.runs._export import COLUMNS, Column, Source, export, floor_decimal, sources, table
 from unicr.runs._job import Job, Terms
 from unicr.runs._preflight import preflight
 from unicr.runs._reopen import NO_TRUST, Trusted
+from unicr.runs._require import Requirement
 from unicr.runs._run import Row, Run, load_run
 from unicr.runs._schedule import Input
 from unicr.runs._scores import load_scores, scores_of
-from unicr.runs._sign import seals, sign, signed_by
+from unicr.runs._sign import (
+    STATEMENT,
+    Stamp,
+    check_signature,
+    check_stamp,
+    file_to_sign,
+    seals,
+    sign,
+    stamp,
+    statement_problems,
+)
 from unicr.runs._spec import Execution, Spec
-from unicr.runs._verify import Problem, caught, difference, replay, verify
+from unicr.runs._verify import (
+    Problem,
+    caught,
+    difference,
+    prove_again,
+    refuse_broken_seal,
+    replay,
+    verify,
+)
 from unicr.runs.logs import (
     LogRow,
     paired,
@@ -25,6 +51,7 @@ from unicr.runs.logs import (
 __all__ = [
     "COLUMNS",
     "NO_TRUST",
+    "STATEMENT",
     "Column",
     "Database",
     "Execution",
@@ -33,35 +60,49 @@ __all__ = [
     "Job",
     "LogRow",
     "Problem",
+    "Requirement",
     "Row",
     "Run",
     "Source",
     "Spec",
+    "Stamp",
     "Terms",
     "Trusted",
     "Work",
     "caught",
     "certify_into",
     "certify_run",
+    "check_signature",
+    "check_stamp",
+    "commit_again",
     "difference",
+    "evidence",
+    "evidence_page",
     "execute",
     "export",
+    "file_to_sign",
     "floor_decimal",
+    "follow_commitment",
     "load_run",
     "load_scores",
     "paired",
     "preflight",
+    "prove_again",
+    "read_commitment",
     "read_intervals",
     "read_log",
     "recertify",
     "recertify_two",
+    "refuse_broken_seal",
     "replay",
     "resume_job",
     "scores_of",
     "seals",
     "sign",
-    "signed_by",
     "sources",
+    "stamp",
+    "statement_problems",
     "table",
     "verify",
+    "write_commitment",
 ]

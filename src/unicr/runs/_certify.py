@@ -15,6 +15,7 @@ from typing import TypeVar
 
 from unicr.errors import RunError
 from unicr.noise.internal import check_parses
+from unicr.runs._commit import follow_commitment
 from unicr.runs._execute import executor
 from unicr.runs._job import Job
 from unicr.runs._run import ENVIRONMENT, Row, Run
@@ -39,7 +40,7 @@ def certify_run(
     `resume` goes on where a run stopped, and does again what failed by the environment;
     `retry_failed` does again all that failed.
     """
-    job = resume_job(job, folder)
+    job = follow_commitment(resume_job(job, folder), folder)
     job.largest  # noqa: B018  the curves are made here, not within the first input's time
     curves, spec = job.curves, job.spec
 
@@ -111,7 +112,7 @@ def begin(
         raise RunError(f"{run.folder} already holds a run: use --resume, or another folder")
     run.spec.refuse_changes(spec, run.folder)
     if run.spec.max != spec.max:
-        run.set_spec(replace(run.spec, max=spec.max))
+        run.set_spec(replace(run.spec, max=spec.max, inputs=spec.inputs))
     done = run.done(retry=retry_failed)
     return [i for i in job.indices if i not in done]
 

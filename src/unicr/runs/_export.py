@@ -19,7 +19,7 @@ from unicr.extras import require
 from unicr.folder import replace_file
 from unicr.runs._run import Row, Run
 from unicr.runs._spec import Spec
-from unicr.smoothing import Certificate, NormRadius
+from unicr.smoothing import Certificate, ClosedNoise, NormRadius
 from unicr.tables import to_csv, to_latex
 
 DIGITS = 6
@@ -38,6 +38,13 @@ class Source:
         """What model or data call a class, None where they have no name for it."""
         names = self.spec.classes or ()
         return str(names[label]) if 0 <= label < len(names) else None
+
+    @property
+    def commitment(self) -> str | None:
+        """What fixed the run before its noise; None where the noise is closed code, whose numbers
+        are not known here.
+        """
+        return None if isinstance(self.spec.noise, ClosedNoise) else self.spec.commitment
 
     @property
     def noise(self) -> str:
@@ -93,6 +100,8 @@ COLUMNS = (
     Column("dim", lambda s: s.spec.dim, to_check=True),
     Column("seed", lambda s: s.spec.seed, to_check=True),
     Column("nonce", lambda s: s.spec.nonce, to_check=True),
+    Column("nonce_origin", lambda s: s.spec.nonce_origin, to_check=True),
+    Column("commitment", lambda s: s.commitment, to_check=True),
     Column("version", lambda s: s.version, to_check=True),
     Column("selection", _claimed(lambda c: list(c.selection)), to_check=True),
     Column("counts", _claimed(lambda c: list(c.counts)), to_check=True),

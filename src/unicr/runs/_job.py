@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 import secrets
 from collections.abc import Iterable
@@ -17,12 +16,12 @@ from unicr.classifier import Classifier, check_fit
 from unicr.data import Dataset
 from unicr.errors import BatchError, CertifyError, UnicrError
 from unicr.extras import torch
-from unicr.files import file_digest
 from unicr.noise import Lattice, Noise
 from unicr.noise.internal import check_parses
 from unicr.norms import Norm
+from unicr.runs._commit import inputs_digest
 from unicr.runs._schedule import CHUNK
-from unicr.runs._spec import LOADING, Execution, Spec, key_plan, key_settings
+from unicr.runs._spec import DRAWN, GIVEN, LOADING, Execution, Spec
 from unicr.smoothing import (
     AUTO,
     Curves,
@@ -34,10 +33,6 @@ from unicr.smoothing import (
 
 LOOKED_AT = 16  # inputs that choose the lattice
 WORTHWHILE = 0.51  # a p_A below this gives radii of no use
-
-
-class Drawn(str):
-    """A nonce that was drawn because none was given."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,7 +81,8 @@ class Job(Terms):
 
     Noise is drawn on `lattice` (its text; "auto" for one so fine that radii hold for every change,
     None for real-valued noise) from a `nonce`, drawn where none is given, or for experiments from
-    a `seed`.
+    a `seed`. `require` is what the run is to show (`Requirement`), `all_norms` what the same votes
+    serve where each norm has a run of its own.
     """
 
     classifier: Classifier
@@ -101,16 +97,20 @@ class Job(Terms):
     gpus: float = 0
     chunk: int = CHUNK
     nonce: str | None = None
+    nonce_origin: str | None = None
     lattice: str | None = AUTO
+    require: tuple[str, ...] = ()
+    all_norms: tuple[Norm, ...] | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.seed is not None and self.nonce is not None:
             raise CertifyError("give --seed, for experiments, or --nonce, not both")
         if self.seed is None:
-            nonce = Drawn(secrets.token_hex(32)) if self.nonce is None else self.nonce
-            drawn = isinstance(nonce, Drawn)
-            object.__setattr__(self, "nonce", nonce if drawn else checked_nonce(nonce))
+            origin = self.nonce_origin or (DRAWN if self.nonce is None else GIVEN)
+            nonce = secrets.token_hex(32) if self.nonce is None else self.nonce
+            object.__setattr__(self, "nonce", checked_nonce(nonce))
+            object.__setattr__(self, "nonce_origin", origin)
         if self.workers < 0:
             raise CertifyError(f"workers={self.workers}: 0 for this process, or their number")
         if self.batch is not None and self.batch < 1:
@@ -136,16 +136,7 @@ class Job(Terms):
     @cached_property
     def smoothed(self) -> SmoothedClassifier:
         """The smoothed classifier that the run is about, made once."""
-        plan = key_plan(self.plan, self.nonce, self.seed, self.classifier.digest, self.noise)
-        return SmoothedClassifier(
-            self.classifier,
-            self.noise,
-            batch=self.batch,
-            seed=self.seed,
-            nonce=self.nonce,
-            lattice=self.points,
-            settings=key_settings(self.data.shape, plan, self.points),
-        )
+        return SmoothedClassifier(self.classifier, self.noise, **self.spec.smoothing)
 
     @cached_property
     def points(self) -> Lattice | None:
@@ -180,18 +171,17 @@ class Job(Terms):
         """
         changed: dict[str, Any] = {}
         if self.seed is None:
-            if not isinstance(self.nonce, Drawn) and self.nonce != old.nonce:
+            if self.nonce_origin == GIVEN and self.nonce != old.nonce:
                 began = f"seed {old.seed}" if old.nonce is None else f"nonce {old.nonce}"
                 raise CertifyError(
                     f"--nonce {self.nonce}: the run was begun with {began}, and all of its noise "
                     "follows from that; leave --nonce out to go on, or take another folder"
                 )
-            changed = {"seed": old.seed, "nonce": old.nonce}
+            origin = old.nonce_origin
+            changed = {"seed": old.seed, "nonce": old.nonce, "nonce_origin": origin}
         if self.lattice == AUTO:
             changed["lattice"] = old.lattice and old.lattice.text
-        if old.lattice is not None:
-            changed["batch"] = old.batch
-        return replace(self, **changed)
+        return replace(self, **changed, batch=old.batch, require=self.require or old.require)
 
     def check(self) -> None:
         """The model takes the inputs, one by one, and the samples suffice for something."""
@@ -214,44 +204,45 @@ class Job(Terms):
         """All that decides the run, made once; resuming must agree with it."""
         check_parses(self.noise)  # whoever reads the run must be able to read its noise
         classes = self.classifier.classes or self.data.classes
-        return Spec(
+        draft = Spec(
             model=self.classifier.name,
             model_hash=self.classifier.digest,
             model_digests=dict(self.classifier.digests),
             classes=tuple(classes) if classes else None,
             data=self.data_spec or self.data.source,
             data_size=len(self.data),
-            data_hash=self._data_hash(),
+            inputs=inputs_digest(self.data, self.skip, self.limit),
+            split=(self.data_arguments or {}).get("split"),
             shape=tuple(self.data.shape),
             noise=self.noise,
             norms=self.norms,
-            plan=key_plan(self.plan, self.nonce, self.seed, self.classifier.digest, self.noise),
+            all_norms=self.all_norms or self.norms,
+            plan=self.plan,
             seed=self.seed,
             nonce=self.nonce,
+            nonce_origin=self.nonce_origin,
+            require=self.require,
             lattice=self.points,
             searched=self.searched,
             skip=self.skip,
             max=self.limit,
-            batch=self.smoothed.settle(self.data.sample(), self.workers),
+            batch=self._batch_size(),
             loading=_plain(self.model_arguments, LOADING),
-            reading=_plain(self.data_arguments, ("labels", "split", "label_column")),
+            reading=_plain(self.data_arguments, ("labels", "label_column")),
         )
+        return replace(draft, plan=draft.keyed_plan)
+
+    def _batch_size(self) -> int:
+        """How many samples are worked on at once, which the commitment has."""
+        some = SmoothedClassifier(
+            self.classifier, self.noise, batch=self.batch, lattice=self.points, nonce="0" * 64
+        )
+        return some.settle(self.data.sample(), self.workers)
 
     @property
     def execution(self) -> Execution:
         """Where and when the work is done."""
         return Execution.now(self.workers, str(self.classifier.device))
-
-    def _data_hash(self) -> str | None:
-        """SHA-256 of the files with inputs and labels; None where the data is no single file."""
-        labels = (self.data_arguments or {}).get("labels")
-        named = [Path(str(one)).expanduser() for one in (self.data_spec, labels) if one is not None]
-        if not named or not all(path.is_file() for path in named):
-            return None
-        digest = hashlib.sha256()
-        for path in named:
-            digest.update(bytes.fromhex(file_digest(path)))
-        return digest.hexdigest()
 
 
 def _plain(arguments: dict[str, Any] | None, names: Iterable[str]) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from unicr.noise import Noise, parse
 from unicr.runs._spec import LOADING, Spec
 from unicr.smoothing import CODE, ClosedNoise, read_noise
 
-READING = {"labels": str, "split": str, "label_column": str}
+READING = {"labels": str, "label_column": str}
 # how the run says that data is labelled, never believed of your own data: give these
 OPTIONS = {"labels": "--labels", "label_column": "--label-column"}
 
@@ -81,12 +81,20 @@ class Trusted:
         if self.data is None:
             self._refuse_code("data", spec.data, ", or give your own copy with --data")
         given = {k: v for k, v in self.reading.items() if v is not None}
+        split = given["split"] = self.split_of(spec)
+        if split != spec.split:
+            raise RunError(
+                f"the run is of the {spec.split} split, your data is opened as {split}: if it was "
+                f"to be that one, say so with --split {spec.split}"
+            )
         kept = _given(spec.reading, READING)
         if self.data is not None and (words := sorted(OPTIONS.keys() & kept.keys() - given.keys())):
             raise RunError(
                 f"the run says itself how your data is labelled ({', '.join(words)}): give "
                 f"{' and '.join(OPTIONS[word] for word in words)} of your own"
             )
+        if split is None:
+            del given["split"]
         found = load_dataset(self.data or spec.data, **{**kept, **given})
         if model is not None:
             found = match_data(model, found)
@@ -97,6 +105,15 @@ class Trusted:
                 f"{found.name} has inputs of shape {found.shape}, the run of {spec.shape}"
             )
         return found
+
+    def split_of(self, spec: Spec) -> str | None:
+        """Which part of the data is opened: the one asked for; of a copy of your own the test part
+        unless you say otherwise, whatever the run says.
+        """
+        given = self.reading.get("split")
+        if spec.split is None or (given is None and self.data is None):
+            return spec.split
+        return str(given or "test")
 
     def noise(self, spec: Spec, text: str | None = None) -> Noise:
         """The noise that a certificate speaks of: its own, or (None) the one of the whole run.

@@ -12,6 +12,7 @@ from unicr.metrics import Scores
 from unicr.norms import Norm, l2, parse_norm
 from unicr.runs._run import Row, Run
 from unicr.runs._spec import Spec
+from unicr.runs._verify import refuse_broken_seal
 from unicr.runs.logs import LogRow, read_log
 from unicr.smoothing import THIS_INPUT
 
@@ -42,16 +43,22 @@ def load_scores(
     paths: Sequence[Path],
     norm: str | None,
     on_problem: Callable[[RunError], None] | None = None,
+    *,
+    force: bool = False,
+    on_spec: Callable[[str, Spec], None] | None = None,
 ) -> dict[str, list[Scores]]:
     """Runs and logs grouped by norm; a log counts for the norm asked for, l2 by default.
 
-    With `on_problem`, what cannot be read is told and left out, as long as something is left.
+    With `on_problem`, what cannot be read is told and left out, as long as something is left. A run
+    whose seal is broken cannot be read; with `force` it is, and its name says so. `on_spec` hears
+    the name and the spec of every run.
     """
     groups: dict[str, list[Scores]] = {}
     problems = []
     for path in paths:
         try:
-            for one in _load_one(path, None if norm is None else parse_norm(norm)):
+            lp = None if norm is None else parse_norm(norm)
+            for one in _load_one(path, lp, force, on_spec):
                 groups.setdefault(one.norm, []).append(one)
         except RunError as error:
             if on_problem is None:
@@ -65,7 +72,12 @@ def load_scores(
     return groups
 
 
-def _load_one(path: Path, norm: Norm | None) -> Iterator[Scores]:
+def _load_one(
+    path: Path,
+    norm: Norm | None,
+    force: bool,
+    on_spec: Callable[[str, Spec], None] | None,
+) -> Iterator[Scores]:
     """The scores of one run in each of its norms, or of one log."""
     if path.suffix == ".tsv" or not path.is_dir() or (path / "prob_lb.npy").is_file():
         lp = norm or l2
@@ -73,11 +85,14 @@ def _load_one(path: Path, norm: Norm | None) -> Iterator[Scores]:
         return
     with Run(path) as run:
         spec, rows = run.spec, list(run.rows())
+        mark = refuse_broken_seal(run, force=force)
     if not rows:
         raise RunError(f"{path} has no results yet")
+    if on_spec is not None:
+        on_spec(path.name, spec)
     for text in spec.norm_texts:
         if norm is None or norm.text == text:
-            name = f"{path.name} ({_smoothed_with(spec)})"
+            name = f"{path.name} ({_smoothed_with(spec)})" + (f" {mark}" if mark else "")
             yield scores_of(rows, text, name, spec.plan.alpha)
 
 

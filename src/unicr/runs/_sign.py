@@ -1,21 +1,41 @@
-"""Seals of a folder and who stands behind them: signed and checked by ssh-keygen, with SSH keys.
+"""Seals of a folder, who stands behind them and since when: SSH signatures and time stamps.
 
-`run.sig` holds one line for each file with results, `NAME SEAL`, and the signature of these lines.
+`statement.json` is an in-toto statement: every file of the folder by name and digest, so that one
+that is changed, removed or added is noticed. Beside it, and beside `commitment.json`, stand a
+signature (`.sig`, by `ssh-keygen -Y sign -n unicr`) and a time stamp (`.tsr`, RFC 3161, of the
+file's SHA-256). Both can be checked without this package.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import subprocess
 import tempfile
+import urllib.request
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from unicr.errors import RunError
-from unicr.runs._database import Database
+from unicr.extras import require
+from unicr.files import file_digest
+from unicr.folder import replace_file
+from unicr.runs._commit import FILE as COMMITMENT
+from unicr.runs._database import Database, canonical
 
-SIGNATURE = "run.sig"
+STATEMENT = "statement.json"
 STORES = ("run.sqlite", "attacks.sqlite", "guard.sqlite")
+SIDE_FILES = ("-wal", "-shm", "-journal")  # of SQLite: their content is in its file's seal
+SEAL = "unicr-seal"  # the digest of a database is its seal, which does not depend on its pages
 NAMESPACE = "unicr"
-BEGIN = "-----BEGIN SSH SIGNATURE-----"
+TYPE = "https://in-toto.io/Statement/v1"
+PREDICATE = "urn:unicr:run:1"
+MOST_STATED = 100_000_000  # bytes of a statement
+LONGEST_STAMP = 1_000_000  # bytes of an answer of a time-stamp authority
 
 
 class _Any(Database):
@@ -24,57 +44,182 @@ class _Any(Database):
 
 def seals(folder: Path) -> dict[str, str]:
     """The seal of every file with results in a run folder, computed from what is in it now."""
-    found = {}
-    for name in STORES:
-        if (folder / name).is_file():
-            with _Any(folder / name) as store:
-                found[name] = store.seal()
+    found = {name: _seal(folder / name) for name in STORES if (folder / name).is_file()}
     if STORES[0] not in found:
         raise RunError(f"{folder} is not a run: it has no {STORES[0]}")
     return found
 
 
-def sign(folder: Path, key: Path) -> Path:
-    """Sign the seals of a folder with a private SSH key; the file with the signature."""
-    text = "".join(f"{name} {seal}\n" for name, seal in seals(folder).items())
-    signature = _ssh("-Y", "sign", "-q", "-n", NAMESPACE, "-f", str(key), text=text)
-    file = folder / SIGNATURE
-    try:
-        file.write_text(text + signature)
-    except OSError as error:
-        raise RunError(f"cannot write {file}: {error.strerror or error}") from None
-    return file
+def _seal(file: Path) -> str:
+    with _Any(file) as store:
+        return store.seal()
 
 
-def signed_by(folder: Path, key: Path) -> dict[str, str]:
-    """The seals that the owner of a public SSH key has signed in this folder.
+def digests(folder: Path) -> dict[str, dict[str, str]]:
+    """Every file of a folder by its name in it: the seal of a database, SHA-256 of any other.
 
-    Raises RunError where there is no signature, or where it is not of that key.
+    Left out are the statement with its signature and time stamp, and what programs keep beside
+    their files while they work (names that begin with a dot, SQLite's own).
     """
+    found = {}
+    for path in sorted(folder.rglob("*")):
+        name = path.relative_to(folder).as_posix()
+        hidden = any(part.startswith(".") for part in name.split("/"))
+        if hidden or name.startswith(STATEMENT) or name.endswith(SIDE_FILES) or path.is_dir():
+            continue
+        if path.is_symlink() or not path.is_file():
+            raise RunError(f"{path} is no plain file: a statement cannot cover it")
+        kind = SEAL if path.name in STORES else "sha256"
+        found[name] = {kind: _seal(path) if kind == SEAL else file_digest(path)}
+    return found
+
+
+def state(folder: Path) -> Path:
+    """Write the in-toto statement of all files that a run folder has now; the file."""
+    subjects = [{"name": name, "digest": value} for name, value in digests(folder).items()]
+    if STORES[0] not in {one["name"] for one in subjects}:
+        raise RunError(f"{folder} is not a run: it has no {STORES[0]}")
+    content: dict[str, Any] = {
+        "_type": TYPE,
+        "predicateType": PREDICATE,
+        "predicate": {},
+        "subject": subjects,
+    }
+    with replace_file(folder / STATEMENT) as file:
+        file.write_bytes(canonical(content))
+    for old in (folder / f"{STATEMENT}.sig", folder / f"{STATEMENT}.tsr"):
+        with suppress(FileNotFoundError):
+            old.unlink()  # of what was stated before
+    return folder / STATEMENT
+
+
+def statement_problems(folder: Path) -> Iterator[str]:
+    """What differs between the files of a folder and those that its statement names."""
     try:
-        text, begin, signature = (folder / SIGNATURE).read_text().partition(BEGIN)
+        with (folder / STATEMENT).open("rb") as file:
+            content = file.read(MOST_STATED)
+        stated = {str(one["name"]): dict(one["digest"]) for one in json.loads(content)["subject"]}
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        yield f"{folder / STATEMENT} cannot be read: {error}"
+        return
+    now = digests(folder)
+    for name in sorted({*stated, *now}):
+        if name not in now:
+            yield f"{name} was stated and is not there"
+        elif name not in stated:
+            yield f"{name} is there and was not stated"
+        elif stated[name] != now[name]:
+            yield f"{name} is not what was stated"
+
+
+def file_to_sign(folder: Path) -> Path:
+    """What `unicr seal` signs and dates: the statement of a run; before there is one, what it was
+    committed to.
+    """
+    if (folder / STORES[0]).is_file():
+        return state(folder)
+    if (folder / COMMITMENT).is_file():
+        return folder / COMMITMENT
+    raise RunError(f"{folder} holds no run and no commitment")
+
+
+def sign(file: Path, key: Path) -> Path:
+    """Sign a file with a private SSH key; the file with the signature."""
+    signature = _ssh("-Y", "sign", "-q", "-n", NAMESPACE, "-f", str(key), text=file.read_bytes())
+    made = file.with_name(f"{file.name}.sig")
+    with replace_file(made) as place:
+        place.write_bytes(signature)
+    return made
+
+
+def check_signature(file: Path, key: Path) -> None:
+    """RunError unless the owner of a public SSH key has signed this very file."""
+    made = file.with_name(f"{file.name}.sig")
+    try:
+        content = file.read_bytes()
         public = key.read_text().split()
+        made.read_bytes()
     except (OSError, UnicodeDecodeError) as error:
         raise RunError(f"no signature can be checked: {error}") from None
-    if not begin or len(public) < 2:
-        raise RunError(f"{folder / SIGNATURE} or {key} is not what it should be")
+    if len(public) < 2:
+        raise RunError(f"{key} is no public SSH key: give the file that ends in .pub")
     with tempfile.TemporaryDirectory() as place:
-        people, made = Path(place) / "people", Path(place) / "signature"
+        people = Path(place) / "people"
         people.write_text(f'signer namespaces="{NAMESPACE}" {public[0]} {public[1]}\n')
-        made.write_text(begin + signature)
         asked = ("-f", str(people), "-I", "signer", "-n", NAMESPACE, "-s", str(made))
-        _ssh("-Y", "verify", "-q", *asked, text=text)
-    return dict(line.split(" ", 1) for line in text.splitlines() if " " in line)
+        try:
+            _ssh("-Y", "verify", *asked, text=content)
+        except RunError as error:
+            raise RunError(
+                f"{file.name} was signed with another key, or changed since ({error})"
+            ) from None
 
 
-def _ssh(*arguments: str, text: str) -> str:
+def _ssh(*arguments: str, text: bytes) -> bytes:
     try:
         done = subprocess.run(
-            ["ssh-keygen", *arguments], input=text, capture_output=True, text=True, check=False
+            ["ssh-keygen", *arguments], input=text, capture_output=True, check=False
         )
     except FileNotFoundError:
         raise RunError("ssh-keygen is needed to sign runs and check signatures") from None
     if done.returncode:
-        said = (done.stderr or done.stdout).strip().splitlines() or ["no reason given"]
-        raise RunError(f"ssh-keygen: {said[-1]}")
+        said = (done.stderr or done.stdout).decode(errors="replace").strip().splitlines()
+        raise RunError(f"ssh-keygen: {said[-1] if said else 'it refused without a word'}")
     return done.stdout
+
+
+@dataclass(frozen=True)
+class Stamp:
+    """The word of a time-stamp authority: a file with this content was there at `time`."""
+
+    time: datetime
+    authority: str
+
+
+def stamp(file: Path, url: str) -> Path:
+    """Have a time-stamp authority (RFC 3161, by HTTP) date a file; the file with its answer.
+
+    It is sent the SHA-256 only. Whether to believe the authority is decided by whoever checks.
+    """
+    tsp = require("rfc3161_client", "timestamp")
+    request = tsp.TimestampRequestBuilder().data(file.read_bytes()).build()
+    if not url.startswith(("http://", "https://")):
+        raise RunError(f"--timestamp {url}: the address of a time-stamp authority, http or https")
+    asked = urllib.request.Request(
+        url, request.as_bytes(), {"Content-Type": "application/timestamp-query"}
+    )
+    try:
+        with urllib.request.urlopen(asked, timeout=60) as answer:
+            content = answer.read(LONGEST_STAMP)
+        found = tsp.decode_timestamp_response(content)
+        imprint = found.tst_info.message_imprint.message
+    except (OSError, ValueError) as error:
+        raise RunError(f"{url} gave no time stamp: {error}") from None
+    if imprint != hashlib.sha256(file.read_bytes()).digest() and len(imprint) == 32:
+        raise RunError(f"{url} gave a time stamp of something else")
+    made = file.with_name(f"{file.name}.tsr")
+    with replace_file(made) as place:
+        place.write_bytes(content)
+    return made
+
+
+def check_stamp(file: Path, roots: Path) -> Stamp:
+    """When a file was there, by the time stamp beside it.
+
+    `roots` are certificates (PEM) of authorities that you believe. RunError where there is no time
+    stamp, or where it is of another file or authority.
+    """
+    tsp, x509 = require("rfc3161_client", "timestamp"), require("cryptography.x509", "timestamp")
+    made = file.with_name(f"{file.name}.tsr")
+    try:
+        believed = x509.load_pem_x509_certificates(roots.read_bytes())
+        found = tsp.decode_timestamp_response(made.read_bytes()[:LONGEST_STAMP])
+        builder = tsp.VerifierBuilder()
+        for one in believed:
+            builder = builder.add_root_certificate(one)
+        builder.build().verify_message(found, file.read_bytes())
+    except (OSError, ValueError) as error:
+        raise RunError(f"no time stamp of {file.name} can be checked: {error}") from None
+    except tsp.VerificationError as error:
+        raise RunError(f"the time stamp of {file.name} does not hold: {error}") from None
+    return Stamp(found.tst_info.gen_time, str(believed[0].subject.rfc4514_string()))

@@ -8,9 +8,11 @@ from __future__ import annotations
 import hashlib
 import math
 import platform
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -23,6 +25,7 @@ from unicr.folder import refuse_changes
 from unicr.noise import Lattice, Noise, from_data, parse, to_data
 from unicr.norms import Norm, parse_norm
 from unicr.runs._database import canonical
+from unicr.runs._require import Requirement
 from unicr.smoothing import (
     CODE,
     Certificate,
@@ -36,7 +39,8 @@ from unicr.smoothing import (
 )
 
 MOST_INPUTS = 100_000_000
-FORMAT = 3  # of a run folder; one of another number is refused
+FORMAT = 4  # of a run folder; one of another number is refused
+GIVEN, DRAWN = "given", "drawn"  # a nonce from outside, or one that the run drew by itself
 LOADING = {  # arguments of `load_classifier` that a run keeps, with their types
     "weights": str,
     "mean": list | float | int,
@@ -58,15 +62,25 @@ class Spec:
     decides how many inputs a pass has, and so belongs to the function that is certified.
 
     `model_hash` is of the whole model, `model_digests` of it and its preprocessing apart; `classes`
-    are its own names for its labels, or those of the data. `model` and `data` are how they were
-    named, `loading` and `reading` arguments of `load_classifier` and `load_dataset`.
+    are its own names for its labels, or those of the data. `inputs` is a digest of the number, hash
+    and label of every input that is certified, `split` the part of the data that they are from.
+    `all_norms` are the norms that the same votes serve: those of the run, or where a search writes
+    one run for each norm, those of all of them. `nonce_origin` says who draws the nonce, and
+    `require` what the run is to show; both are fixed before a number is drawn.
+
+    `model` and `data` are how they were named, `loading` and `reading` arguments of
+    `load_classifier` and `load_dataset`.
     """
 
     model_hash: str
+    model_digests: dict[str, str]
     shape: tuple[int, ...]
     data_size: int
+    inputs: str
+    split: str | None
     noise: Noise
     norms: tuple[Norm, ...]
+    all_norms: tuple[Norm, ...]
     plan: Plan
     searched: bool
     skip: int
@@ -75,17 +89,19 @@ class Spec:
     lattice: Lattice | None
     seed: int | None
     nonce: str | None
+    nonce_origin: str | None
+    require: tuple[str, ...]
     classes: tuple[str | int, ...] | None
     model: str
     data: str
-    model_digests: dict[str, str]
-    data_hash: str | None
     loading: dict[str, Any]
     reading: dict[str, Any]
 
     def __post_init__(self) -> None:
         if (self.seed is None) == (self.nonce is None):
             raise RunError("a spec has either a nonce or, for an experiment, a seed")
+        if (self.nonce is None) != (self.nonce_origin is None):
+            raise RunError("a spec says of a nonce, and of nothing else, where it is from")
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Spec:
@@ -127,6 +143,8 @@ class Spec:
             "noise": self.noise.text,
             "noise_data": None if closed else _as_data(self.noise),
             "norms": list(self.norm_texts),
+            "all_norms": [norm.text for norm in self.all_norms],
+            "require": list(self.require),
             "plan": self.plan.to_dict(),
             "lattice": None if self.lattice is None else self.lattice.text,
             "classes": None if self.classes is None else list(self.classes),
@@ -134,24 +152,39 @@ class Spec:
 
     @property
     def decides(self) -> dict[str, Any]:
-        """What decides the results, without the names of files and without the draw (nonce, seed):
-        plain values, none of them free text but the names of classes.
-        """
-        names = {"model", "data", "model_digests", "loading", "reading", "nonce", "seed"}
-        values = {k: v for k, v in self.to_dict().items() if k not in names}
-        # numbers are the noise where there are some; its text may be the name of a file
-        return values | ({} if values["noise_data"] is None else {"noise": None})
+        """What decides the run before a number is drawn, as plain values: no name of a file, no
+        text that anybody may choose but the names of classes, and not the draw (nonce, seed).
 
-    @property
-    def digest(self) -> str:
-        """SHA-256 of `decides` in canonical JSON."""
+        The noise stands there as numbers, and what its rule draws from the nonce is left out. The
+        norms are those that the votes serve together (`all_norms`).
+        """
+        values = self.to_dict()
+        left_out = {"format", "model", "data", "loading", "reading", "nonce", "seed"}
+        values = {k: v for k, v in values.items() if k not in left_out | {"norms", "noise_data"}}
+        plan = self.plan.keyed().to_dict()
+        return {"commitment": FORMAT, **values, "noise": _numbers(self.noise), "plan": plan}
+
+    @cached_property
+    def commitment(self) -> str:
+        """SHA-256 of `decides` in canonical JSON: one number that fixes all of the run but chance.
+
+        Noise follows from SHA-256(commitment ‖ nonce) alone (`smoothing`): whoever fixes the nonce
+        after the commitment is known leaves nothing to choose.
+        """
         return hashlib.sha256(canonical(self.decides)).hexdigest()
 
     def refuse_changes(self, new: Spec, folder: object) -> None:
-        """A run goes on with the settings it has; more inputs (a larger `max`) are welcome."""
+        """A run goes on with the settings it has. An experiment, whose noise follows from a seed,
+        may have more inputs (a larger `max`); the noise of any other follows from its commitment,
+        which has their number.
+        """
         grown = self.max is not None and (new.max is None or new.max >= self.max)
-        free = FREE | ({"max"} if grown else set())
-        refuse_changes(folder, self.to_dict(), new.to_dict(), free)
+        free = FREE | ({"max"} if grown and self.seed is not None else set())
+        cure = "use another folder"
+        if self.max != new.max:
+            free = free | {"inputs"}  # follows from it
+            cure += ": the commitment has the number of inputs" if grown else ""
+        refuse_changes(folder, self.to_dict(), new.to_dict(), free, cure)
 
     @property
     def dim(self) -> int:
@@ -177,17 +210,20 @@ class Spec:
     def smoothing(self) -> dict[str, Any]:
         """What a `SmoothedClassifier` takes to draw the noise of the run again.
 
-        The key of the noise depends on model, shape, plan, lattice, nonce and on each input itself:
-        on no name of a file and no other text.
+        The key of the noise is of the commitment and the nonce, and of each input, which the
+        commitment has: of no name of a file and no other text.
         """
-        settings = key_settings(self.shape, self.plan, self.lattice)
-        drawn = {"seed": self.seed, "nonce": self.nonce, "settings": settings}
+        drawn = {"seed": self.seed, "nonce": self.nonce, "commitment": self.commitment}
         return {**drawn, "lattice": self.lattice, "batch": self.batch}
 
     @property
     def keyed_plan(self) -> Plan:
-        """The plan whose rule draws from the run's own nonce: what `plan` must be."""
-        return key_plan(self.plan, self.nonce, self.seed, self.model_hash, self.noise)
+        """The plan whose rule draws from the commitment and the nonce, in an experiment from the
+        seed: what `plan` must be.
+        """
+        if self.nonce is None:
+            return self.plan.keyed(f"seed {self.seed}")
+        return self.plan.keyed(self.commitment, self.nonce)
 
     @property
     def curves(self) -> Curves:
@@ -197,6 +233,23 @@ class Spec:
     def steps(self, curves: Curves) -> Steps[Certificate]:
         """The procedure of one input, whose curves these are, with a record of its questions."""
         return record(self.plan.procedure.steps(self.plan, self.noise, curves))
+
+    @property
+    def inputs_text(self) -> str:
+        """Which inputs the run is about, in words."""
+        every = "every input" if self.skip == 1 else f"one input in {self.skip}"
+        most = "" if self.max is None else f", at most {self.max}"
+        split = "" if self.split is None else f", {self.split} split"
+        return f"{every} of {self.data_size}{most}{split}"
+
+    @property
+    def draw_text(self) -> str:
+        """Where the noise is from, in words, with what that leaves open."""
+        if self.nonce is None:
+            return f"seed {self.seed}: an experiment, which anybody could repeat and choose"
+        if self.nonce_origin == GIVEN:
+            return f"nonce {self.nonce}, said to be given after the commitment"
+        return f"nonce {self.nonce}, drawn by whoever made the run, perhaps more than once"
 
     def one_norm(self, wanted: str | None) -> str:
         """A norm that the run has radii in: the one asked for, or the only one."""
@@ -259,20 +312,6 @@ class Execution:
             raise RunError(f"the execution record of the run cannot be read: {error!r}") from None
 
 
-def key_plan(plan: Plan, nonce: str | None, seed: int | None, model: str, noise: Noise) -> Plan:
-    """The plan with what its rule draws taken from the nonce, in an experiment from the seed, and
-    from what it is about.
-    """
-    return plan.keyed(nonce or f"seed {seed}", model, noise.text)
-
-
-def key_settings(shape: Sequence[int], plan: Plan, lattice: Lattice | None) -> str:
-    """The settings that the key of the noise depends on, in one form."""
-    points = None if lattice is None else lattice.text
-    values = {"shape": list(shape), "plan": plan.to_dict(), "lattice": points}
-    return canonical(values).decode()
-
-
 def _noise(text: str, data: Any) -> Noise:
     """The noise from its numbers where there are some, else from its text; code stays closed."""
     if data is None:
@@ -283,6 +322,33 @@ def _noise(text: str, data: Any) -> Noise:
     if CODE not in text:  # a noise that is no file's reads as what its name says
         parse(text)
     return found
+
+
+def _numbers(noise: Noise) -> Any:
+    """The law of a noise without the names that its author gave it.
+
+    A density that only code gives is written down at fixed lengths; one that stays closed has its
+    text alone, and whoever opens it again gets the numbers.
+    """
+    if isinstance(noise, ClosedNoise):
+        return noise.text
+    data = _as_data(noise)
+    if data is not None:
+        return _without_names(data["noise"])
+    lengths = np.geomspace(2.0**-20, 2.0**20, 161)
+    radial = noise.radial
+    values = None if radial is None else [float(v) for v in radial.radial_logpdf(lengths)]
+    return {"dim": getattr(noise, "dim", None), "scale": noise.scale, "log_density": values}
+
+
+def _without_names(data: Any) -> Any:
+    """Stored numbers of a noise without the file and the name that they were written under."""
+    if not isinstance(data, dict):
+        return data
+    if "written" in data:  # a noise from a file, `times` a factor
+        noise = _without_names(data["noise"])
+        return noise if data["times"] == 1 else {"noise": noise, "times": data["times"]}
+    return {k: _without_names(v) for k, v in data.items() if k != "density"}
 
 
 def _as_data(noise: Noise) -> dict[str, Any] | None:
@@ -344,6 +410,25 @@ def _lattice(value: Any) -> Lattice:
     return found
 
 
+def _digest(value: Any) -> str:
+    if not isinstance(value, str) or not re.fullmatch("[0-9a-f]{64}", value):
+        raise ValueError("64 hexadecimal digits are needed")
+    return value
+
+
+def _among(*known: str) -> Callable[[Any], str]:
+    def read(value: Any) -> str:
+        if value not in known:
+            raise ValueError(f"one of {', '.join(known)} is needed")
+        return str(value)
+
+    return read
+
+
+def _texts(value: Any) -> dict[str, str]:
+    return {_text(k): _text(v) for k, v in _exactly(dict)(value).items()}
+
+
 def _classes(value: Any) -> tuple[str | int, ...]:
     if not all(isinstance(one, str | int) for one in _exactly(list)(value)):
         raise ValueError("names of classes are texts or whole numbers")
@@ -352,9 +437,13 @@ def _classes(value: Any) -> tuple[str | int, ...]:
 
 READERS: dict[str, Callable[[Any], Any]] = {  # of each field but the noise
     "model_hash": _text,
+    "model_digests": _texts,
     "shape": _shape,
     "data_size": _whole(0),
+    "inputs": _digest,
+    "split": _or_none(_among("test", "train")),
     "norms": _norms,
+    "all_norms": _norms,
     "plan": Plan.from_dict,
     "searched": _exactly(bool),
     "skip": _whole(1),
@@ -363,11 +452,11 @@ READERS: dict[str, Callable[[Any], Any]] = {  # of each field but the noise
     "lattice": _or_none(_lattice),
     "seed": _or_none(_whole(-(1 << 200))),
     "nonce": _or_none(lambda value: checked_nonce(_exactly(str)(value))),
+    "nonce_origin": _or_none(_among(GIVEN, DRAWN)),
+    "require": lambda value: tuple(Requirement.parse(one).text for one in _exactly(list)(value)),
     "classes": _or_none(_classes),
     "model": _text,
     "data": _text,
-    "model_digests": _exactly(dict),
-    "data_hash": _or_none(_text),
     "loading": _exactly(dict),
     "reading": _exactly(dict),
 }

@@ -9,15 +9,20 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, fields
 from typing import Any
 
 from unicr.classifier import Classifier
 from unicr.data import Dataset
 from unicr.errors import UNREADABLE, CertifyError, RunError, UnicrError, listed
-from unicr.noise import Lattice
-from unicr.radius.internal import name_guarantee
+from unicr.folder import changes
+from unicr.noise import Lattice, Noise
+from unicr.norms import Norm, parse_norm
+from unicr.radius import RadiusCurve, SecondLaw
+from unicr.radius.internal import load_tables, name_guarantee, prove_directly
+from unicr.runs._commit import FILE as COMMITMENT
+from unicr.runs._commit import commit_again, digest_of_inputs, read_commitment
 from unicr.runs._reopen import NO_TRUST, Trusted
 from unicr.runs._run import Row, Run
 from unicr.runs._spec import Spec
@@ -48,20 +53,30 @@ class Problem:
 
 
 def verify(
-    run: Run, *, trusted: Trusted = NO_TRUST, data: Dataset | None = None
+    run: Run,
+    *,
+    trusted: Trusted = NO_TRUST,
+    data: Dataset | None = None,
+    model: Classifier | None = None,
 ) -> Iterator[Problem]:
-    """Everything in a run that does not hold, without the model; nothing where all does.
+    """Everything in a run that does not hold, without sampling; nothing where all does.
 
     The procedure of the run is run again on the transcript of every input: it must ask the stored
-    questions, and its certificate must be the stored one. With `data`, labels and inputs are
-    compared too.
+    questions, and its certificate must be the stored one. With your own `data` and `model`, labels
+    and inputs are compared, and the commitment is computed again.
     """
     spec = trusted.open(run.spec)
     curves = spec.curves
     yield from (Problem(None, text) for text in _settings(spec, data))
+    yield from (Problem(None, text) for text in _commitment(run, spec, model, data))
     yield from _seal(run)
+    records = run.records()
+    if list(_gaps(spec, [record["idx"] for record in records], None)) == []:
+        stored = [(record["idx"], record["label"], str(record["input_hash"])) for record in records]
+        if digest_of_inputs(stored) != spec.inputs:
+            yield Problem(None, "labels or hashes of inputs are not those that the run began with")
     seen = []
-    for record in run.records():
+    for record in records:
         seen.append(record["idx"])
         try:
             row = run.row(record)
@@ -82,12 +97,70 @@ def _settings(spec: Spec, data: Dataset | None) -> Iterator[str]:
         yield "a union bound over noises, and no search"
     if data is not None and spec.data_size != len(data):
         yield f"{spec.data_size} inputs in the run's data, {len(data)} in yours"
+    # a search writes one run for each norm, all from the same votes; others have all their norms
+    one_of = spec.scope == THIS_INPUT and len(spec.norms) == 1 and spec.norms[0] in spec.all_norms
+    if spec.norms != spec.all_norms and not one_of:
+        yield f"the votes were for the norms {_texts(spec.all_norms)}, not {_texts(spec.norms)}"
+
+
+def _texts(norms: tuple[Norm, ...]) -> str:
+    return ", ".join(norm.text for norm in norms)
+
+
+def _commitment(
+    run: Run, spec: Spec, model: Classifier | None, data: Dataset | None
+) -> Iterator[str]:
+    """Whether the commitment is that of your own model and data, and of the file in the folder."""
+    own = commit_again(spec, model, data)
+    if own.commitment != spec.commitment:
+        differing = changes(spec.decides, own.decides)
+        yield (
+            f"your model and data give the commitment {own.commitment[:16]}…, the run has "
+            f"{spec.commitment[:16]}… ({differing[:400]})"
+        )
+    try:
+        found = read_commitment(run.folder)
+    except RunError as error:
+        yield str(error)
+        return
+    if found is not None and found[0] != spec.commitment:
+        yield f"{COMMITMENT} commits to another run ({found[0][:16]}…)"
+
+
+def is_complete(run: Run) -> bool:
+    """Whether every input that the run is about has a result."""
+    seen = [record["idx"] for record in run.read("SELECT idx FROM results")]
+    return list(_gaps(run.spec, seen, None)) == []
+
+
+def seal_problem(run: Run) -> str | None:
+    """What is wrong with the stored seal of a run; None where it holds, or is not due yet."""
+    stored = run.stored_seal()
+    if stored is None and is_complete(run):
+        return (
+            "every input has a result and there is no seal: it was removed, or the run was stopped "
+            "in its last moment (then --resume seals it)"
+        )
+    if stored is not None and stored != run.seal():
+        return "the run was changed after it was sealed"
+    return None
+
+
+def refuse_broken_seal(run: Run, *, force: bool = False) -> str:
+    """RunError where the seal of a run is broken; with `force`, words that mark the run instead.
+
+    "" where nothing is wrong. A run that is not finished has no seal yet.
+    """
+    run.spec  # noqa: B018  settings that make no sense are told first
+    text = seal_problem(run)
+    if text is not None and not force:
+        raise RunError(f"{run.folder}: {text}; `unicr verify` says more, --force shows it marked")
+    return "" if text is None else "SEAL BROKEN"
 
 
 def _seal(run: Run) -> Iterator[Problem]:
-    stored = run.stored_seal()
-    if stored is not None and stored != run.seal():
-        yield Problem(None, "the run was changed after it was sealed")
+    if (text := seal_problem(run)) is not None:
+        yield Problem(None, text)
 
 
 def _input(row: Row, data: Dataset, lattice: Lattice | None) -> str | None:
@@ -130,6 +203,64 @@ def check_row(row: Row, spec: Spec, curves: Curves) -> str | None:
         return difference(c, recompute(steps, c.transcript))
     except CertifyError as error:
         return str(error)
+
+
+def prove_again(
+    run: Run,
+    *,
+    trusted: Trusted = NO_TRUST,
+    every: bool = False,
+    skip: Collection[int | None] = (),
+) -> Iterator[tuple[str, str | None]]:
+    """Radii proved again without stored curves: (what was proved, None or what is wrong with it).
+
+    The radii of a claim are read from curves, and those that do not come with the package from a
+    file on this machine, which whoever made the run here may have written. So of each noise and
+    norm with such a curve the largest radius is proved from p_A and p_B directly; with `every`,
+    every radius of the run, whatever its curve. Inputs in `skip`, of which `verify` told already
+    that they do not hold, are left out.
+    """
+    spec = trusted.open(run.spec)
+    chosen: dict[tuple[str, ...], tuple[NormRadius, Row, Noise]] = {}
+    for row in run.readable():
+        c = row.certificate
+        if c is None or row.idx in skip:
+            continue
+        law = trusted.noise(spec, c.noise)
+        for one in c.radii:
+            stored = getattr(c, "q_a", None) is not None or _is_on_disk(law, one.norm, spec.dim)
+            key = (law.text, one.norm, *([str(row.idx)] if every else []))
+            larger = key not in chosen or one.proved > chosen[key][0].proved
+            if one.proved > 0 and (every or stored) and larger:
+                chosen[key] = one, row, law
+    load_tables.cache_clear()  # what was read from disk before
+    for one, row, law in chosen.values():
+        proved = _prove(one, row, law, spec)
+        wrong = None
+        # a curve is read from below; two sums of the same theorem may differ by rounding
+        if one.proved > proved * (1 + PROOFS_AGREE):
+            wrong = f"l{one.norm} radius {one.proved!r} stored, a new proof gives {proved!r}"
+        yield f"input {row.idx}", wrong
+
+
+PROOFS_AGREE = 1e-9  # as `docs/theory.md#rounding-charges` allows for a sum
+
+
+def _is_on_disk(noise: Noise, norm: str, dim: int) -> bool:
+    return RadiusCurve(noise, norm, dim).unit.on_disk
+
+
+def _prove(one: NormRadius, row: Row, noise: Noise, spec: Spec) -> float:
+    """The radius that theorems prove from the row's bounds, after what the grid costs."""
+    c = row.certificate
+    assert c is not None
+    q_a, second = getattr(c, "q_a", None), None
+    if q_a is not None:
+        second = SecondLaw(q_a, getattr(spec.plan.procedure, "share", 1.0))
+    proved = prove_directly(noise, one.norm, spec.dim, c.p_a, c.p_b, second)
+    if spec.lattice is None or c.between_points:
+        return proved
+    return spec.lattice.reduce(proved, parse_norm(one.norm).p, spec.dim)
 
 
 def difference(stored: Certificate, right: Certificate) -> str | None:
@@ -200,8 +331,9 @@ def replay(
     """
     if count < 0:
         raise RunError(f"replay={count}: how many inputs to sample again, 0 or more")
-    spec = trusted.open(run.spec)
-    if classifier.digest != spec.model_hash:
+    # the key of the noise is made from the model and data that are here, not from the run's word
+    spec = commit_again(trusted.open(run.spec), classifier, data)
+    if classifier.digest != run.spec.model_hash:
         raise RunError("the model is another one than the run was made with (its hash differs)")
     rows = run.readable()
     chosen = random.SystemRandom().sample(rows, min(count, len(rows)))

@@ -27,6 +27,7 @@ from unicr.smoothing._smoothed import (
     checked_nonce,
     clear_winner,
     norms_of,
+    stream_key,
 )
 from unicr.smoothing.measures import Counts, Measure, add
 
@@ -77,5 +78,6 @@ __all__ = [
     "recompute",
     "record",
     "size_of",
+    "stream_key",
     "upper_bound",
 ]

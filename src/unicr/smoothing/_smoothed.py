@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 import math
 import re
 import secrets
@@ -61,10 +62,11 @@ class SmoothedClassifier:
     `model` is a classifier of `unicr.classifier`, a torch module, or a callable. x is moved to a
     `lattice` and noise is drawn on it, so that sums are exact: a `Lattice` or its text, "auto"
     for one so fine that radii hold for every change, None for real-valued noise. The noise of
-    sample s of an input follows from a key, whatever the batch: of the model's digest, `settings`,
-    the input and a `nonce` (64 hexadecimal digits, drawn here unless given), or, for experiments,
-    of a `seed`, which anybody can predict. `batch` is how many samples are worked on at once; if
-    left out, it follows from the first input's size and the memory.
+    sample s of an input follows from a key, whatever the batch: SHA-256 of the `commitment` (64
+    hexadecimal digits that fix a run, see `unicr.runs.Spec`; left out, a digest of the model) and
+    a `nonce` (as many, drawn here unless given), with the input; or, for experiments, of a `seed`,
+    which anybody can predict. `batch` is how many samples are worked on at once; if left out, it
+    follows from the first input's size and the memory.
     """
 
     def __init__(
@@ -77,7 +79,7 @@ class SmoothedClassifier:
         seed: int | None = None,
         nonce: str | None = None,
         lattice: Lattice | str | None = AUTO,
-        settings: str = "",
+        commitment: str | None = None,
         input_shape: tuple[int, ...] | None = None,
     ) -> None:
         self.classifier = model if isinstance(model, Classifier) else load_classifier(model)
@@ -92,8 +94,11 @@ class SmoothedClassifier:
         self.nonce = None if drawn is None else checked_nonce(drawn)
         told = lattice is not None and lattice != AUTO
         self._lattice = Lattice.parse(lattice) if told and lattice is not None else lattice
-        parts = ("seed", seed) if self.nonce is None else (self.classifier.digest, settings)
-        self._key = derive(*parts, self.nonce or "")
+        if self.nonce is None:
+            self._key = derive("seed", str(seed), "")
+        else:
+            own = hashlib.sha256(self.classifier.digest.encode()).hexdigest()
+            self._key = stream_key(commitment or own, self.nonce)
         self.input_shape = None if input_shape is None else tuple(input_shape)
         self._stacks: dict[tuple[int, ...], bool] = {}
         self._alone = False
@@ -310,6 +315,15 @@ class SmoothedClassifier:
         steps = plan.procedure.steps(plan, self.noise, curves)
         found = answer_all(steps, lambda question: self.answer(question, x, input_index))
         return replace(found, seed=self.seed)
+
+
+def stream_key(commitment: str, nonce: str) -> bytes:
+    """The key of a run's noise: SHA-256 of the commitment's 32 bytes and the nonce's.
+
+    Nothing else enters it. Whoever did not know the nonce when the commitment was made could not
+    choose, by any setting, which noise will be drawn.
+    """
+    return hashlib.sha256(bytes.fromhex(commitment) + bytes.fromhex(nonce)).digest()
 
 
 def checked_nonce(nonce: str) -> str:

@@ -50,7 +50,11 @@ CAUCHY = Spec(
     nonce=None,
     classes=None,
     model_digests={},
-    data_hash=None,
+    inputs="0" * 64,
+    split=None,
+    all_norms=norms_of(1),
+    nonce_origin=None,
+    require=(),
     loading={},
     reading={},
 )

@@ -21,13 +21,14 @@ def write_report(
     images: bool = True,
     max_images: int = 500,
     trust: Sequence[Path] = (),
+    force: bool = False,
 ) -> list[str]:
     """Write the report of `runs` (folders) to `path`; returns what the reader should know of it.
 
     Runs are compared, and a robustness score is given, among runs on the very same inputs. `data`
     names the inputs where the run's own name no longer leads to them; at most `max_images`
     inputs are drawn for each set of inputs. Nothing that a run names is executed, but files in
-    `trust`.
+    `trust`. A run whose seal is broken is refused; with `force` its name says so.
     """
     if path.suffix.lower() not in (".html", ".htm"):
         raise UnicrError(f"cannot write {path.name}: the report is a page, name it .html")
@@ -36,6 +37,7 @@ def write_report(
     if max_images < 0:
         raise UnicrError(f"max_images={max_images}: how many inputs to draw, 0 or more")
     trusted = Trusted(data=data, trust=tuple(trust))
-    content = collect(runs, trusted=trusted, max_images=max_images if images else 0)
+    most = max_images if images else 0
+    content = collect(runs, trusted=trusted, max_images=most, force=force)
     path.write_text(page(content), encoding="utf-8")
     return list(content["notes"])

@@ -25,7 +25,18 @@ from unicr.lab.report.runs import changes_meant, default_radii
 from unicr.metrics import Scores, accuracy_curve, envelope, robustness_score
 from unicr.norms import parse_norm
 from unicr.radius import RadiusCurve, round_down
-from unicr.runs import COLUMNS, Row, Run, Source, Spec, Trusted, floor_decimal, scores_of, sources
+from unicr.runs import (
+    COLUMNS,
+    Row,
+    Run,
+    Source,
+    Spec,
+    Trusted,
+    floor_decimal,
+    refuse_broken_seal,
+    scores_of,
+    sources,
+)
 from unicr.values import Array
 
 DIGITS = 4
@@ -36,13 +47,17 @@ TOP_CLASSES = 5
 REPLAY = 5
 
 
-def collect(runs: Sequence[Path], *, trusted: Trusted, max_images: int) -> dict[str, Any]:
+def collect(
+    runs: Sequence[Path], *, trusted: Trusted, max_images: int, force: bool = False
+) -> dict[str, Any]:
     """The content of a report about these run folders."""
     if not runs:
         raise RunError("a report needs at least one run folder")
     pictures = Pictures(trusted, max_images)
-    loaded = [_load(path) for path in runs]
-    names = _names(runs)
+    marked = [_load(path, force) for path in runs]
+    loaded = [(spec, rows) for spec, rows, _ in marked]
+    marks = [f" ({mark})" if mark else "" for *_, mark in marked]
+    names = [name + mark for name, mark in zip(_names(runs), marks, strict=True)]
     shown: list[dict[str, Any]] = []
     groups: dict[str, list[int]] = {}
     scores: list[dict[str, Scores]] = []
@@ -64,14 +79,15 @@ def collect(runs: Sequence[Path], *, trusted: Trusted, max_images: int) -> dict[
     }
 
 
-def _load(path: Path) -> tuple[Spec, list[Source]]:
+def _load(path: Path, force: bool) -> tuple[Spec, list[Source], str]:
     if path.is_file():
         raise RunError(f"{path} is a file: a report is made of run folders (unicr certify --out)")
     with Run(path) as run:
         spec, found = run.spec, list(sources(run))
+        mark = refuse_broken_seal(run, force=force)
     if not found:
         raise RunError(f"{path} has no results yet")
-    return spec, found
+    return spec, found, mark
 
 
 def _names(runs: Sequence[Path]) -> list[str]:

@@ -1,0 +1,149 @@
+"""Commitments: all that decides a run is fixed, and dated, before a number is drawn.
+
+`commitment.json` in the folder of a run holds `Spec.decides` in canonical JSON; its SHA-256 is the
+commitment, so any program can compute it. Noise follows from SHA-256(commitment ‖ nonce). An
+auditor who dates the commitment and gives the nonce afterwards leaves nothing to grind.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+from unicr.data import Dataset
+from unicr.errors import UNREADABLE, RunError, UnicrError
+from unicr.folder import changes, plain
+from unicr.runs._database import canonical
+from unicr.runs._spec import GIVEN
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from unicr.classifier import Classifier
+    from unicr.runs._job import Job
+    from unicr.runs._spec import Spec
+
+FILE = "commitment.json"
+UNREADABLE_INPUT = "unreadable"  # in place of the hash of an input that cannot be read
+LARGEST = 100_000_000  # bytes of a commitment: the tables of a noise are its largest part
+
+_digests: WeakKeyDictionary[Dataset, dict[tuple[int, int | None], str]] = WeakKeyDictionary()
+
+
+def digest_of_inputs(inputs: Iterable[tuple[int, int, str]]) -> str:
+    """SHA-256 over number, label and hash of inputs, a line for each."""
+    digest = hashlib.sha256()
+    for index, label, value in inputs:
+        known = value if re.fullmatch("[0-9a-f]{64}", value) else UNREADABLE_INPUT
+        digest.update(f"{index} {label} {known}\n".encode())
+    return digest.hexdigest()
+
+
+def inputs_digest(data: Dataset, skip: int, limit: int | None) -> str:
+    """`digest_of_inputs` over every `skip`-th input of the data, at most `limit` of them.
+
+    Every one is read; the answer is kept with the dataset.
+    """
+    known = _digests.setdefault(data, {})
+    if (skip, limit) not in known:
+        chosen = range(0, len(data), skip)[:limit]
+        known[skip, limit] = digest_of_inputs(_read(data, index) for index in chosen)
+    return known[skip, limit]
+
+
+def _read(data: Dataset, index: int) -> tuple[int, int, str]:
+    try:
+        return index, data[index][1], data.digest_of(index)
+    except (UnicrError, OSError, MemoryError):
+        return index, -1, UNREADABLE_INPUT
+
+
+def write_commitment(job: Job, folder: Path) -> str:
+    """Write what decides a job into `folder`, and say its commitment. The nonce is then given.
+
+    A model or a noise that has no digest of its own is refused: it could be changed afterwards.
+    """
+    spec = job.spec
+    if spec.nonce_origin != GIVEN:
+        raise RunError("a commitment is for a run whose nonce comes from outside, afterwards")
+    if spec.model_hash.startswith("unhashable"):
+        raise RunError(
+            f"{spec.model} has no digest (its code or what it carries cannot be written down): "
+            "name it as file.py:name, or use a file of weights"
+        )
+    file = folder / FILE
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with file.open("xb") as handle:
+            handle.write(canonical(spec.decides))
+    except FileExistsError:
+        raise RunError(f"{file} is there already: a commitment is made once") from None
+    except OSError as error:
+        raise RunError(f"cannot write {file}: {error.strerror or error}") from None
+    return spec.commitment
+
+
+def read_commitment(folder: Path) -> tuple[str, dict[str, Any]] | None:
+    """(commitment, what it fixes) of a folder; None where nothing was committed there."""
+    file = folder / FILE
+    try:
+        if not file.is_file():
+            return None
+        if file.stat().st_size > LARGEST:
+            raise RunError(f"{file} has more than {LARGEST} bytes: it is no commitment")
+        content = file.read_bytes()
+        fixed = json.loads(content)
+    except (OSError, *UNREADABLE) as error:
+        raise RunError(f"cannot read {file}: {error}") from None
+    if not isinstance(fixed, dict) or canonical(fixed) != content:
+        raise RunError(f"{file} is not as `unicr commit` writes it")
+    return hashlib.sha256(content).hexdigest(), fixed
+
+
+def follow_commitment(job: Job, folder: Path) -> Job:
+    """The job as it was committed to in `folder`: any other is refused; itself where there is no
+    commitment. Batch, lattice and requirements are taken from there.
+    """
+    found = read_commitment(folder)
+    if found is None:
+        return job
+    commitment, fixed = found
+    if job.nonce_origin != GIVEN:
+        raise RunError(
+            f"{folder} holds the commitment {commitment[:16]}…: give --nonce, 64 hexadecimal "
+            "digits that were fixed after it was dated"
+        )
+    taken = {name: fixed.get(name) for name in ("batch", "lattice", "require")}
+    try:
+        job = replace(job, **taken | {"require": tuple(taken["require"] or ())})
+        now = job.spec.decides
+    except (TypeError, ValueError, UnicrError) as error:
+        raise RunError(f"{folder / FILE} cannot be followed: {error}") from None
+    if differing := changes(fixed, plain(now)):
+        raise RunError(f"this is not what {folder / FILE} commits to ({differing[:600]})")
+    return job
+
+
+def commit_again(spec: Spec, model: Classifier | None, data: Dataset | None) -> Spec:
+    """The spec with all that an auditor's own model and data say in place of what the run says.
+
+    Where nothing was changed it has the same commitment.
+    """
+    own: dict[str, Any] = {}
+    if model is not None:
+        own = {"model_hash": model.digest, "model_digests": dict(model.digests)}
+    if data is not None:
+        own |= {
+            "data_size": len(data),
+            "shape": tuple(data.shape),
+            "inputs": inputs_digest(data, spec.skip, spec.max),
+        }
+    if model is not None and data is not None:
+        classes = model.classes or data.classes
+        own["classes"] = tuple(classes) if classes else None
+    return replace(spec, **own)
