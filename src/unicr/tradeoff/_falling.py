@@ -50,6 +50,9 @@ NEAR = 0.01  # of the way between two t of the first grid: a line so near to the
 WIDE = np.concatenate([[1e-6, 1e-4, 1e-3], np.geomspace(1e-2, 60.0, 36), [200.0, 600.0]])
 LOSS = 1e-4  # of the radius, by which chords between the nodes of a curve may lower it
 FINENESS = 2e-4  # between the steps of a curve, as a share of the radius
+# The longest way between two nodes, in lengths for which L has the deviation 1 (σ for Gaussian
+# noise): one t serves both, which costs an eighth of the square of this, as a share of the radius.
+WIDEST = 0.04
 NARROWEST = 5e-3  # the shortest way between two nodes of a curve, as a share of the radius
 Gaps = tuple[Array, Array, Array]
 Chance = Callable[[Array, Array, Array], Array]
@@ -521,8 +524,10 @@ def ball_steps(noise: RadialNoise, first: float, last: float) -> tuple[Array, Ar
 
 
 def _width(levels: Levels, s: float, most: float, rate: float) -> float:
-    """A step from s, up to `most` long, whose sag is at most `rate`·s; not below NARROWEST·s."""
-    width = min(s, most)
+    """A step from s, up to `most` and WIDEST long, whose sag is at most `rate`·s or which is
+    NARROWEST·s.
+    """
+    width = min(s, most, WIDEST * math.sqrt(levels.dim) / levels.slope)
     while width > NARROWEST * s and (sag := _sag(levels, width)) > rate * s:
         width *= min(max(0.5, math.sqrt(rate * s / sag)), 0.9)
     return max(width, min(NARROWEST * s, most))
