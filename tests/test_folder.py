@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import multiprocessing
 import os
@@ -94,6 +95,20 @@ def test_a_child_that_outlives_its_killed_parent_keeps_nobody_out(tmp_path: Path
         finally:
             for child in children:
                 os.kill(int(child), signal.SIGKILL)
+
+
+def test_a_disk_without_locks_can_be_written_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr("fcntl.lockf", refuse)
+    first = Lock(tmp_path / "run")
+    first.take()
+    with pytest.raises(RunError, match="by this process already"):
+        Lock(tmp_path / "run").take()
+    first.release()
 
 
 def _count(path: Path, turns: int) -> None:

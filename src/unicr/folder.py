@@ -9,6 +9,7 @@ killed at any moment leaves the folder as it was or as it should be, never betwe
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
@@ -79,7 +80,8 @@ class Lock:
 
     The system takes it from a process that ends, however it ends. It is a lock on a file beside
     `path`, of the kind that child processes do not inherit: a worker that outlives a killed parent
-    keeps nobody out. Readers need no lock.
+    keeps nobody out. Readers need no lock. On a disk that has no locks only this process is kept
+    from writing twice.
     """
 
     _held: ClassVar[set[tuple[int, str]]] = set()
@@ -109,7 +111,12 @@ class Lock:
         while True:
             handle = os.open(self._file, os.O_RDWR | os.O_CREAT, 0o644)
             try:
-                fcntl.lockf(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                try:
+                    fcntl.lockf(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except OSError as error:
+                    # a network disk without locks: better a run without one than none at all
+                    if error.errno not in (errno.ENOLCK, errno.EOPNOTSUPP):
+                        raise
                 # The last owner removes the file. Whoever opened it before that has locked a file
                 # without a name, which keeps nobody out, and tries again.
                 if os.fstat(handle).st_nlink:

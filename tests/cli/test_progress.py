@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 import subprocess
 import sys
@@ -13,9 +14,9 @@ import pytest
 from rich.console import Console
 
 from tests.cli.command import run
-from unicr.cli import _go_on, _progress
+from unicr import progress
+from unicr.cli import _go_on
 from unicr.lab.report import copt, tables
-from unicr.progress import Meter
 
 DONE = re.compile(r"\((\d+\.\d) of (\d+)")
 
@@ -23,7 +24,8 @@ DONE = re.compile(r"\((\d+\.\d) of (\d+)")
 @pytest.fixture
 def talkative(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every step is told."""
-    monkeypatch.setattr(tables, "EVERY", 0.0)
+    monkeypatch.setattr(progress, "EVERY", 0.0)
+    monkeypatch.setattr(progress, "PATIENCE", 0.0)
     monkeypatch.setattr(copt, "LOOK", 0.01)
 
 
@@ -48,7 +50,7 @@ def test_the_end_is_estimated_from_what_was_done_here(
 ) -> None:
     clock = [100.0]
     monkeypatch.setattr(time, "monotonic", lambda: clock[0])
-    bar = tables.Bar("work", 50, Console(stderr=True, force_terminal=False))
+    bar = progress.Bar("work", 50, Console(stderr=True, force_terminal=False))
     bar.update("going on", now=30)  # thirty were done before
     clock[0] += 40
     bar.update("going on", now=40)
@@ -57,33 +59,60 @@ def test_the_end_is_estimated_from_what_was_done_here(
 
 def test_lines_in_a_pipe_are_whole(capsys: pytest.CaptureFixture[str]) -> None:
     text = "a line that is longer than the terminal that nobody has [0]: " + "x " * 40
-    tables.Bar("work", 1, Console(stderr=True, force_terminal=False, width=60)).say(text)
+    progress.Bar("work", 1, Console(stderr=True, force_terminal=False, width=60)).say(text)
     assert capsys.readouterr().err == text + "\n"
 
 
-def test_a_meter_speaks_in_a_pipe(
+def test_what_engines_tell_is_shown_once_it_takes_long(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nothing for two seconds, then a line now and then; a task that ends is forgotten."""
+    clock = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+    progress.tell("nobody listens", 1, 2)
+    with progress.show():
+        for done in range(1, 9):
+            progress.tell("building a curve", done, 8)
+            clock[0] += 6.0
+        progress.tell("building a curve", 1, 8)
+    assert capsys.readouterr().err.splitlines() == [
+        "building a curve (6.0 of 8, about 12 s left)",
+    ]
+
+
+def test_a_text_beside_the_task_and_work_of_unknown_length(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     clock = [0.0]
     monkeypatch.setattr(time, "monotonic", lambda: clock[0])
-    with Meter() as meter:
-        clock[0] = 30.0
-        meter.update("comparing", 0.25)
-    assert capsys.readouterr().err == "comparing (25%, about 90 s left)\n"
+    with progress.show():
+        for share in (0.0, 0.1, 0.5):
+            progress.tell("searching", share, 1.0, "particle swarm")
+            progress.tell("a file", share, None)
+            clock[0] += 30.0
+        with progress.silence():
+            progress.tell("searching", 0.9, 1.0, "measuring")
+    swarm, file = capsys.readouterr().err.splitlines()
+    assert swarm == "particle swarm (0.5 of 1, about 60 s left)"
+    assert file == "a file (30 s)"
 
 
-def test_curves_tell_when_they_end(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    clock = [0.0]
-    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
-    for done in (1, 2, 4):
-        clock[0] += 6.0
-        _progress("building a curve", done, 4)
-    first, second, last = capsys.readouterr().err.splitlines()
-    assert first == "building a curve: 1 of 4"
-    assert second == "building a curve: 2 of 4, about 12 s left"
-    assert last == "building a curve: 4 of 4"
+def test_what_takes_long_is_announced(capsys: pytest.CaptureFixture[str]) -> None:
+    with progress.announce("building", after=0.0):
+        deadline = time.monotonic() + 60
+        while not (said := capsys.readouterr().err) and time.monotonic() < deadline:
+            time.sleep(0.01)
+    assert said == "building\n"
+
+
+def test_one_bar_moves_at_a_time() -> None:
+    """The inner one says lines above the outer one, on the console that knows where it stands."""
+    screen = io.StringIO()
+    outer = progress.Bar("outer", 2, Console(file=screen, force_terminal=True, width=60))
+    with outer, progress.Bar("inner", 2, Console(force_terminal=True)) as inner:
+        inner.say("a line of the inner one")
+        inner.update("half")
+    assert "a line of the inner one" in screen.getvalue()
 
 
 @pytest.mark.usefixtures("talkative")

@@ -16,6 +16,7 @@ from unicr.cli.data import app
 from unicr.data import ARCHIVES, data_folder, fetch, load_dataset
 from unicr.data._fetch import Archive
 from unicr.errors import DataError
+from unicr.progress import listen
 
 CONTENT = bytes(range(256)) * 2000
 FILE = "numbers-images-idx3-ubyte.gz"
@@ -83,12 +84,12 @@ def archives(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def test_a_file_is_fetched_once(server: Server, tmp_path: Path) -> None:
-    seen: list[tuple[str, int, int | None]] = []
-    folder = fetch(
-        "mnist", tmp_path / "a", mirrors=(server.mirror,), progress=lambda *s: seen.append(s)
-    )
+    seen: list[tuple[str, float, float | None, str]] = []
+    with listen(lambda *told: seen.append(told)):
+        folder = fetch("mnist", tmp_path / "a", mirrors=(server.mirror,))
     assert (folder / FILE).read_bytes() == CONTENT
-    assert seen[-1] == (FILE, len(CONTENT), len(CONTENT))
+    task, size = f"{FILE}, MB", len(CONTENT) / 1e6
+    assert seen[-1] == (task, size, size, task)
     fetch("mnist", tmp_path / "a", mirrors=(server.mirror,))
     assert len(server.ranges) == 1
     assert [file.name for file in folder.iterdir()] == [FILE]

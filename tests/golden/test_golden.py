@@ -73,6 +73,8 @@ def test_a_reading_keeps_its_bracket(golden: dict[str, Any]) -> None:
     _compare(now["proved"], golden["proved"], golden["searched"])
 
 
+@pytest.mark.slow  # the tables of both noises take half a minute
+@pytest.mark.important
 @pytest.mark.parametrize("golden", _golden("two_laws"))
 def test_two_laws_prove_as_much(golden: dict[str, Any]) -> None:
     now = _ask("two_laws", golden)

@@ -12,7 +12,7 @@ from scipy import integrate, special
 from unicr import noise
 from unicr.noise import IID
 from unicr.norms import Norm
-from unicr.progress import listening
+from unicr.progress import listen
 from unicr.radius.bellman import bellman_curve, bellman_radius
 from unicr.radius.bellman._chord import bound_excess, bound_gaps
 from unicr.radius.bellman._construct import Generators, construct, place_budgets
@@ -59,7 +59,7 @@ def test_a_kernel_is_above_what_a_coordinate_adds(name: str) -> None:
     law = SHAPES[name].unit
     s = 0.1
     lattice = Mesh(s / 5, -4.0, 6.0)
-    shifts = np.array([0.02, 0.021, 0.3, 0.32])
+    shifts = np.array([0.02, 0.021, 0.3, 0.32, 1.2])
     kernels = Kernels(law, shifts, lattice, s).kernels
     rng = np.random.default_rng(5)
     mass = rng.random(lattice.count) * np.exp(-0.5 * (lattice.points - 0.4) ** 2)
@@ -68,14 +68,15 @@ def test_a_kernel_is_above_what_a_coordinate_adds(name: str) -> None:
     at = rng.uniform(-2.0, 3.0, 40)
     fine = np.linspace(-6 * s, 6 * s, 2001)
     density = np.exp(-((fine - s * s / 2) ** 2) / (2 * s * s)) / (s * math.sqrt(2 * math.pi))
-    for low, high in ((0, 1), (2, 3)):
+    # in a cell as wide as the last one the chord itself lies below
+    for low, high in ((0, 1), (2, 3), (3, 4)):
         ends = []
         for k in (low, high):
             kernel = kernels[k]
             added = np.convolve(mass, kernel.weights)[kernel.reach :][: lattice.count]
             between = np.interp(np.exp(at[:, None] - fine), lattice.gamma, added)
             ends.append(integrate.trapezoid(between * density, fine, axis=1))
-        for lam in (0.0, 0.3, 1.0):
+        for lam in (0.0, 0.3, 0.5, 1.0):
             u = float((1 - lam) * shifts[low] + lam * shifts[high])
             for ratio in make_both_laws(law, u):
                 for x, bound in zip(
@@ -230,8 +231,9 @@ def test_a_radius_that_is_asked_for_again_is_the_same() -> None:
 def test_a_curve_says_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     """One line for each scale, to whoever listens, and to nobody else afterwards."""
     monkeypatch.setattr("unicr.radius.bellman._radius.SMALLEST", 5.0)
-    heard: list[tuple[str, int, int]] = []
-    with listening(lambda *words: heard.append(words)):
+    heard: list[tuple[str, float, float | None, str]] = []
+    with listen(lambda *words: heard.append(words)):
         bellman_curve(noise.laplace(scale=1).unit, Norm(1.5), 2)
     bellman_curve(noise.laplace(scale=1).unit, Norm(1.5), 2)
-    assert heard == [("building the l1.5 curve, once", k, 2) for k in (1, 2)]
+    task = "building the l1.5 curve, once"
+    assert heard == [(task, k, 2, task) for k in (1, 2)]

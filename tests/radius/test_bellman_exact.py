@@ -31,7 +31,8 @@ def _above_chord(log_density: object, width: float, share: float, z: Array) -> f
 
 
 @pytest.mark.parametrize(
-    ("size", "period", "width"), [(2e-5, 3e-4, 3e-5), (1e-6, 5e-4, 5e-4), (1e-5, 5e-4, 5e-4)]
+    ("size", "period", "width"),
+    [pytest.param(2e-5, 3e-4, 3e-5, marks=HEAVY), (1e-6, 5e-4, 5e-4), (1e-5, 5e-4, 5e-4)],
 )
 def test_a_ripple_between_the_cells_is_counted(size: float, period: float, width: float) -> None:
     def ripple(x: Array) -> Array:

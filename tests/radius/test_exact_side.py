@@ -34,7 +34,7 @@ from unicr.radius.bellman._stencil import (
     dominates,
     find_stencils,
 )
-from unicr.radius.bellman._verify import Flow, compute_surcharge
+from unicr.radius.bellman._verify import Flow, compute_surcharge, pay_lacks
 from unicr.radius.theorems import few as box_by_box
 from unicr.radius.theorems import two_laws
 from unicr.radius.theorems.cubes import _make_least_overlap
@@ -426,6 +426,18 @@ def test_a_kernel_that_leaves_mass_out_owes_it_at_every_point() -> None:
         rise = np.interp(budgets + cost, fine, extra) - np.interp(budgets, fine, extra)
         assert np.all(rise >= 0.02 * (1 - 1e-12))
     assert extra[-1] <= 0.02 * 2.0 / 0.1 * 1.01
+
+
+def test_a_step_out_of_a_steep_cell_is_paid_from_its_end() -> None:
+    """Ξ rises by 2 in the first cell and lacks 5 there, and both are 0 in the cells beyond."""
+    nodes, costs = np.array([0.0, 1.0, 2.0, 3.0]), np.array([1.0, 1.2])
+    lack = np.array([[5.0, 0.0, 0.0], [5.0, 0.0, 0.0]])
+    fine, extra = pay_lacks(nodes, costs, np.zeros(1), lack, np.array([2.0, 0.0, 0.0]))
+    start = np.linspace(0.0, 1.0 - 1e-9, 200)
+    for cost in costs:
+        rise = np.interp(start + cost, fine, extra) - np.interp(start, fine, extra)
+        assert np.all(rise >= 5.0 * (1 - 1e-12))
+    assert extra[-1] < 20.0
 
 
 def test_beyond_what_was_verified_a_part_says_nothing() -> None:

@@ -27,6 +27,8 @@ from unicr.radius._direction import list_counts, search_direction
 
 PROBABILITIES = (0.51, 0.6, 0.9, 0.99, 0.999, 1 - 1e-6, 1 - 1e-9)
 
+HEAVY = [pytest.mark.slow, pytest.mark.important]  # what takes longest
+
 
 def searched(spec: str, p: float, dim: int, p_a: float, p_b: float | None = None) -> Radius:
     return certified_radius(noise.parse(spec), p, dim, p_a=p_a, p_b=p_b)
@@ -357,8 +359,8 @@ def test_radius_falls_with_p(spec: str) -> None:
 @pytest.mark.parametrize(
     ("spec", "p"),
     [
-        ("laplace(sigma=1)", 2),
-        ("gennorm(beta=3, sigma=1)", 2),
+        pytest.param("laplace(sigma=1)", 2, marks=HEAVY),
+        pytest.param("gennorm(beta=3, sigma=1)", 2, marks=HEAVY),
         ("gennorm(beta=0.75, sigma=1)", 1),
         ("lapgauss(beta=0.5, sigma=1)", 1.5),
         ("cauchy(scale=1)", 1),

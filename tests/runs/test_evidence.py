@@ -8,7 +8,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import jsonschema
+import jsonschema  # type: ignore[import-untyped]
 import numpy as np
 import pytest
 import torch
@@ -68,7 +68,8 @@ def test_the_facts_are_those_of_the_run(tmp_path: Path) -> None:
     assert facts["sampling"]["alpha_of_all_inputs"] == pytest.approx(0.03)
     right = sum(row.correct for row in rows)
     first = facts["metrics"][0]["accuracy"][0]
-    low, high = stats.beta.ppf([0.025, 0.975], [right, right + 1], [31 - right, 30 - right])
+    interval = stats.beta.ppf([0.025, 0.975], [right, right + 1], [31 - right, 30 - right])
+    low, high = np.asarray(interval).tolist()
     assert first["interval"] == pytest.approx([low, 1.0 if right == 30 else high])
     assert facts["metrics"][0]["accuracy_by_class"]["0"]["inputs"] == 15
     assert facts["signatures"] == dict.fromkeys(facts["signatures"], False)

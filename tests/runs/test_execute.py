@@ -14,7 +14,7 @@ import torch
 from unicr import noise
 from unicr.classifier import load_classifier
 from unicr.data import Dataset, load_dataset
-from unicr.errors import CertifyError, RunError
+from unicr.errors import CertifyError, ModelError, RunError
 from unicr.runs import Executor, Job, Work, certify_run, execute
 from unicr.runs._certify import certify_inputs
 from unicr.runs._execute import Here, executor
@@ -291,3 +291,38 @@ def test_an_executor_is_closed_by_its_block() -> None:
         where.submit(1, 4)
         assert where.withdraw({1, 7}) == {1}
         assert where.finished() == [(0, (9, os.getpid()))]
+
+
+def job_on(device: str, **settings: Any) -> Job:
+    arguments: dict[str, Any] = {"spec": "builtin:mnist-mlp-0.5", "device": device}
+    return Job(
+        load_classifier(**arguments),
+        load_dataset("builtin:mnist"),
+        LAW,
+        norms=norms_of(2),
+        plan=Plan(n=2000),
+        nonce="7" * 64,
+        limit=4,
+        batch=50,
+        chunk=700,
+        model_arguments=arguments,
+        **settings,
+    )
+
+
+def test_several_devices_give_the_rows_of_one(tmp_path: Path) -> None:
+    """One process on each; `cpu,cpu` stands in for two GPUs."""
+    rows = []
+    for device in ("cpu", "cpu,cpu"):
+        with certify_run(job_on(device), tmp_path / device) as run:
+            assert run.execution.device == device
+            rows.append([(row.idx, row.certificate) for row in run.rows()])
+    assert dict(rows[0]) == dict(rows[1])
+    assert len(rows[0]) == 4
+
+
+def test_devices_that_make_no_sense_are_refused() -> None:
+    with pytest.raises(ModelError, match="write one, or several"):
+        job_on("cpu,")
+    with pytest.raises(CertifyError, match="leave --workers"):
+        job_on("cpu,cpu", workers=2)

@@ -173,6 +173,8 @@ def test_a_run_without_write_permission_is_read(tmp_path: Path, killed: bool) ->
         shutil.rmtree(place)
 
 
+@pytest.mark.slow
+@pytest.mark.important
 def test_a_worker_killed_by_one_input_costs_that_input_only(tmp_path: Path) -> None:
     """Three workers die of it, then it is marked; the others are done, and --resume tries again."""
     flag, file = tmp_path / "deadly", tmp_path / "model.py"

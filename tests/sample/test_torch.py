@@ -10,7 +10,7 @@ from tests.sample.test_law import LAWS, bimodal
 from unicr import noise
 from unicr.noise import IID
 from unicr.sample import Fill, choose_step, derive, host_share, integer_law, words_at
-from unicr.sample._torch import words
+from unicr.sample._torch import key_on, words
 
 KEY = derive("a test")
 CPU = torch.device("cpu")
@@ -25,7 +25,7 @@ FAMILIES: dict[str, IID] = {
 
 @pytest.mark.parametrize("first", [0, 5, 2**36 - 300, 2**61 + 17])
 def test_words_are_those_of_numpy(first: int) -> None:
-    made = words(KEY, 3, first, 1000, CPU).numpy()
+    made = words(key_on(KEY, CPU), 3, first, 1000).numpy()
     assert np.array_equal(made, words_at(KEY, 3, np.arange(first, first + 1000, dtype=np.uint64)))
 
 

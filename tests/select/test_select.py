@@ -20,8 +20,9 @@ from unicr.errors import CertifyError, ModelError, RunError, UnicrError
 from unicr.guard import policy
 from unicr.lab.attack import Settings, attack_run, defences, make
 from unicr.lab.train import Examples, SelectorTraining, train_selector, write_selector
-from unicr.lab.train.internal import lost, taught, worth
+from unicr.lab.train.internal import estimate_worth, lost_radius, train_network
 from unicr.norms import l2, linf
+from unicr.progress import listen
 from unicr.runs import NO_TRUST, Job, Run, Spec, Trusted, certify_run, replay, table, verify
 from unicr.select import (
     SelectiveClassifier,
@@ -229,7 +230,8 @@ def test_a_selector_learns_which_choice_is_better(tmp_path: Path) -> None:
     law = noise.gaussian(sigma=0.5)
     losses: list[float] = []
     lesson = SelectorTraining(arch=net, epochs=5, lr=3e-2, batch=50, copies=4)
-    module = taught(worths, law, examples, lesson, lambda _, loss: losses.append(loss))
+    with listen(lambda *told: losses.append(float(told[3].split()[0]))):
+        module = train_network(worths, law, examples, lesson)
     far = inputs[:, 0].abs() > 0.5
     right = module(inputs).argmax(1) == (inputs[:, 0] > 0)
     assert float(right[far].float().mean()) > 0.9
@@ -246,16 +248,16 @@ def test_what_a_choice_is_worth_is_about_its_radius() -> None:
     inputs = torch.tensor([[1.0, 0, 0], [0.5, 0, 0], [-0.5, 0, 0]])
     examples = Examples(inputs, torch.tensor([1, 1, 1]), 2)
     lesson = SelectorTraining(votes=20_000)  # a standard error of 0.01: 0.12 is far beyond chance
-    by_scores = worth(model, noise.gaussian(sigma=0.5), l2, examples, lesson)
+    by_scores = estimate_worth(model, noise.gaussian(sigma=0.5), l2, examples, lesson)
     votes = load_classifier(lambda batch: (batch[:, 0] > 0).long())
-    by_votes = worth(votes, noise.gaussian(sigma=0.5), l2, examples, lesson)
+    by_votes = estimate_worth(votes, noise.gaussian(sigma=0.5), l2, examples, lesson)
     for found in (by_scores, by_votes):
         assert found.tolist() == pytest.approx([1.0, 0.5, 0.0], abs=0.12)
 
 
 def test_losses_are_bounded_by_the_stake_first() -> None:
     scores = torch.tensor([[[0.0, 9.0], [0.0, 10.0]], [[9.0, 0.0], [10.0, 0.0]]])
-    right, wrong = lost(scores, torch.tensor([[0.5, 1.0], [0.5, 1.0]]), 1.0).tolist()
+    right, wrong = lost_radius(scores, torch.tensor([[0.5, 1.0], [0.5, 1.0]]), 1.0).tolist()
     assert right == 0.0
     assert wrong > 0.5
 
@@ -336,7 +338,7 @@ def test_settings_that_make_no_sense(folder: Path, run: Path, tmp_path: Path) ->
     with pytest.raises(ModelError, match="at least two"):
         Selective(load_classifier(MODELS[0]), [load_classifier(MODELS[0])])
     with pytest.raises(CertifyError, match="no member"):
-        MemberVotes(1).count(load_classifier(MODELS[0]), torch.zeros(1, 784), 10)
+        MemberVotes(1).labels(load_classifier(MODELS[0]), torch.zeros(1, 784))
 
 
 NET = """

@@ -165,10 +165,13 @@ class Bins(Measure):
     width: float = 0.5
     bins: int = 64
 
-    def count(self, model: Classifier, batch: torch.Tensor, classes: int | None) -> Counts:
+    def labels(self, model: Classifier, batch: torch.Tensor) -> torch.Tensor:
         assert isinstance(model, Regressor)
         place = (model.values(batch) / self.width).floor().long() + self.bins // 2
-        return torch.bincount(place.clamp(0, self.bins - 1), minlength=self.bins).numpy()
+        return place.clamp(0, self.bins - 1)
+
+    def size(self, model: Classifier, classes: int | None) -> int | None:
+        return self.bins
 
 
 BINS = Bins()
@@ -238,8 +241,8 @@ def test_votes_after_a_fork() -> None:
     smoothed = SmoothedClassifier(
         lambda b: (b[:, 0] > 0).long(), gaussian(sigma=1), num_classes=2, seed=0
     )
-    first = smoothed._teams[0]
-    smoothed._teams[:] = [first, type(first)(first.classifier)]  # two shares: the pool is used
+    first = smoothed._runners[0]
+    smoothed._runners[:] = [first, type(first)(first.classifier)]  # two shares: the pool is used
     x = torch.ones(3)
     here = smoothed.votes(x, 600, start=0).tolist()
     child = os.fork()

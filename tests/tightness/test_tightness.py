@@ -53,6 +53,8 @@ def test_published_formulas(name: str, spec: str, p: float, verdict: str) -> Non
     assert [row.verdict for row in rows] == [verdict] * 3
 
 
+@pytest.mark.slow
+@pytest.mark.important
 def test_pareto_formula_is_below_what_is_possible() -> None:
     rows = validate(
         formula("yang_pareto_l1"), noise.pareto(beta=3, scale=1), Norm(1), 8, [0.7, 0.95]

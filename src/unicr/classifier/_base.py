@@ -6,7 +6,6 @@ What it must not do is guess: scores that are not finite, or of a wrong shape, a
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 
@@ -17,6 +16,8 @@ from unicr.extras import torch
 # Votes are counted in a vector as long as the largest label, for every batch and in every row of a
 # run. The largest public sets of labels have some ten thousand.
 MOST_CLASSES = 1 << 20
+NOT_FINITE = -(1 << 30)  # in place of a label: the scores hold NaN or infinity
+SHORT_INTEGERS = ("mps",)  # devices that add up 32-bit integers only
 
 
 class Classifier(ABC):
@@ -44,6 +45,12 @@ class Classifier(ABC):
         self.num_classes = num_classes
         self.classes = classes
 
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        # who overrides `predict` alone means all labels, those that are counted too
+        if "predict" in vars(cls) and "predict_unchecked" not in vars(cls):
+            cls.predict_unchecked = Classifier.predict_unchecked  # type: ignore[method-assign]
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r}, num_classes={self.num_classes})"
 
@@ -62,9 +69,25 @@ class Classifier(ABC):
         Raises ModelError where the model fails or its output gives no labels.
         """
 
+    def predict_unchecked(self, batch: torch.Tensor) -> torch.Tensor:
+        """`predict` without a wait for the device: what is no label is found when votes are read.
+
+        NOT_FINITE stands where scores are not finite; other numbers may be no labels either.
+        """
+        return self.predict(batch)
+
+    @property
+    def has_convolutions(self) -> bool:
+        """Whether another layout of images in memory (channels last) may be faster."""
+        return False
+
     def at_precision(self, precision: str) -> Classifier:
         """The same computed with fewer bits (bf16, fp16), which is another classifier."""
         raise ModelError(f"{self.name}: a precision can be chosen for torch models only")
+
+    def compiled(self) -> Classifier:
+        """The same by torch.compile, which rounds otherwise and so is another classifier."""
+        raise ModelError(f"{self.name}: torch.compile is for torch models only")
 
     def replica(self) -> Classifier | None:
         """A copy that another thread may use at the same time, or None where that is not safe."""
@@ -72,7 +95,10 @@ class Classifier(ABC):
 
     def _labels(self, output: object, n: int) -> torch.Tensor:
         """Labels from the model's output for n inputs; the first output tells `num_classes`."""
-        labels = labels_of(output, n, self.name)
+        return check_labels(self._labels_unchecked(output, n), self.name)
+
+    def _labels_unchecked(self, output: object, n: int) -> torch.Tensor:
+        labels = labels_unchecked(output, n, self.name)
         if self.num_classes is None and isinstance(output, torch.Tensor):
             self.num_classes = width_of(output)
         return labels
@@ -82,19 +108,57 @@ class Classifier(ABC):
 
         `num_classes` fixes their number; without it, it is the model's own or as large as needed.
         """
-        labels = self.predict(batch)
-        size = num_classes if num_classes is not None else self.num_classes
-        largest = int(labels.max()) if len(labels) else 0
-        if size is not None and largest >= size:
-            raise ModelError(
-                f"{self.name} gave the label {largest} where there are {size} classes "
-                f"(0 … {size - 1})"
-            )
-        if largest >= MOST_CLASSES:
-            raise ModelError(
-                f"{self.name} gave the label {largest}: labels are 0, 1, 2, … below {MOST_CLASSES}"
-            )
-        return torch.bincount(labels, minlength=size or 0).cpu()
+        tally = Tally(self.name)
+        labels = self.predict_unchecked(batch)
+        tally.add(labels, self.num_classes if num_classes is None else num_classes)
+        return tally.read()
+
+
+class Tally:
+    """Votes by label, counted on the device where the labels are; `read` is their only transfer.
+
+    Where nobody knows how many labels there are, they are counted on the CPU as they come.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._counts: torch.Tensor | None = None  # below 0, label 0, …, last label, too large
+        self._ends: torch.Tensor | None = None  # the smallest and the largest label
+        self._on_host = torch.zeros(0, dtype=torch.int64)
+
+    def add(self, labels: torch.Tensor, size: int | None) -> None:
+        """Count labels of which 0 … size − 1 are right."""
+        if not len(labels):
+            return
+        if size is None:
+            check_labels(labels, self._name, MOST_CLASSES)
+            found = torch.bincount(labels.cpu(), minlength=len(self._on_host))
+            found[: len(self._on_host)] += self._on_host
+            self._on_host = found
+            return
+        if labels.device.type in SHORT_INTEGERS:
+            labels = labels.to(torch.int32)
+        ends = torch.stack([labels.min(), labels.max()])
+        if self._counts is None or self._ends is None:
+            self._counts, self._ends = labels.new_zeros(size + 2), ends
+        self._ends = torch.stack(
+            [torch.minimum(self._ends[0], ends[0]), torch.maximum(self._ends[1], ends[1])]
+        )
+        slots = (labels.clamp(-1, size) + 1).to(torch.int64)
+        self._counts.scatter_add_(0, slots, torch.ones_like(labels))
+
+    def read(self) -> torch.Tensor:
+        """The counts as int64 on the CPU; ModelError where something was no label."""
+        if self._counts is None or self._ends is None:
+            return self._on_host
+        both = torch.cat([self._ends, self._counts]).cpu().to(torch.int64)
+        counts = both[3:-1]
+        check_labels(both[:2], self._name, len(counts))
+        seen_before = self._on_host  # before the model said how many classes it has
+        if len(seen_before) > len(counts):
+            check_labels(torch.tensor([len(seen_before) - 1]), self._name, len(counts))
+        counts[: len(seen_before)] += seen_before
+        return counts
 
 
 def in_pieces(
@@ -118,13 +182,21 @@ def labels_of(output: object, n: int, name: str) -> torch.Tensor:
     Floating scores give their arg max, or their sign where there is one per input (above 0 is
     class 1); whole numbers of shape (n,) are labels already.
     """
+    return check_labels(labels_unchecked(output, n, name), name)
+
+
+def labels_unchecked(output: object, n: int, name: str) -> torch.Tensor:
+    """`labels_of` with NOT_FINITE where a score is not finite: the device need not be waited for.
+
+    Shapes and types, which are known without waiting, are checked.
+    """
     if not isinstance(output, torch.Tensor):
         raise ModelError(
             f"{name} returned {type(output).__name__}: a tensor of scores (inputs, classes) or "
             "labels (inputs,) is needed"
         )
     if not output.dtype.is_floating_point:
-        return _checked_labels(output, n, name)
+        return _whole_labels(output, n, name)
     scores = output.detach()
     if scores.ndim == 1 and n == len(scores):
         scores = scores[:, None]
@@ -135,14 +207,11 @@ def labels_of(output: object, n: int, name: str) -> torch.Tensor:
             f"{name} returned scores of shape {tuple(output.shape)} for {n} inputs: "
             f"({n}, classes) is needed"
         )
-    if not math.isfinite(scores.sum()) and not bool(torch.isfinite(scores).all()):
-        raise ModelError(f"{name} returned scores that are not finite numbers (NaN or infinity)")
-    if scores.shape[1] == 1:
-        return (scores[:, 0] > 0).long()
-    return scores.argmax(1)
+    labels = (scores[:, 0] > 0).long() if scores.shape[1] == 1 else scores.argmax(1)
+    return labels.masked_fill_(~torch.isfinite(scores).all(1), NOT_FINITE)
 
 
-def _checked_labels(labels: torch.Tensor, n: int, name: str) -> torch.Tensor:
+def _whole_labels(labels: torch.Tensor, n: int, name: str) -> torch.Tensor:
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
     if labels.shape != (n,) or labels.dtype.is_complex:
@@ -150,9 +219,24 @@ def _checked_labels(labels: torch.Tensor, n: int, name: str) -> torch.Tensor:
             f"{name} returned labels of shape {tuple(labels.shape)} for {n} inputs: ({n},) is "
             "needed"
         )
-    labels = labels.long()
-    if n and int(labels.min()) < 0:
-        raise ModelError(f"{name} returned the label {int(labels.min())}: labels are 0, 1, 2, …")
+    return labels.long()
+
+
+def check_labels(labels: torch.Tensor, name: str, size: int | None = None) -> torch.Tensor:
+    """The labels, where all are labels (below `size`); else ModelError says which is not."""
+    if not len(labels):
+        return labels
+    low, high = int(labels.min()), int(labels.max())
+    if low == NOT_FINITE:
+        raise ModelError(f"{name} returned scores that are not finite numbers (NaN or infinity)")
+    if low < 0:
+        raise ModelError(f"{name} returned the label {low}: labels are 0, 1, 2, …")
+    if size == MOST_CLASSES and high >= size:
+        raise ModelError(f"{name} gave the label {high}: labels are 0, 1, 2, … below {size}")
+    if size is not None and high >= size:
+        raise ModelError(
+            f"{name} gave the label {high} where there are {size} classes (0 … {size - 1})"
+        )
     return labels
 
 

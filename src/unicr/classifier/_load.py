@@ -107,6 +107,7 @@ def load_classifier(
     trust: Trust = None,
     num_classes: int | None = None,
     precision: str | None = None,
+    compile: bool = False,
     classes: Classes = None,
 ) -> Classifier:
     """The classifier that `spec` names, or an adapter around the object that it is.
@@ -116,13 +117,14 @@ def load_classifier(
     stay in the space of the raw input. `trust` names the files that may run their author's code,
     which every format but .onnx, .safetensors and hf:DIR can carry. `num_classes` is only needed
     where neither the model nor its output tells it. Without `device` a module in memory stays where
-    it is and all else runs on the CPU. `precision` (bf16, fp16) computes a torch model with fewer
-    bits, which changes its digest. `classes` names the outputs, in their order: a list, or a text
-    file with one name per line.
+    it is and all else runs on the CPU; of several (`cuda:0,cuda:1`) the first is taken. `precision`
+    (bf16, fp16) computes a torch model with fewer bits, `compile` by torch.compile: both change its
+    digest, since they change its last bits. `classes` names the outputs, in their order: a list,
+    or a text file with one name per line.
     """
     if (mean is None) != (std is None):
         raise ModelError("mean and std belong together: give both or neither")
-    place = usable("cpu" if device is None else device)
+    place, *_ = [usable(one) for one in split_devices("cpu" if device is None else device)]
     file = None if weights is None else Path(weights).expanduser()
     if file is not None and not file.is_file():
         raise ModelError(f"no weights file {weights}")
@@ -141,6 +143,8 @@ def load_classifier(
     classifier = _loaded(_made(asked))
     if precision is not None:
         classifier = classifier.at_precision(precision)
+    if compile:
+        classifier = classifier.compiled()
     if mean is not None and std is not None:
         from unicr.classifier._wrap import Normalised  # made of adapters, which are made of this
 
@@ -177,6 +181,14 @@ def name_classes(classifier: Classifier, classes: Classes) -> None:
 def names_python(spec: str) -> bool:
     """Whether a text is `file.py:name`, which runs that file."""
     return ".py:" in spec and not spec.startswith(PREFIXES)
+
+
+def split_devices(device: str | torch.device) -> list[str]:
+    """The devices that a text such as `cuda:0,cuda:1` names; a run has a process on each."""
+    places = [place.strip() for place in str(device).split(",")]
+    if not all(places):
+        raise ModelError(f"device={str(device)!r}: write one, or several as cuda:0,cuda:1")
+    return places
 
 
 def usable(device: str | torch.device) -> torch.device:

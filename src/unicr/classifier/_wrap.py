@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from unicr.classifier._base import Classifier
+from unicr.classifier._base import NOT_FINITE, Classifier, check_labels
 from unicr.classifier._digest import module_digest, source_digest
 from unicr.classifier.adapters.function import takes_numpy
 from unicr.classifier.adapters.module import evaluating
@@ -73,6 +73,9 @@ class Normalised(Classifier):
         return twin
 
     def predict(self, batch: torch.Tensor) -> torch.Tensor:
+        return check_labels(self.predict_unchecked(batch), self.name)
+
+    def predict_unchecked(self, batch: torch.Tensor) -> torch.Tensor:
         channels = batch.shape[1] if batch.ndim > 1 else 1
         widest = max(len(self._mean), len(self._std))
         if widest not in (1, channels):
@@ -80,9 +83,13 @@ class Normalised(Classifier):
                 f"mean and std have {widest} values but inputs of shape {tuple(batch.shape[1:])} "
                 f"have {channels} channels"
             )
-        labels = self.classifier.predict(self.normalised(batch))
+        labels = self.classifier.predict_unchecked(self.normalised(batch))
         self.num_classes = self.classifier.num_classes
         return labels
+
+    @property
+    def has_convolutions(self) -> bool:
+        return self.classifier.has_convolutions
 
     def normalised(self, batch: torch.Tensor) -> torch.Tensor:
         """(x − mean) / std by channel, differentiable."""
@@ -129,9 +136,18 @@ class Denoised(Classifier):
         return self.classifier.digests | {"denoiser": self._denoiser_digest}
 
     def predict(self, batch: torch.Tensor) -> torch.Tensor:
-        labels = self.classifier.predict(self._denoise(batch))
+        clean = self._denoise(batch)
+        if not bool(torch.isfinite(clean).all()):
+            raise ModelError(f"the denoiser of {self.name} returned values that are not finite")
+        labels = self.classifier.predict(clean)
         self.num_classes = self.classifier.num_classes
         return labels
+
+    def predict_unchecked(self, batch: torch.Tensor) -> torch.Tensor:
+        clean = self._denoise(batch)
+        labels = self.classifier.predict_unchecked(clean)
+        self.num_classes = self.classifier.num_classes
+        return torch.where(torch.isfinite(clean).flatten(1).all(1), labels, NOT_FINITE)
 
     def _denoise(self, batch: torch.Tensor) -> torch.Tensor:
         with foreign(ModelError, f"the denoiser of {self.name} failed"), torch.inference_mode():
@@ -144,8 +160,6 @@ class Denoised(Classifier):
             clean = torch.from_numpy(clean)
         if not isinstance(clean, torch.Tensor) or len(clean) != len(batch):
             raise ModelError(f"the denoiser of {self.name} did not return one output per input")
-        if not bool(torch.isfinite(clean).all()):
-            raise ModelError(f"the denoiser of {self.name} returned values that are not finite")
         return clean.to(self.device, torch.float32)
 
 

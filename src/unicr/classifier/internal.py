@@ -2,10 +2,12 @@
 
 from typing import TYPE_CHECKING
 
+from unicr.classifier._base import Tally as Tally
 from unicr.classifier._base import labels_of as labels_of
 from unicr.classifier._load import Trust as Trust
 from unicr.classifier._load import load_weights as load_weights
 from unicr.classifier._load import read_weights as read_weights
+from unicr.classifier._load import split_devices as split_devices
 from unicr.classifier._load import usable as usable
 from unicr.classifier.adapters import selective
 from unicr.classifier.adapters.module import evaluating as evaluating

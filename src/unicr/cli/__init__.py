@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import shlex
 import sys
-import time
 import warnings
 from typing import Any, NoReturn, TextIO
 
 import unicr
 from unicr.errors import UnicrError, one_line, printable
-from unicr.progress import listening
 
 GROUPS = {
     "Start here": {
@@ -57,9 +55,6 @@ SUMMARY = 66  # characters of a plugin's summary: a line of the overview has 80
 RESUMED = ("certify", "i-opt", "c-opt", "train")
 GOES_ON = ("attack", "data", "demo")  # by themselves
 RENAMED = {"--output": "--out", "--again": "--fresh", "--level": "--alpha", "--failure": "--alpha"}
-
-
-_begun: dict[str, tuple[int, float]] = {}  # where a curve under way was first heard of, and when
 
 
 def overview() -> str:
@@ -120,9 +115,10 @@ def _run(words: list[str]) -> NoReturn:
 
     from unicr.cli._app import app
     from unicr.extras import missing_extra
+    from unicr.progress import show
 
     try:
-        with listening(_progress):
+        with show():
             result = app([_current(word) for word in words], exit_on_error=False, print_error=False)
     except BrokenPipeError:
         sys.stderr.close()
@@ -147,18 +143,6 @@ def _run(words: list[str]) -> NoReturn:
             raise KeyboardInterrupt from None
         _stop(f"code of a file that was loaded wanted to end the program ({error.code!r})")
     sys.exit(result if isinstance(result, int) else 0)
-
-
-def _progress(text: str, done: int, of: int) -> None:
-    """A plain line on stderr, in a terminal and in a pipe, with the estimated end."""
-    first, begun = _begun.setdefault(text, (done, time.monotonic()))
-    left = ""
-    if first < done < of:
-        seconds = (time.monotonic() - begun) / (done - first) * (of - done)
-        left = f", about {seconds:.0f} s left"
-    if done == of:
-        del _begun[text]
-    print(f"{text}: {done} of {of}{left}", file=sys.stderr, flush=True)
 
 
 def _warn(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -11,6 +10,7 @@ from contextlib import contextmanager
 from types import FrameType
 
 from unicr.errors import RadiusError
+from unicr.progress import tell
 
 EVERY = 5.0
 
@@ -33,9 +33,7 @@ def watched(what: str, limit: float) -> Iterator[None]:
     def look(number: int, frame: FrameType | None) -> None:
         if time.process_time() - spent > limit:
             raise Late
-        if sys.stderr.isatty():
-            text = f"{what}: {time.monotonic() - begun:.0f} s (--limit {limit:g})"
-            print(f"\r{text}\033[K", end="", file=sys.stderr, flush=True)
+        tell(what, time.monotonic() - begun, None, f"{what} (--limit {limit:g})")
 
     before = signal.signal(signal.SIGALRM, look)
     every = min(EVERY, limit)
@@ -48,5 +46,5 @@ def watched(what: str, limit: float) -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
-        if sys.stderr.isatty() and time.monotonic() - begun > every:
-            print("\r\033[K", end="", file=sys.stderr)
+        elapsed = time.monotonic() - begun
+        tell(what, elapsed, elapsed)

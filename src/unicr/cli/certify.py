@@ -138,10 +138,10 @@ def tolerating(job: Job, tol: float) -> Job:
     """The job with `tol` as a share of its largest radius, which is what the run keeps: other
     curves than today's would give another share, and other sample sizes.
     """
-    from unicr.lab.report.tables import patience
+    from unicr.progress import announce
     from unicr.smoothing.rules import Pilot
 
-    with patience(BUILDING):
+    with announce(BUILDING):
         share = tol / next(iter(job.largest.values()))
     return replace(job, plan=replace(job.plan, rule=Pilot(float(f"{share:.3g}"))))
 
@@ -156,11 +156,11 @@ def run_and_report(
 ) -> int:
     """Announce, run with a progress bar on a terminal, and sum up."""
     from unicr.lab.report.runs import RunBar, summary
-    from unicr.lab.report.tables import patience
+    from unicr.progress import announce
     from unicr.radius import round_down
     from unicr.runs import certify_run, preflight
 
-    with patience(BUILDING):
+    with announce(BUILDING):
         reach = ", ".join(f"l{norm} {round_down(r, 4)}" for norm, r in job.largest.items())
     kind = "searched radius" if job.searched else "proved radius"
     sizes = f"n={job.plan.n}, alpha={job.plan.alpha:g}"

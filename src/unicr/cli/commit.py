@@ -49,7 +49,7 @@ def commit(
     selector
         As in `unicr certify`, with all options below.
     """
-    from unicr.lab.report.tables import patience
+    from unicr.progress import announce
     from unicr.runs import Requirement, write_commitment
 
     if options.nonce is not None or options.seed is not None:
@@ -60,7 +60,7 @@ def commit(
     options = replace(options, nonce="0" * 64)
     job, _ = job_of(options, chosen, noise=noise, selector=selector, tol=tol, second=second)
     job = replace(job, require=asked)
-    with patience(BUILDING):
+    with announce(BUILDING):
         reach = job.largest
     for one in asked:
         wanted = Requirement.parse(one)

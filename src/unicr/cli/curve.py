@@ -28,12 +28,12 @@ def curve(
         .png, .svg, .pdf, .csv or .html (the last needs the extra unicr[report]).
     """
     from unicr.lab.report.curves import write_curves
-    from unicr.lab.report.tables import patience
     from unicr.noise import parse
     from unicr.norms import parse_norm
+    from unicr.progress import announce
     from unicr.radius import RadiusCurve
 
-    with patience(BUILDING):
+    with announce(BUILDING):
         curves = [RadiusCurve(parse(spec), parse_norm(norm), dim) for spec in noise]
         write_curves(curves, out)
     print(f"written to {out}")

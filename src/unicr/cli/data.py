@@ -28,23 +28,8 @@ def fetch(
     dir_
         Where its files go; the platform's data folder if left out.
     """
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
-
     from unicr import data
 
-    console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn())
-    with Progress(
-        *columns, TimeRemainingColumn(), console=console, disable=not console.is_terminal
-    ) as bar:
-        tasks = {}
-
-        def advance(file: str, done: int, total: int | None) -> None:
-            if file not in tasks:
-                tasks[file] = bar.add_task(file, total=total)
-            bar.update(tasks[file], completed=done, total=total)
-
-        folder = data.fetch(name, dir_, progress=advance)
+    folder = data.fetch(name, dir_)
     print(f"{name} is in {folder}")
     print(f"use it as --data {name if dir_ is None else folder}")

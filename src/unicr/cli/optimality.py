@@ -61,7 +61,6 @@ def optimality(
     from unicr.lab.optimality import read_run, validate, validate_average
     from unicr.lab.report.optimality import NOTE, draw_gallery, optimality_table
     from unicr.norms import parse_norm
-    from unicr.progress import Meter
 
     if run is not None and pa is not None:
         raise UnicrError("--run brings its own p_A: give --run or --pa, not both")
@@ -80,22 +79,14 @@ def optimality(
     noises = list(dict.fromkeys(noises))
     own = None if inputs is None or sigma is not None else inputs.sigma / common
     comparisons: list[Comparison] = []
-    with Meter() as meter:
-        if out is not None:
-            draw_gallery(groups, norms, dim, out, report=meter.update)
-        for lp in norms:
-            if inputs is None:
-                comparisons += validate(noises, lp, dim, pa or DEFAULT_PA, report=meter.update)
-                continue
-            one = validate_average(
-                noises,
-                lp,
-                dim,
-                inputs.p_a,
-                factors=1.0 if own is None else own,
-                report=meter.update,
-            )
-            comparisons.append(one)
+    if out is not None:
+        draw_gallery(groups, norms, dim, out)
+    for lp in norms:
+        if inputs is None:
+            comparisons += validate(noises, lp, dim, pa or DEFAULT_PA)
+            continue
+        factors = 1.0 if own is None else own
+        comparisons.append(validate_average(noises, lp, dim, inputs.p_a, factors=factors))
     per_input = own is not None and bool((own != 1).any())
     print(optimality_table(comparisons, common, format_, per_input=per_input))
     if format_ == "csv":

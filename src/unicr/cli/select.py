@@ -77,7 +77,6 @@ def select(
     """
     from unicr.classifier import load_classifier
     from unicr.data import load_dataset
-    from unicr.lab.report.tables import Bar
     from unicr.lab.train import SelectorTraining, examples_of, train_selector, write_selector
     from unicr.noise import gaussian, parse
     from unicr.norms import parse_norm
@@ -110,16 +109,7 @@ def select(
     )  # fmt: skip
     examples = examples_of(load_dataset(data, **vars(reading)), max_)
     pairs = [(one, loaded[spec]) for one, spec in zip(models, specs, strict=True)]
-    with Bar("training", epochs) as bar:
-        worths = train_selector(
-            examples,
-            pairs,
-            settings,
-            parse_norm(norm),
-            out,
-            lesson,
-            on_epoch=lambda epoch, loss: bar.update(f"{loss:.4f} of radius lost", now=epoch),
-        )
+    worths = train_selector(examples, pairs, settings, parse_norm(norm), out, lesson)
     for text, mean in zip(noise, worths.mean(0).tolist(), strict=True):
         print(f"{text}: average radius {mean:.4f} on the training inputs, by {votes} votes each")
     print(f"the better one for each: {worths.amax(1).mean():.4f}")

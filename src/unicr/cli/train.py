@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unicr.cli._options import (
@@ -22,7 +21,7 @@ from unicr.cli._options import (
 )
 
 if TYPE_CHECKING:
-    from unicr.lab.train import Examples, Fitted, Training
+    pass
 
 
 def train(
@@ -98,7 +97,7 @@ def train(
         Weights to begin with (.safetensors), to tune a network further.
     """
     from unicr.data import load_dataset
-    from unicr.lab.train import Training, examples_of
+    from unicr.lab.train import Training, examples_of, train_run
 
     settings = Training(
         noise=None if noise == "none" else noise,
@@ -122,7 +121,7 @@ def train(
         start=start,
     )
     dataset = load_dataset(data, **vars(reading))
-    fitted = _with_bar(examples_of(dataset, max_), settings, out, resume)
+    fitted = train_run(examples_of(dataset, max_), settings, out, resume=resume)
     best = fitted.best
     accuracy = "" if best["accuracy"] is None else f", accuracy {best['accuracy']:.2%} under noise"
     if settings.noise is None:
@@ -141,25 +140,3 @@ def _radius(epoch: Mapping[str, Any]) -> str:
 
 def _words(values: list[float]) -> str:
     return " ".join(f"{value:g}" for value in values)
-
-
-def _with_bar(examples: Examples, settings: Training, out: Path, resume: bool) -> Fitted:
-    """Train with the estimated end, by steps also inside an epoch."""
-    from unicr.lab.report.tables import Bar
-    from unicr.lab.train import train_run
-
-    words = "training"
-
-    with Bar(words, settings.epochs) as bar:
-
-        def show(now: Fitted) -> None:
-            nonlocal words
-            last = now.history[-1]
-            accuracy = "" if last["accuracy"] is None else f", accuracy {last['accuracy']:.1%}"
-            words = f"epoch {last['epoch']}: loss {last['loss']:.4f}{accuracy}{_radius(last)}"
-            step(len(now.history))
-
-        def step(epochs: float) -> None:
-            bar.update(words, now=epochs)
-
-        return train_run(examples, settings, out, resume=resume, on_epoch=show, on_step=step)

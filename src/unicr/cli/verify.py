@@ -63,7 +63,7 @@ def verify(
     nonce
         The nonce that you gave, or the beacon's: it must be the run's.
     """
-    from unicr.lab.report.tables import Bar
+    from unicr.progress import Bar
     from unicr.runs import Run, caught, prove_again
     from unicr.runs import replay as sample_again
     from unicr.runs import verify as check

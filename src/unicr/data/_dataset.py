@@ -105,7 +105,7 @@ class Dataset:
     def labelled(self, labels: Any) -> Dataset:
         """The same inputs with these labels instead of their own."""
         given = labels if isinstance(labels, list) else _numpy(labels)
-        numbers, classes = numbered(given, self.size, self.name)
+        numbers, classes = number_labels(given, self.size, self.name)
         original = self.read
         return replace(
             self,
@@ -189,7 +189,7 @@ def as_input(values: NDArray[Any]) -> Floats:
     return np.ascontiguousarray(as_floats(values))
 
 
-def numbered(labels: Any, size: int, name: str) -> tuple[Labels, tuple[str | int, ...] | None]:
+def number_labels(labels: Any, size: int, name: str) -> tuple[Labels, tuple[str | int, ...] | None]:
     """Labels as whole numbers from 0 and, where they were words, the words in sorted order."""
     # not by numpy itself: an array of texts gives every text the width of the longest
     words = isinstance(labels, list) and any(isinstance(one, str) for one in labels)
@@ -206,7 +206,7 @@ def numbered(labels: Any, size: int, name: str) -> tuple[Labels, tuple[str | int
     if array.dtype.kind in "USOT":
         texts = ["" if word is None else str(word) for word in array]
         if (values := _as_numbers(texts)) is not None:
-            return numbered(values, size, name)
+            return number_labels(values, size, name)
         known = sorted(set(texts) - {""})
         if len(longest := max(known, key=len, default="")) > LONGEST_LABEL:
             raise DataError(f"a label of {name} has {len(longest)} characters: {longest[:40]}…")
@@ -254,7 +254,7 @@ def from_arrays(
         numbers, classes = np.full(len(values), NO_LABEL, np.int64), None
     else:
         given = labels if isinstance(labels, list) else _numpy(labels)
-        numbers, classes = numbered(given, len(values), name)
+        numbers, classes = number_labels(given, len(values), name)
 
     def read(index: int) -> tuple[Floats, int]:
         return as_input(np.asarray(values[index])), int(numbers[index])

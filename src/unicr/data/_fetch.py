@@ -11,19 +11,17 @@ import os
 import tarfile
 import urllib.error
 import urllib.request
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from unicr.errors import DataError
 from unicr.files import file_digest
 from unicr.folder import replace_file
+from unicr.progress import tell
 
 VARIABLE = "UNICR_DATA_DIR"
-CHUNK = 1 << 16
-TIMEOUT = 30.0
-
-Progress = Callable[[str, int, int | None], None]
+CHUNK = 1 << 16  # bytes read at a time
+TIMEOUT = 30.0  # seconds without a byte after which the next mirror is tried
 
 
 @dataclass(frozen=True)
@@ -97,12 +95,11 @@ def fetch(
     folder: Path | None = None,
     *,
     mirrors: tuple[str, ...] | None = None,
-    progress: Progress | None = None,
 ) -> Path:
     """Bring a dataset into `folder` and return that folder; files already right are kept.
 
-    `mirrors` (addresses ending in /) replace the known ones; `progress(file, bytes, total)` is
-    called as bytes arrive.
+    `mirrors` (addresses ending in /) replace the known ones. Megabytes that have arrived are told
+    (`unicr.progress`).
     """
     archive = ARCHIVES.get(name)
     if archive is None:
@@ -115,19 +112,17 @@ def fetch(
     except OSError as error:
         raise DataError(f"{target} cannot be made: {error}") from None
     for file, digest in archive.files.items():
-        _fetch_file(archive, target, file, digest, progress)
+        _fetch_file(archive, target, file, digest)
         if archive.members:
             _unpack(target / file, archive.members)
     return target
 
 
-def _fetch_file(
-    archive: Archive, folder: Path, file: str, digest: str, progress: Progress | None
-) -> None:
+def _fetch_file(archive: Archive, folder: Path, file: str, digest: str) -> None:
     troubles = []
     for mirror in archive.mirrors:
         try:
-            _retrieve(mirror + file, folder / file, digest, progress)
+            _retrieve(mirror + file, folder / file, digest)
             return
         except (OSError, http.client.HTTPException, ValueError) as error:
             troubles.append(f"  {mirror}{file}: {error}")
@@ -139,13 +134,13 @@ def _fetch_file(
     )
 
 
-def _retrieve(url: str, target: Path, digest: str, progress: Progress | None) -> None:
+def _retrieve(url: str, target: Path, digest: str) -> None:
     """One file from one mirror; a wrong sum after a resumed download starts it afresh."""
     if target.is_file() and file_digest(target) == digest:
         return
     part = target.with_name(target.name + ".part")
     for fresh in (not part.exists(), True):
-        _resume(url, part, progress)
+        _resume(url, part)
         if file_digest(part) == digest:
             os.replace(part, target)
             return
@@ -154,7 +149,7 @@ def _retrieve(url: str, target: Path, digest: str, progress: Progress | None) ->
             raise ValueError("its SHA-256 is not the published one")
 
 
-def _resume(url: str, part: Path, progress: Progress | None) -> None:
+def _resume(url: str, part: Path) -> None:
     """Append to `part` what the server has beyond it."""
     have = part.stat().st_size if part.exists() else 0
     request = urllib.request.Request(url, headers={"User-Agent": "unicr"})
@@ -175,8 +170,7 @@ def _resume(url: str, part: Path, progress: Progress | None) -> None:
             while chunk := answer.read(CHUNK):
                 file.write(chunk)
                 have += len(chunk)
-                if progress is not None:
-                    progress(part.stem, have, total)
+                tell(f"{part.stem}, MB", have / 1e6, None if total is None else total / 1e6)
     if total is not None and have < total:
         raise OSError(f"the connection closed after {have} of {total} bytes")
 

@@ -26,7 +26,7 @@ from unicr.runs import NO_TRUST, Row, Spec, Trusted
 from unicr.smoothing import Radii
 from unicr.smoothing.procedures import IOpt
 
-SAME = 1e-9
+SAME = 1e-9  # relative; two processors differ in the last digits of a distance, by far less
 SETTINGS = (
     *("model_hash", "shape", "noise", "norms", "plan"),
     *("seed", "searched", "nonce", "lattice"),
@@ -66,10 +66,10 @@ def check_memory(
         fresh = sorted(stream for stream in draws if stream >= FIRST_STREAM)
         if fresh != list(range(FIRST_STREAM, FIRST_STREAM + len(fresh))):
             yield f"certificates of {len(fresh)} new points were counted, and others before them"
-        largest = _largest(spec, norm, trusted)
+        largest = _largest_radius(spec, norm, trusted)
         table = Table(math.prod(shape))
         for record in regions.read("SELECT * FROM regions ORDER BY number"):
-            complaint = _region(dict(record), table, Metric(norm), shape, rows, draws)
+            complaint = _check_region(dict(record), table, Metric(norm), shape, rows, draws)
             if complaint is None and not record["certified"] <= largest(record["noise"]):
                 complaint = f"no votes give {record['certified']!r} under {record['noise']}"
             if complaint is not None:
@@ -78,7 +78,7 @@ def check_memory(
         yield f"it cannot be read: {error!r}"
 
 
-def _largest(spec: Spec, norm: Norm, trusted: Trusted) -> Callable[[str | None], float]:
+def _largest_radius(spec: Spec, norm: Norm, trusted: Trusted) -> Callable[[str | None], float]:
     """The largest radius that a new point may have under the noise of a region; −1: none may."""
     procedure = spec.plan.procedure
 
@@ -96,7 +96,7 @@ def _largest(spec: Spec, norm: Norm, trusted: Trusted) -> Callable[[str | None],
     return largest
 
 
-def _region(
+def _check_region(
     r: dict[str, Any],
     table: Table,
     metric: Metric,
@@ -121,10 +121,10 @@ def _region(
     room = before.room(metric, x, r["class"], metric.reach(r["certified"]))
     if not math.isclose(r["reach"], room, rel_tol=SAME):
         return f"reach {r['reach']!r} stored, {room!r} from the regions before it"
-    return _planted(r, shape, metric, rows.get(r["stream"]))
+    return _check_planted(r, shape, metric, rows.get(r["stream"]))
 
 
-def _planted(
+def _check_planted(
     r: dict[str, Any], shape: tuple[int, ...], metric: Metric, row: Row | None
 ) -> str | None:
     """A region that came from the run says what the run says."""

@@ -35,6 +35,7 @@ def policy(spec: Spec, classifier: Classifier, seed: int, trusted: Trusted = NO_
         classifier,
         spec.noise,
         batch=spec.batch,
+        channels_last=spec.channels_last,
         seed=seed,
         lattice=spec.lattice,
     )

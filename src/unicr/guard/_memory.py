@@ -30,7 +30,7 @@ from unicr.norms import Norm
 from unicr.runs import Database
 from unicr.smoothing import Certificate, NormRadius
 
-FORMAT = 2
+FORMAT = 2  # of a memory; one of another number is refused
 SEED = "guard_seed"
 FIRST_STREAM = 1 << 32  # streams below are the inputs of the run that was planted
 
@@ -131,12 +131,12 @@ class Memory(Regions):
         try:
             if self.read("SELECT 1 FROM regions WHERE stream NOT IN (SELECT stream FROM draws)"):
                 raise RunError(f"the memory {path} is damaged: certificates are not counted")
-            self.seed = self._settle_settings(about, seed)
+            self.seed = self._agree_on_settings(about, seed)
         except BaseException:
             super().close()
             raise
 
-    def _settle_settings(self, about: dict[str, Any], seed: int | None) -> int:
+    def _agree_on_settings(self, about: dict[str, Any], seed: int | None) -> int:
         """Write what a new file is for, or check an old one; its seed."""
         wanted = plain({**about, "format": FORMAT})
         old = self.settings("about")
@@ -198,7 +198,7 @@ class Memory(Regions):
 
     def look_up(self, x: Any) -> Answer | None:
         """The answer of the deepest region that x is in, None where it is in none."""
-        return self._from(self._regions(), self.point(x))
+        return self._answer_from(self._regions(), self.point(x))
 
     def reserve(self, alpha: float) -> int:
         """The number of a noise stream that nobody had before; its α counts as spent from now."""
@@ -231,10 +231,10 @@ class Memory(Regions):
 
     def _settle(self, point: NDArray[np.float32], certificate: Certificate, stream: int) -> Answer:
         regions = self._regions()
-        there = self._from(regions, point)
+        there = self._answer_from(regions, point)
         if there is not None and there.label != certificate.predict:
             return there
-        claimed = self._claimed(certificate)
+        claimed = self._claimed_radius(certificate)
         wanted = 0.0 if certificate.abstained else self._metric.reach(claimed.radius)
         x = point.astype(np.float64)
         reach = regions.room(self._metric, x, certificate.predict, wanted)
@@ -256,7 +256,7 @@ class Memory(Regions):
             shrunk_from=claimed.radius if reach < wanted else None,
         )
 
-    def _claimed(self, certificate: Certificate) -> NormRadius:
+    def _claimed_radius(self, certificate: Certificate) -> NormRadius:
         one = certificate.in_norm(self.norm.text)
         if one is None:
             norms = [one.norm for one in certificate.radii]
@@ -267,7 +267,7 @@ class Memory(Regions):
             raise CertifyError(f"the certificate has the radius {one.radius!r}")
         return one
 
-    def _from(self, regions: Snapshot, point: NDArray[np.float32]) -> Answer | None:
+    def _answer_from(self, regions: Snapshot, point: NDArray[np.float32]) -> Answer | None:
         holding = regions.holding(self._metric, point.astype(np.float64))
         if not holding:
             return None

@@ -41,7 +41,8 @@ def i_opt_run(
     job = follow_commitment(resume_job(job, next(iter(folders.values()))), out)
     job.check()
     points = None if job.points is None else job.points.text
-    job = replace(job, lattice=points, batch=job.spec.batch)
+    spec = job.spec
+    job = replace(job, lattice=points, batch=spec.batch, channels_last=spec.channels_last)
     each = {norm: replace(job, norms=(norm,), all_norms=job.norms) for norm in job.norms}
 
     def start(one: Input) -> Steps[tuple[Certificate, ...]]:

@@ -8,20 +8,20 @@ result is a `searched` radius, with a confidence along the direction that was fo
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 import numpy as np
 
 from unicr.extras import torch
 from unicr.montecarlo._boundary import Boundary
-from unicr.montecarlo._confidence import confident_radius
+from unicr.montecarlo._confidence import confirm_radius
 from unicr.montecarlo._logratio import LogRatios, typical_size
-from unicr.montecarlo._settings import Found, MonteCarlo
+from unicr.montecarlo._settings import MonteCarlo, MonteCarloResult
 from unicr.montecarlo._swarm import starting_directions, swarm, unit_rows
 from unicr.noise import Noise
 from unicr.norms import Norm
-from unicr.progress import Meter
+from unicr.progress import tell
 from unicr.tradeoff.internal import guess_radius
 from unicr.values import Array
 
@@ -34,7 +34,7 @@ LARGE = 1 << 28  # samples × coordinates above which fewer finalists are measur
 
 def monte_carlo(
     noise: Noise, norm: Norm, dim: int, p_a: float, p_b: float, settings: MonteCarlo
-) -> Found:
+) -> MonteCarloResult:
     """The smallest ‖λδ‖_p on the robustness boundary that the swarm finds, p_B < p_A.
 
     Three independent sample sets: the swarm searches on the first; the best directions are measured
@@ -52,7 +52,7 @@ def monte_carlo(
     def boundary(ratios: LogRatios) -> Boundary:
         return Boundary(ratios, p_a, p_b, estimator=settings.estimator, monotone=monotone)
 
-    with _torch_threads(settings.threads), Meter(enabled=settings.progress) as meter:
+    with _torch_threads(settings.threads):
         search = sample_set(0, search_samples(settings, dim))
         searcher = boundary(search)
         size = typical_size(search) * guess_radius(p_a, p_b)
@@ -65,7 +65,7 @@ def monte_carlo(
         initial = starting_directions(
             noise, norm, dim, count=settings.particles, seed=settings.seed
         ).to(settings.device)
-        meter.update("starting directions", 0.0)
+        _tell("starting directions", 0.0)
         flown = swarm(
             cost,
             initial,
@@ -73,7 +73,7 @@ def monte_carlo(
             settings,
             gain=max(GAIN, NOISE / math.sqrt(search.samples)),
             finalists=1 if settings.samples * dim > LARGE else 2,
-            report=lambda done: meter.update("particle swarm", 0.7 * done),
+            report=lambda done: _tell("particle swarm", 0.7 * done),
         )
         measured = sample_set(1, settings.samples)
         radius, direction = _measure(
@@ -81,12 +81,11 @@ def monte_carlo(
             unit_rows(flown.directions, norm),
             flown.radii,
             settings,
-            meter.update,
         )
         confident: float | None = None
         if settings.confidence_method != "none" and math.isfinite(radius):
-            meter.update("confidence", 0.85)
-            confident = confident_radius(
+            _tell("confidence", 0.85)
+            confident = confirm_radius(
                 measured,
                 sample_set(2, settings.samples),
                 direction,
@@ -97,7 +96,13 @@ def monte_carlo(
                 failure=settings.failure,
                 seed=settings.seed,
             )
-    return Found(radius, direction.cpu().numpy(), confident, flown.converged)
+    _tell("done", 1.0)
+    return MonteCarloResult(radius, direction.cpu().numpy(), confident, flown.converged)
+
+
+def _tell(stage: str, share: float) -> None:
+    """Which share of the search is done; the shares of its stages are what they usually take."""
+    tell("searching for the worst direction", share, 1.0, stage)
 
 
 @contextmanager
@@ -115,12 +120,11 @@ def _measure(
     directions: torch.Tensor,
     radii: Array,
     settings: MonteCarlo,
-    report: Callable[[str, float], None],
 ) -> tuple[float, torch.Tensor]:
     """The smallest radius among the finalists at a sample set that the swarm did not see."""
     best, at = math.inf, 0
     for i in range(len(directions)):
-        report("measuring the best directions", 0.7 + 0.15 * i / len(directions))
+        _tell("measuring the best directions", 0.7 + 0.15 * i / len(directions))
         one = directions[i : i + 1]
         limit = np.array([best]) if math.isfinite(best) else None
         guess = radii[i : i + 1] if 0 < radii[i] < math.inf else np.ones(1)

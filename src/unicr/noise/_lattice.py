@@ -142,31 +142,14 @@ class LatticeNoise:
         """
         return self.copies(base, key=key, threads=threads)(out, start)
 
-    def copies(
-        self, base: Integers, *, key: bytes, threads: int | None = None
-    ) -> Callable[[torch.Tensor, int], torch.Tensor]:
+    def copies(self, base: Integers, *, key: bytes, threads: int | None = None) -> Copies:
         """`add` for many batches of one point: what they have in common is made ready once."""
-        import torch
-
         row = np.array(base, dtype=np.int64).reshape(-1)
-        dim, law = row.size, self._law
-        draw: Callable[[torch.Tensor, int], None]
-        if law is None:
-            draw = partial(self._round, row, key)
-        else:
-            step = float(self.lattice.step)
-            fill = Fill(law, row, key=key, step=step, integers=True, threads=threads)
-            draw = fill.fill_tensor
-
-        def add(out: torch.Tensor, start: int = 0) -> torch.Tensor:
-            n = out.shape[0]
-            if out.dtype != torch.float32 or not out.is_contiguous() or n * dim != out.numel():
-                raise NoiseError(f"{dim} integers cannot go into {out.dtype} {tuple(out.shape)}")
-            if out.numel():
-                draw(out, start)
-            return out.copy_(self.noise.seen(out))
-
-        return add
+        if self._law is None:
+            return Copies(self.noise, row.size, partial(self._round, row, key))
+        step = float(self.lattice.step)
+        fill = Fill(self._law, row, key=key, step=step, integers=True, threads=threads)
+        return Copies(self.noise, row.size, fill.fill_tensor, fill.prepare)
 
     def _round(self, row: Integers, key: bytes, out: torch.Tensor, start: int) -> None:
         """Real-valued noise under the key, rounded."""
@@ -176,6 +159,33 @@ class LatticeNoise:
         self.noise._fill(drawn, Draws(key, start), None)
         integers = np.floor(drawn.numpy() / float(self.lattice.step) + 0.5) + row
         out.copy_(torch.from_numpy(self.lattice.floats(integers)).view(out.shape))
+
+
+@dataclass(frozen=True)
+class Copies:
+    """Fills batches with the noisy copies of one point on a lattice."""
+
+    noise: Noise
+    dim: int
+    draw: Callable[[torch.Tensor, int], None]
+    ready: Callable[[torch.device, int, int], None] | None = None
+
+    def __call__(self, out: torch.Tensor, start: int = 0) -> torch.Tensor:
+        """Write copies number start, start + 1, … into `out`: (n, *shape), float32."""
+        import torch
+
+        n, dim = out.shape[0], self.dim
+        if out.dtype != torch.float32 or not out.is_contiguous() or n * dim != out.numel():
+            raise NoiseError(f"{dim} integers cannot go into {out.dtype} {tuple(out.shape)}")
+        if out.numel():
+            self.draw(out, start)
+        seen = self.noise.see(out)
+        return out if seen is out else out.copy_(seen)
+
+    def prepare(self, device: torch.device, start: int, n: int) -> None:
+        """Do at once what a device leaves to the processor in copies start … start + n − 1."""
+        if self.ready is not None:
+            self.ready(device, start, n)
 
 
 def choose_lattice(

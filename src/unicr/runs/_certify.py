@@ -19,7 +19,7 @@ from unicr.runs._commit import follow_commitment
 from unicr.runs._execute import executor
 from unicr.runs._job import Job
 from unicr.runs._run import ENVIRONMENT, Row, Run
-from unicr.runs._schedule import Counting, Failed, Input, Scheduler, VoteWork, read_input
+from unicr.runs._schedule import Failed, Input, InThreads, Scheduler, VoteWork, read_input
 from unicr.runs._spec import Spec
 from unicr.smoothing import Certificate, Steps
 
@@ -136,10 +136,18 @@ def certify_inputs(
 
     `on_samples` hears how many samples were counted just now.
     """
-    alone = job.workers == 0 and job.ray is None
-    work = Counting(job.smoothed) if alone else _sent(job)
-    with executor(work, workers=job.workers, ray=job.ray, gpus=job.gpus) as where:
-        chunk = min(job.chunk, max(job.spec.batch, 1000)) if alone else job.chunk
+    several = len(job.devices) > 1
+    alone = job.workers == 0 and job.ray is None and not several
+    chunk = job.chunk
+    if alone and job.classifier.device.type == "cpu":  # short ones show progress, and cost nothing
+        chunk = min(chunk, job.spec.batch * job.smoothed.passes_at_once)
+    with (
+        InThreads(job.smoothed)
+        if alone
+        else executor(
+            _sent(job), workers=job.workers, ray=job.ray, gpus=job.gpus, devices=job.devices
+        )
+    ) as where:
         scheduler = Scheduler(where, start, chunk=chunk, on_samples=on_samples)
         yield from scheduler.certify(read_input(job.data, index) for index in todo)
 

@@ -68,26 +68,25 @@ class Database:
                 opening.callback(self._writer.release)
             name, uri = str(self.path or ":memory:"), False
         else:
-            name, uri = self._readable(opening), True
+            name, uri = self._readable(self.path, opening), True
         db = sqlite3.connect(
             name, uri=uri, timeout=120, isolation_level=None, check_same_thread=False
         )
         opening.callback(db.close)
         return db
 
-    def _readable(self, opening: ExitStack) -> str:
+    def _readable(self, path: Path, opening: ExitStack) -> str:
         """The address of something that can be read without writing beside it.
 
         Without a write-ahead log the file is all there is. With one there is a writer, or there was
         one that was killed: where SQLite may not write its index beside it, a copy is read.
         """
-        assert self.path is not None
-        if not self.path.is_file():
-            raise RunError(f"{self.path.parent} is not a run: it has no {self.path.name}")
-        if not self.path.stat().st_size:
-            raise RunError(f"{self.path} is empty: nothing was ever written to it")
-        log = self.path.with_name(self.path.name + "-wal")
-        address = f"{self.path.absolute().as_uri()}?mode=ro"
+        if not path.is_file():
+            raise RunError(f"{path.parent} is not a run: it has no {path.name}")
+        if not path.stat().st_size:
+            raise RunError(f"{path} is empty: nothing was ever written to it")
+        log = path.with_name(path.name + "-wal")
+        address = f"{path.absolute().as_uri()}?mode=ro"
         if not log.is_file() or not log.stat().st_size:
             return f"{address}&immutable=1"
         try:
@@ -95,8 +94,8 @@ class Database:
                 attempt.execute("SELECT 1 FROM sqlite_master").fetchall()
             return address
         except sqlite3.OperationalError:
-            copy = Path(opening.enter_context(tempfile.TemporaryDirectory())) / self.path.name
-            shutil.copyfile(self.path, copy)
+            copy = Path(opening.enter_context(tempfile.TemporaryDirectory())) / path.name
+            shutil.copyfile(path, copy)
             shutil.copyfile(log, copy.with_name(log.name))
             return copy.as_uri()
 

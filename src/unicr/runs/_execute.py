@@ -9,12 +9,13 @@ from __future__ import annotations
 import pickle
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from itertools import islice
 from multiprocessing import get_context
+from multiprocessing.queues import SimpleQueue
 from typing import Any, Protocol, Self, TypeVar
 
 from unicr.errors import RunError
@@ -130,17 +131,21 @@ class Processes(Executor):
     a time, so that the one that kills is found and given up.
     """
 
-    def __init__(self, work: Work, workers: int) -> None:
+    def __init__(self, work: Work, workers: int, devices: Sequence[str] = ()) -> None:
         super().__init__()
-        self._work, self._workers = _packed(work), workers
+        self._work, self._workers, self._devices = _packed(work), workers, devices
         self._pool = self._new_pool()
         self._running: dict[Future[Any], Attempt] = {}
         self.width = 2 * workers
 
     def _new_pool(self) -> ProcessPoolExecutor:
         threads = max(1, torch.get_num_threads() // self._workers)
-        started = (self._work, threads)
-        return ProcessPoolExecutor(self._workers, get_context("spawn"), _open_here, started)
+        processes = get_context("spawn")
+        left = processes.SimpleQueue()  # each process takes a device from it
+        for device in self._devices:
+            left.put(device)
+        started = (self._work, threads, left if self._devices else None)
+        return ProcessPoolExecutor(self._workers, processes, _open_here, started)
 
     def withdraw(self, keys: set[Key]) -> set[Key]:
         gone = super().withdraw(keys)
@@ -202,12 +207,13 @@ _do: Callable[[Any], Any] | None = None
 _error: Exception | None = None
 
 
-def _open_here(work: bytes, threads: int) -> None:
+def _open_here(work: bytes, threads: int, devices: SimpleQueue[str] | None) -> None:
     """Open the work in a new process; what goes wrong is told by the first task, not lost."""
     global _do, _error
     torch.set_num_threads(threads)
     try:
-        _do = pickle.loads(work).open()
+        opened = pickle.loads(work)
+        _do = (opened if devices is None else opened.on(devices.get())).open()
     except Exception as error:
         _error = error
 
@@ -224,8 +230,18 @@ def _do_here(task: Any) -> Any:
     return _do(task)
 
 
-def executor(work: Work, *, workers: int = 0, ray: str | None = None, gpus: float = 0) -> Executor:
-    """The executor that the settings ask for: a cluster, `workers` processes, or this process."""
+def executor(
+    work: Work,
+    *,
+    workers: int = 0,
+    ray: str | None = None,
+    gpus: float = 0,
+    devices: Sequence[str] = (),
+) -> Executor:
+    """The executor that the settings ask for: a cluster, `workers` processes, or this process.
+
+    With several `devices` there is one process on each, where `work.on(device)` is opened.
+    """
     if workers < 0:
         raise RunError(f"workers={workers}: 0 for this process, or their number")
     if gpus and ray is None:
@@ -234,6 +250,8 @@ def executor(work: Work, *, workers: int = 0, ray: str | None = None, gpus: floa
         from unicr.runs._ray import OnRay
 
         return OnRay(work, address=ray, actors=workers or None, gpus=gpus)
+    if len(devices) > 1:
+        return Processes(work, len(devices), devices)
     return Processes(work, workers) if workers > 0 else Here(work)
 
 

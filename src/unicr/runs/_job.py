@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from unicr.classifier import Classifier, check_fit
+from unicr.classifier.internal import split_devices
 from unicr.data import Dataset
 from unicr.errors import BatchError, CertifyError, UnicrError
 from unicr.extras import torch
@@ -25,6 +26,7 @@ from unicr.runs._spec import DRAWN, GIVEN, LOADING, Execution, Spec
 from unicr.smoothing import (
     AUTO,
     Curves,
+    Passes,
     Plan,
     SmoothedClassifier,
     checked_nonce,
@@ -76,8 +78,9 @@ class Job(Terms):
     `data_spec` is how the data was named, `data_arguments` and `model_arguments` are those of
     `load_dataset` and `load_classifier`: the spec keeps them, and workers load the model with
     them; without, it is pickled. `ray` is the address of a cluster ("local" starts one here),
-    `gpus` what each of its workers reserves. `batch` (from the size of inputs and the memory, where
-    left out) is how many samples are worked on at once, `chunk` the most of one task.
+    `gpus` what each of its workers reserves. `batch` is how many noisy copies one forward pass has
+    and `channels_last` their order in memory (both are measured where left out), `chunk` the most
+    samples of one task.
 
     Noise is drawn on `lattice` (its text; "auto" for one so fine that radii hold for every change,
     None for real-valued noise) from a `nonce`, drawn where none is given, or for experiments from
@@ -92,6 +95,7 @@ class Job(Terms):
     data_arguments: dict[str, Any] | None = None
     model_arguments: dict[str, Any] | None = None
     batch: int | None = None
+    channels_last: bool | None = None
     workers: int = 0
     ray: str | None = None
     gpus: float = 0
@@ -113,10 +117,21 @@ class Job(Terms):
             object.__setattr__(self, "nonce_origin", origin)
         if self.workers < 0:
             raise CertifyError(f"workers={self.workers}: 0 for this process, or their number")
+        if len(self.devices) > 1 and (self.workers or self.ray is not None):
+            raise CertifyError(
+                f"--device {','.join(self.devices)} has one process on each: leave --workers and "
+                "--ray out"
+            )
         if self.batch is not None and self.batch < 1:
-            raise CertifyError(f"batch={self.batch}: at least one sample at a time")
+            raise CertifyError(f"batch={self.batch}: at least one sample in a pass")
         if self.chunk < 1:
             raise CertifyError(f"chunk={self.chunk}: at least one sample in a task")
+
+    @property
+    def devices(self) -> list[str]:
+        """Where the model is: one process works on each of several (`--device cuda:0,cuda:1`)."""
+        named = (self.model_arguments or {}).get("device")
+        return split_devices(self.classifier.device if named is None else named)
 
     @property
     def indices(self) -> list[int]:
@@ -181,7 +196,8 @@ class Job(Terms):
             changed = {"seed": old.seed, "nonce": old.nonce, "nonce_origin": origin}
         if self.lattice == AUTO:
             changed["lattice"] = old.lattice and old.lattice.text
-        return replace(self, **changed, batch=old.batch, require=self.require or old.require)
+        changed |= {"batch": old.batch, "channels_last": old.channels_last}
+        return replace(self, **changed, require=self.require or old.require)
 
     def check(self) -> None:
         """The model takes the inputs, one by one, and the samples suffice for something."""
@@ -204,6 +220,7 @@ class Job(Terms):
         """All that decides the run, made once; resuming must agree with it."""
         check_parses(self.noise)  # whoever reads the run must be able to read its noise
         classes = self.classifier.classes or self.data.classes
+        passes = self._choose_passes()
         draft = Spec(
             model=self.classifier.name,
             model_hash=self.classifier.digest,
@@ -226,23 +243,30 @@ class Job(Terms):
             searched=self.searched,
             skip=self.skip,
             max=self.limit,
-            batch=self._batch_size(),
+            batch=passes.size,
+            channels_last=passes.channels_last,
             loading=_plain(self.model_arguments, LOADING),
             reading=_plain(self.data_arguments, ("labels", "label_column")),
         )
         return replace(draft, plan=draft.keyed_plan)
 
-    def _batch_size(self) -> int:
-        """How many samples are worked on at once, which the commitment has."""
+    def _choose_passes(self) -> Passes:
+        """The size and layout of passes, which the commitment has."""
         some = SmoothedClassifier(
-            self.classifier, self.noise, batch=self.batch, lattice=self.points, nonce="0" * 64
+            self.classifier,
+            self.noise,
+            batch=self.batch,
+            channels_last=self.channels_last,
+            lattice=self.points,
+            nonce="0" * 64,
         )
-        return some.settle(self.data.sample(), self.workers)
+        sharing, asks = max(self.workers, len(self.devices)), (self.plan.n0, self.plan.n)
+        return some.choose_passes(self.data.sample(), sharing, asks)
 
     @property
     def execution(self) -> Execution:
         """Where and when the work is done."""
-        return Execution.now(self.workers, str(self.classifier.device))
+        return Execution.now(self.workers, ",".join(self.devices))
 
 
 def _plain(arguments: dict[str, Any] | None, names: Iterable[str]) -> dict[str, Any]:
@@ -251,5 +275,5 @@ def _plain(arguments: dict[str, Any] | None, names: Iterable[str]) -> dict[str, 
     return {
         name: str(value) if isinstance(value, Path) else value
         for name, value in found.items()
-        if value is not None
+        if value is not None and value is not False
     }

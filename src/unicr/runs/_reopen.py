@@ -61,7 +61,7 @@ class Trusted:
                 )
         named = self.model or spec.model
         given = {k: v for k, v in self.loading.items() if v is not None}
-        kept = _given(spec.loading, LOADING) if self.model is None else {}
+        kept = _stored_arguments(spec.loading, LOADING) if self.model is None else {}
         return {**kept, **given, "spec": named, "trust": self.trust}
 
     def open_model(self, spec: Spec) -> Classifier:
@@ -87,7 +87,7 @@ class Trusted:
                 f"the run is of the {spec.split} split, your data is opened as {split}: if it was "
                 f"to be that one, say so with --split {spec.split}"
             )
-        kept = _given(spec.reading, READING)
+        kept = _stored_arguments(spec.reading, READING)
         if self.data is not None and (words := sorted(OPTIONS.keys() & kept.keys() - given.keys())):
             raise RunError(
                 f"the run says itself how your data is labelled ({', '.join(words)}): give "
@@ -121,10 +121,10 @@ class Trusted:
         From its numbers where the run has them: no code of the run's author is needed.
         """
         if text is None or text == spec.noise.text:
-            return self._opened(spec.noise)
-        return self._opened(read_noise(text))
+            return self._open_noise(spec.noise)
+        return self._open_noise(read_noise(text))
 
-    def _opened(self, noise: Noise) -> Noise:
+    def _open_noise(self, noise: Noise) -> Noise:
         """A noise that is code in a file, where that file is trusted; any other as it is."""
         if not isinstance(noise, ClosedNoise):
             return noise
@@ -136,11 +136,11 @@ class Trusted:
 
     def open(self, spec: Spec) -> Spec:
         """The run's spec, with its noise and those that its procedure names opened."""
-        plan = replace(spec.plan, procedure=spec.plan.procedure.opened(self._opened))
-        return replace(spec, noise=self._opened(spec.noise), plan=plan)
+        plan = replace(spec.plan, procedure=spec.plan.procedure.opened(self._open_noise))
+        return replace(spec, noise=self._open_noise(spec.noise), plan=plan)
 
 
-def _given(stored: Mapping[str, Any] | None, known: Mapping[str, Any]) -> dict[str, Any]:
+def _stored_arguments(stored: Mapping[str, Any] | None, known: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments that a run kept: those that are known, of the type that they have."""
     for name, value in (stored or {}).items():
         if name not in known or not isinstance(value, known[name]):

@@ -54,21 +54,19 @@ def load_scores(
     the name and the spec of every run.
     """
     groups: dict[str, list[Scores]] = {}
-    problems = []
+    problems: list[RunError] = []
     for path in paths:
         try:
             lp = None if norm is None else parse_norm(norm)
             for one in _load_one(path, lp, force, on_spec):
                 groups.setdefault(one.norm, []).append(one)
         except RunError as error:
-            if on_problem is None:
-                raise
             problems.append(error)
-    if problems and not groups:
+    if problems and (on_problem is None or not groups):
         raise problems[0]
     for problem in problems:
-        assert on_problem is not None
-        on_problem(problem)
+        if on_problem is not None:
+            on_problem(problem)
     return groups
 
 

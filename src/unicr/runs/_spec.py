@@ -47,10 +47,11 @@ LOADING = {  # arguments of `load_classifier` that a run keeps, with their types
     "std": list | float | int,
     "num_classes": int,
     "precision": str,
+    "compile": bool,
 }
-# What may differ when a run goes on: where its model lies, and the size of its passes, which the
-# run itself has (`Job.resume`).
-FREE = frozenset({"batch", "loading"})
+# What may differ when a run goes on: where its model lies, and the size and layout of its passes,
+# which the run itself has (`Job.resume`).
+FREE = frozenset({"batch", "channels_last", "loading"})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +60,8 @@ class Spec:
 
     Noise comes from the `nonce`, or in an experiment from the `seed`, on the points of a `lattice`
     or (None) as real numbers; every `skip`-th input is certified, at most `max` of them. `batch`
-    decides how many inputs a pass has, and so belongs to the function that is certified.
+    is how many inputs a pass has and `channels_last` their order in memory: scores may depend on
+    both in their last bit, so they belong to the function that is certified.
 
     `model_hash` is of the whole model, `model_digests` of it and its preprocessing apart; `classes`
     are its own names for its labels, or those of the data. `inputs` is a digest of the number, hash
@@ -86,6 +88,7 @@ class Spec:
     skip: int
     max: int | None
     batch: int
+    channels_last: bool
     lattice: Lattice | None
     seed: int | None
     nonce: str | None
@@ -214,7 +217,8 @@ class Spec:
         commitment has: of no name of a file and no other text.
         """
         drawn = {"seed": self.seed, "nonce": self.nonce, "commitment": self.commitment}
-        return {**drawn, "lattice": self.lattice, "batch": self.batch}
+        passes = {"batch": self.batch, "channels_last": self.channels_last}
+        return {**drawn, **passes, "lattice": self.lattice}
 
     @property
     def keyed_plan(self) -> Plan:
@@ -449,6 +453,7 @@ READERS: dict[str, Callable[[Any], Any]] = {  # of each field but the noise
     "skip": _whole(1),
     "max": _or_none(_whole(1)),
     "batch": _whole(1, 1 << 24),
+    "channels_last": _exactly(bool),
     "lattice": _or_none(_lattice),
     "seed": _or_none(_whole(-(1 << 200))),
     "nonce": _or_none(lambda value: checked_nonce(_exactly(str)(value))),

@@ -165,7 +165,7 @@ def _seal(run: Run) -> Iterator[Problem]:
 
 def _input(row: Row, data: Dataset, lattice: Lattice | None) -> str | None:
     """What is not as in the data."""
-    if row.idx >= len(data):
+    if not 0 <= row.idx < len(data):
         return f"the data has {len(data)} inputs only"
     try:
         (x, label), digest = data[row.idx], data.digest_of(row.idx)

@@ -3,11 +3,13 @@
 Every integer is the one that `_kernels` draws, bit for bit: ChaCha20 is made of sums, turns and
 exclusive ors of 32-bit numbers, and an outcome is found by comparing whole numbers. What needs the
 density (rejection) or more than 64 random bits is drawn on the processor and filled in; it is less
-than 0.5 % of the draws (`host_share`).
+than 0.5 % of the draws (`host_share`). `list_host_draws` finds those of many passes at once from
+the first words alone, so that a device waits for its processor once, not at every pass.
 """
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -35,6 +37,7 @@ class Tables(NamedTuple):
     two_offsets: bool
 
 
+@lru_cache(maxsize=64)  # a law is sent to a device once, not for every input
 def tables_on(law: IntegerLaw, device: torch.device) -> Tables:
     """The tables of a law, sent to a device."""
     import torch
@@ -70,21 +73,53 @@ def _masses(law: IntegerLaw) -> Array:
     return np.diff(ends) * 2.0**-64
 
 
-def draw(tables: Tables, key: bytes, first: int, count: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """(integers, whether the processor must draw them) of draws number first, … on the device."""
+def key_on(key: bytes, device: torch.device) -> torch.Tensor:
+    """The constants and the key, the first twelve words of a block, sent to a device."""
+    import torch
+
+    start = [*_signed(CONSTANTS), *_signed(np.frombuffer(key, "<u4"))]
+    return torch.tensor(start, dtype=torch.int32).to(device)
+
+
+def list_host_draws(
+    tables: Tables, key: torch.Tensor, first: int, count: int, capacity: int
+) -> torch.Tensor:
+    """Which of the draws number first, …, first + count − 1 the processor must make.
+
+    The answer stays on the device: their number, then their places after `first`, as many as
+    `capacity` holds.
+    """
     import torch
 
     device = tables.starts.device
-    word = words(key, FIRST, first, count, device)
+    listed = torch.zeros(capacity + 2, dtype=torch.int64, device=device)  # the last is a bin
+    for low in range(0, count, CHUNK):
+        high = min(low + CHUNK, count)
+        word = words(key, FIRST, first + low, high - low)
+        k = torch.searchsorted(tables.high_ends, word)
+        tie = torch.searchsorted(tables.high_ends, word, right=True) != k
+        wanted = tie | tables.on_host[k]
+        # slot 0 is their number; those beyond the capacity, and all others, fall into the bin
+        slot = (wanted.cumsum(0) + listed[0]).clamp_(max=capacity + 1)
+        slot = torch.where(wanted, slot, capacity + 1)
+        listed.scatter_(0, slot, torch.arange(low, high, device=device))
+        listed[0] += wanted.sum()
+    return listed[:-1]
+
+
+def draw(tables: Tables, key: torch.Tensor, first: int, count: int) -> torch.Tensor:
+    """The integers of draws number first, … on the device; those of the processor are wrong."""
+    import torch
+
+    word = words(key, FIRST, first, count)
     k = torch.searchsorted(tables.high_ends, word)
-    tie = torch.searchsorted(tables.high_ends, word, right=True) != k
     width, kind = tables.widths[k], tables.kinds[k]
-    one = words(key, OFFSET, first, count, device)
+    one = words(key, OFFSET, first, count)
     narrow = width.clamp(max=31)
     mask = (torch.ones_like(width) << narrow) - 1
     offset, two = one & mask, one >> 16
     if tables.two_offsets:
-        other = words(key, OTHER_OFFSET, first, count, device)
+        other = words(key, OTHER_OFFSET, first, count)
         two = torch.where(width <= 16, two, other)
         # the upper `width` of the 64 bits (one, other)
         wide = (one << (width - 32).clamp(min=0)) | (other >> (64 - width).clamp(max=32))
@@ -92,22 +127,22 @@ def draw(tables: Tables, key: bytes, first: int, count: int) -> tuple[torch.Tens
     two = two & mask
     linear = torch.where(kind == RISING, torch.maximum(offset, two), torch.minimum(offset, two))
     offset = torch.where(kind == EVEN, offset, linear)
-    return tables.starts[k] + offset, tie | tables.on_host[k]
+    return tables.starts[k] + offset
 
 
-def words(key: bytes, plane: int, first: int, count: int, device: torch.device) -> torch.Tensor:
-    """Words first, … of a plane, as 64-bit integers from 0 to 2^32 − 1."""
+def words(key: torch.Tensor, plane: int, first: int, count: int) -> torch.Tensor:
+    """Words first, … of a plane under a key (`key_on`), as 64-bit integers from 0 to 2^32 − 1."""
     import torch
 
+    device = key.device
     low, high = first // 256, -(-(first + count) // 256)
     counters = torch.arange(16 * low, 16 * high, dtype=torch.int64, device=device)
     state = torch.empty(16, counters.numel(), dtype=torch.int32, device=device)
-    state[:4] = torch.tensor(_signed(CONSTANTS), dtype=torch.int32, device=device)[:, None]
-    secret = _signed(np.frombuffer(key, "<u4"))
-    state[4:12] = torch.tensor(secret, dtype=torch.int32, device=device)[:, None]
+    state[:12] = key[:, None]
     state[12] = _low_half(counters)
     state[13] = _low_half(counters >> 32)
-    state[14], state[15] = plane, 0
+    state[14].fill_(plane)
+    state[15].fill_(0)
     # a row of four: the four quarter rounds of a round run side by side
     a, b, c, d = (state[4 * row : 4 * row + 4].clone() for row in range(4))
     for _ in range(10):

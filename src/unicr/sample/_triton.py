@@ -1,8 +1,9 @@
 """The same draws as one kernel for GPUs, written in Triton: integers, bit for bit those of a CPU.
 
 A lane makes one block of ChaCha20 of each plane, and with it sixteen draws. Outcomes are found by
-bisection in the upper halves of the thresholds. Draws that the processor must make (rejection, ties
-of 32 bits) are listed; all others are written as numbers. Importing this module imports triton.
+bisection in the upper halves of the thresholds. One kernel lists the draws that the processor must
+make (rejection, ties of 32 bits), another writes all others as numbers. Importing this module
+imports triton.
 """
 
 from __future__ import annotations
@@ -43,14 +44,15 @@ def _quarter_round(a, b, c, d):
 
 @triton.jit
 def _block(key, counter, plane: tl.constexpr):
-    """One block of ChaCha20 for each counter, as sixteen words."""
+    """One block of ChaCha20 for each counter, as sixteen words; `key` begins with the constants."""
     low, high = counter.to(tl.uint32), (counter >> 32).to(tl.uint32)
     none = low * 0
-    s0, s1, s2, s3 = none + 0x61707865, none + 0x3320646E, none + 0x79622D32, none + 0x6B206574
-    s4, s5 = none + tl.load(key).to(tl.uint32), none + tl.load(key + 1).to(tl.uint32)
-    s6, s7 = none + tl.load(key + 2).to(tl.uint32), none + tl.load(key + 3).to(tl.uint32)
-    s8, s9 = none + tl.load(key + 4).to(tl.uint32), none + tl.load(key + 5).to(tl.uint32)
-    s10, s11 = none + tl.load(key + 6).to(tl.uint32), none + tl.load(key + 7).to(tl.uint32)
+    s0, s1 = none + tl.load(key).to(tl.uint32), none + tl.load(key + 1).to(tl.uint32)
+    s2, s3 = none + tl.load(key + 2).to(tl.uint32), none + tl.load(key + 3).to(tl.uint32)
+    s4, s5 = none + tl.load(key + 4).to(tl.uint32), none + tl.load(key + 5).to(tl.uint32)
+    s6, s7 = none + tl.load(key + 6).to(tl.uint32), none + tl.load(key + 7).to(tl.uint32)
+    s8, s9 = none + tl.load(key + 8).to(tl.uint32), none + tl.load(key + 9).to(tl.uint32)
+    s10, s11 = none + tl.load(key + 10).to(tl.uint32), none + tl.load(key + 11).to(tl.uint32)
     s14 = none + plane
     x0, x1, x2, x3, x4, x5, x6, x7 = s0, s1, s2, s3, s4, s5, s6, s7
     x8, x9, x10, x11, x12, x13, x14, x15 = s8, s9, s10, s11, low, high, s14, none
@@ -70,14 +72,48 @@ def _block(key, counter, plane: tl.constexpr):
 
 
 @triton.jit
+def _find_outcome(high_ends, w, outcomes, STEPS: tl.constexpr):
+    """The outcome of each first word: how many thresholds have an upper half below it."""
+    k = w * 0
+    for s in range(STEPS):
+        beyond = k + (1 << (STEPS - 1 - s))
+        end = tl.load(high_ends + beyond - 1, mask=beyond <= outcomes - 1, other=1 << 62)
+        k = tl.where(end < w, beyond, k)
+    return k
+
+
+@triton.jit
+def list_kernel(
+    listed, key, high_ends, on_host, first, count, outcomes, capacity,
+    STEPS: tl.constexpr, LANES: tl.constexpr,
+):  # fmt: skip
+    """Which of the draws number first, … first + count − 1 the processor must make.
+
+    `listed` gets their number, then their places after `first`, as many as it can hold.
+    """
+    first = first.to(tl.int64)
+    lane = tl.program_id(0).to(tl.int64) * LANES + tl.arange(0, LANES).to(tl.int64)
+    counter = (first >> 8 << 4) + lane
+    word = _block(key, counter, FIRST)
+    group = (counter >> 4 << 8) + (counter & 15) - first
+    for i in tl.static_range(16):
+        place = group + 16 * i
+        w = word[i].to(tl.int64)
+        k = _find_outcome(high_ends, w, outcomes, STEPS)
+        tie = tl.load(high_ends + k, mask=k < outcomes - 1, other=-1) == w
+        host = (tie | (tl.load(on_host + k) != 0)) & (place >= 0) & (place < count)
+        at = tl.atomic_add(listed + lane * 0, 1, mask=host)
+        tl.store(listed + 1 + at, place, mask=host & (at < capacity))
+
+
+@triton.jit
 def draw_kernel(
-    out, left, left_count, key, row, high_ends, starts, widths, kinds, on_host,
-    first, count, dim, outcomes, capacity, step,
+    out, key, row, high_ends, starts, widths, kinds, first, count, dim, outcomes, step,
     INTEGERS: tl.constexpr, TWO_OFFSETS: tl.constexpr, STEPS: tl.constexpr, LANES: tl.constexpr,
 ):  # fmt: skip
     """Draws number first, … first + count − 1: (row + e)·step, or row + e·step.
 
-    `left` gets the places in `out` of those that the processor must draw, as many as it can hold.
+    Those that the processor must make are wrong here, and written over.
     """
     first = first.to(tl.int64)
     lane = tl.program_id(0).to(tl.int64) * LANES + tl.arange(0, LANES).to(tl.int64)
@@ -91,13 +127,7 @@ def draw_kernel(
     for i in tl.static_range(16):
         place = group + 16 * i
         valid = (place >= 0) & (place < count)
-        w = word[i].to(tl.int64)
-        k = lane * 0
-        for s in range(STEPS):
-            beyond = k + (1 << (STEPS - 1 - s))
-            end = tl.load(high_ends + beyond - 1, mask=beyond <= outcomes - 1, other=1 << 62)
-            k = tl.where(end < w, beyond, k)
-        tie = tl.load(high_ends + k, mask=k < outcomes - 1, other=-1) == w
+        k = _find_outcome(high_ends, word[i].to(tl.int64), outcomes, STEPS)
         width, kind = tl.load(widths + k), tl.load(kinds + k)
         one = offset[i].to(tl.int64)
         mask = (tl.full([LANES], 1, tl.int64) << tl.minimum(width, 31)) - 1
@@ -116,28 +146,45 @@ def draw_kernel(
         else:
             beside = tl.load(row + (place + first) % dim, mask=valid, other=0.0)
             value = beside + e.to(tl.float64) * step
-        host = (tie | (tl.load(on_host + k) != 0)) & valid
-        tl.store(out + place, value.to(out.dtype.element_ty), mask=valid & (host == 0))
-        at = tl.atomic_add(left_count + lane * 0, 1, mask=host)
-        tl.store(left + at, place, mask=host & (at < capacity))
+        tl.store(out + place, value.to(out.dtype.element_ty), mask=valid)
 
 
 LANES = 64  # blocks of one program
 
 
+def launch_list(
+    key: Any, tables: Any, first: int, count: int, capacity: int, lanes: int = LANES
+) -> Any:
+    """Run `list_kernel`; what it listed, on the device."""
+    import torch
+
+    outcomes = tables.starts.numel()
+    listed = torch.zeros(capacity + 1, dtype=torch.int64, device=key.device)
+    list_kernel[(_programs(first, count, lanes),)](
+        listed, key, tables.high_ends, tables.on_host, first, count, outcomes, capacity,
+        STEPS=max(1, (outcomes - 1).bit_length()), LANES=lanes,
+    )  # fmt: skip
+    return listed
+
+
 def launch(
-    out: Any, left: Any, left_count: Any, key: Any, row: Any, tables: Any, first: int,
-    step: float, integers: bool, lanes: int = LANES,
+    out: Any, key: Any, row: Any, tables: Any, first: int, step: float, integers: bool,
+    lanes: int = LANES,
 ) -> None:  # fmt: skip
-    """Run the kernel on all of `out`, a flat tensor on its device.
+    """Run `draw_kernel` on all of `out`, a flat tensor on its device.
 
     Fused multiply-adds are off: they round once where the other forms round twice.
     """
-    count, outcomes = out.numel(), tables.starts.numel()
-    blocks = -(-(first % 256 + count) // 256) * 16
-    draw_kernel[(-(-blocks // lanes),)](
-        out, left, left_count, key, row, tables.high_ends, tables.starts, tables.widths,
-        tables.kinds, tables.on_host, first, count, row.numel(), outcomes, left.numel(), step,
-        INTEGERS=integers, TWO_OFFSETS=tables.two_offsets,
-        STEPS=max(1, (outcomes - 1).bit_length()), LANES=lanes, enable_fp_fusion=False,
+    outcomes = tables.starts.numel()
+    draw_kernel[(_programs(first, out.numel(), lanes),)](
+        out, key, row, tables.high_ends, tables.starts, tables.widths, tables.kinds, first,
+        out.numel(), row.numel(), outcomes, step, INTEGERS=integers,
+        TWO_OFFSETS=tables.two_offsets, STEPS=max(1, (outcomes - 1).bit_length()), LANES=lanes,
+        enable_fp_fusion=False,
     )  # fmt: skip
+
+
+def _programs(first: int, count: int, lanes: int) -> int:
+    """How many programs make all blocks that these draws lie in; those come by sixteens."""
+    blocks = -(-(first % 256 + count) // 256) * 16
+    return -(-blocks // lanes)

@@ -6,7 +6,7 @@ from unicr.binomial import lower_bound, upper_bound
 from unicr.extras import lazy_names
 from unicr.noise.internal import lattice_for, size_of
 from unicr.smoothing._anytime import anytime_lower_bound, log_wealth
-from unicr.smoothing._batch import guess_batch_size, out_of_memory
+from unicr.smoothing._batch import Passes, out_of_memory
 from unicr.smoothing._certificate import ABSTAIN, Certificate, NormRadius
 from unicr.smoothing._closed import CODE, ClosedNoise, read_noise
 from unicr.smoothing._many import Certificates
@@ -52,6 +52,7 @@ __all__ = [
     "Exchange",
     "Measure",
     "NormRadius",
+    "Passes",
     "Plan",
     "Procedure",
     "Radii",
@@ -68,7 +69,6 @@ __all__ = [
     "anytime_lower_bound",
     "checked_nonce",
     "clear_winner",
-    "guess_batch_size",
     "lattice_for",
     "log_wealth",
     "lower_bound",

@@ -1,71 +1,132 @@
-"""How many noisy copies go through a model at once, on which threads: from input size and memory.
+"""How noisy copies go through a model: how many in a pass, in which layout, on which threads.
 
-The size of a pass is part of the one function that is certified (a label may depend on it in its
-last bit), so it is chosen before the first vote, for good, and a run writes it down.
+The size of a pass and its layout belong to the one function that is certified (a label may depend
+on them in its last bit), so they are chosen before the first vote, for good, and a run writes them
+down. They are chosen by measurement: a pass that is too large spills the cache, one that is too
+small is all overhead, and where that turns depends on the network and the machine.
 """
 
 from __future__ import annotations
 
-import copy
+import ctypes
 import functools
 import math
 import os
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
 
 from unicr.classifier import Classifier, Selective
 from unicr.errors import BatchError
 from unicr.extras import torch
 
-MOST = 1000
-VALUES = 10_000_000  # in one batch: larger ones are no faster
+SIZES = (1, 2, 4, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000)  # they divide usual n
+# Values in one pass that are worth a try. On a CPU the layers of one pass should stay in a cache of
+# a few megabytes; a GPU needs enough of them to fill all its units.
+ON_CPU = (60_000, 800_000)
+ON_GPU = (2_000_000, 40_000_000)
+MOST_ON_CPU = 1000  # of tiny inputs, whose passes cost the same up to there
 HELD = 64  # what a network holds of an input on its way, in units of the input
-SHARE = 2  # the part of the free memory that a batch may take is 1/SHARE
-SURE = 16  # nothing is tried where a batch takes less than 1/SURE of the free memory
-PASSES = 4  # forward passes that a batch is cut into on a CPU, so that threads share small asks
+SHARE = 2  # the part of the free memory that the passes under way may take is 1/SHARE
+USUAL = 100_000  # votes of an input
+SECONDS = 1.5  # of all measurements together; the pass that is under way is finished
+ROUNDS = 5  # passes of each candidate at most: the quickest counts
+WORTHWHILE = 0.97  # a larger pass, or another layout, must take less than this share of the time
+
+# glibc's mallopt: keep what is freed, up to 1 GB, in place of giving it back after every layer and
+# asking for it anew. 32 MB is the largest block that it serves from such memory.
+MMAP_THRESHOLD, TRIM_THRESHOLD, TOP_PAD = -3, -1, -2
+KEPT = {MMAP_THRESHOLD: 32 << 20, TRIM_THRESHOLD: 1 << 30, TOP_PAD: 64 << 20}
 
 
-def pass_size(batch: int, device: torch.device) -> int:
-    """The inputs of one forward pass."""
-    return batch if device.type != "cpu" else -(-batch // PASSES)
+@dataclass(frozen=True)
+class Passes:
+    """`size` noisy copies go through a model at once; `channels_last` is their order in memory."""
+
+    size: int
+    channels_last: bool = False
 
 
-def guess_batch_size(shape: tuple[int, ...], device: torch.device, sharing: int = 1) -> int:
-    """1000, or a half, a quarter, … of it: the most that suits inputs of this shape and the memory.
+def list_sizes(shape: tuple[int, ...], device: torch.device, sharing: int = 1) -> list[int]:
+    """The sizes of passes that are worth a try for inputs of this shape, the smallest first.
 
-    `sharing` processes work at once; on a CPU all threads do.
+    `sharing` processes work at once; on a CPU all threads do. Those that the free memory may not
+    hold are left out.
     """
-    batch = MOST
-    while batch > 1 and (
-        batch * math.prod(shape) > VALUES or _need(batch, shape, device, sharing) * SHARE > 1
-    ):
-        batch //= 2
-    return batch
+    on_cpu = device.type == "cpu"
+    low, high = ON_CPU if on_cpu else ON_GPU
+    sizes = [size for size in SIZES if not on_cpu or size <= MOST_ON_CPU]
+    tried = [size for size in sizes if low <= size * math.prod(shape) <= high]
+    small = sizes[-1] * math.prod(shape) < low
+    tried = tried or [sizes[-1] if small else sizes[0]]
+    fitting = [size for size in tried if _need(size, shape, device, sharing) * SHARE <= 1]
+    below = [s for s in sizes if _need(s, shape, device, sharing) * SHARE <= 1 and s < tried[0]]
+    return fitting or below[-1:] or sizes[:1]
 
 
-def select_batch_size(
+def choose_passes(
     shape: tuple[int, ...],
     device: torch.device,
-    rehearse: Callable[[int], object],
+    measure: Callable[[Passes, float], float],
+    *,
+    layouts: bool,
     sharing: int = 1,
-) -> int:
-    """`guess_batch_size`, halved until `rehearse`, one round of passes, has memory enough."""
-    batch = guess_batch_size(shape, device, sharing)
-    while batch > 1 and _need(batch, shape, device, sharing) * SURE > 1:
-        try:
-            rehearse(batch)
-        except Exception as error:  # a stranger's model; what else is wrong is told with the votes
-            if not out_of_memory(error):
-                break
+    asks: Sequence[int] = (USUAL,),
+) -> Passes:
+    """The passes that take least time for questions of `asks` votes, with what fills up the last.
+
+    The smallest of those that hardly differ is taken.
+
+    `measure` runs passes for so many seconds, one at least, and gives the seconds of one input. A
+    size that there is no memory for is left out, and where none is left, smaller ones are tried.
+    """
+    sizes = list_sizes(shape, device, sharing)
+    tried = [
+        Passes(size, last) for size in sizes for last in ((False, True) if layouts else (False,))
+    ]
+    end = time.perf_counter() + SECONDS
+    times: dict[Passes, float] = {}
+    for left, passes in zip(range(len(tried), 0, -1), tried, strict=True):
+        now = time.perf_counter()
+        if times and now >= end:
+            break
+        if len(tried) == 1:
+            share = 0.0  # one pass shows whether there is memory
+        else:
+            share = max(0.0, end - now) / left
+        seconds = _try(measure, passes, share, device)
+        if seconds is None:
+            return Passes(sizes[0])
+        if math.isfinite(seconds):
+            copies = sum(math.ceil(n / passes.size) * passes.size for n in asks)
+            times[passes] = seconds * copies
+    if not times:
+        smaller = [size for size in SIZES if size < sizes[0]]
+        while smaller and _try(measure, Passes(smaller[-1]), 0.0, device) == math.inf:
+            smaller.pop()
+        return Passes(smaller[-1] if smaller else 1)
+    best = next(iter(times))
+    for passes, seconds in times.items():
+        if seconds < WORTHWHILE * times[best]:
+            best = passes
+    return best
+
+
+def _try(
+    measure: Callable[[Passes, float], float], passes: Passes, share: float, device: torch.device
+) -> float | None:
+    """Seconds of an input; infinite without memory; None where the model fails in another way."""
+    try:
+        return measure(passes, share)
+    except Exception as error:  # a stranger's model; what else is wrong is told with the votes
+        if out_of_memory(error):
             if device.type == "cuda":
                 torch.cuda.empty_cache()
-            batch //= 2
-        else:
-            break
-    return batch
+            return math.inf
+        return math.inf if passes.channels_last else None  # a `view` may not take that layout
 
 
 def check_alone(classifier: Classifier, noisy: torch.Tensor, x: torch.Tensor) -> None:
@@ -89,11 +150,10 @@ def check_alone(classifier: Classifier, noisy: torch.Tensor, x: torch.Tensor) ->
     except Exception:  # a stranger's model; what is wrong is told with the votes
         return
     if same:
-        alone = PASSES if noisy.device.type == "cpu" else 1
         raise BatchError(
             f"{classifier.name} gives {changed} of {len(noisy) - half} noisy inputs another label "
             "when other inputs are beside them (statistics of the batch?), so it is no function of "
-            f"its input: --batch {alone} passes every input by itself"
+            "its input: --batch 1 passes every input by itself"
         )
 
 
@@ -104,28 +164,38 @@ def out_of_memory(error: BaseException) -> bool:
     return here or (error.__cause__ is not None and out_of_memory(error.__cause__))
 
 
-def _need(batch: int, shape: tuple[int, ...], device: torch.device, sharing: int) -> float:
+def _need(size: int, shape: tuple[int, ...], device: torch.device, sharing: int) -> float:
     """The share of the free memory that the passes under way take, as far as can be told."""
     threads = torch.get_num_threads() if device.type == "cpu" else 1
-    together = pass_size(batch, device) * max(threads, sharing)
-    return together * math.prod(shape) * 4 * HELD / _free(device)
+    return size * max(threads, sharing) * math.prod(shape) * 4 * HELD / _free(device)
 
 
 def _free(device: torch.device) -> float:
     """Bytes of memory that are free; infinite where nothing tells."""
     if device.type == "cuda":
         return float(torch.cuda.mem_get_info(device)[0])
-    found = [math.inf]
+    bytes_ = [math.inf]
     with suppress(OSError, ValueError, IndexError):
         lines = Path("/proc/meminfo").read_text().splitlines()
-        found += [1024.0 * int(one.split()[1]) for one in lines if one.startswith("MemAvailable:")]
+        bytes_ += [
+            1024.0 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable:")
+        ]
     with suppress(OSError, ValueError):  # a container's own limit
         home = Path("/sys/fs/cgroup")
         limit, used = (int((home / f"memory.{name}").read_text()) for name in ("max", "current"))
-        found.append(float(max(limit - used, 1)))
+        bytes_.append(float(max(limit - used, 1)))
     with suppress(AttributeError, OSError, ValueError):
-        found.append(float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")))
-    return min(found)
+        bytes_.append(float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")))
+    return min(bytes_)
+
+
+@functools.cache
+def keep_memory() -> None:
+    """Let the C library keep what a pass frees for the next pass (glibc; nothing elsewhere)."""
+    with suppress(OSError, AttributeError, TypeError):
+        mallopt = ctypes.CDLL(None).mallopt
+        for setting, value in KEPT.items():
+            mallopt(setting, value)
 
 
 @functools.cache
@@ -147,12 +217,3 @@ def one_thread_each() -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(threads)
-
-
-def cut(classifier: Classifier, full: torch.Tensor) -> Classifier:
-    """Gives the first rows of a full batch their labels: no part of it is passed by itself."""
-    twin: Any = copy.copy(classifier)
-    if isinstance(classifier, Selective):
-        twin.members = tuple(cut(one, full) for one in classifier.members)
-    twin.predict = lambda batch: classifier.predict(full)[: len(batch)]
-    return cast(Classifier, twin)

@@ -176,7 +176,7 @@ class _Recorder:
     def add(self, question: Request, counts: Counts) -> None:
         """Keep an answer; one with more or fewer votes than samples is refused."""
         total = int(np.sum(counts))
-        if question.counted.one_vote_each and total != question.n:
+        if total != question.n:
             raise CertifyError(f"{total} votes where {question.n} samples were asked for")
         self.exchanges.append(Exchange.of(question, counts))
 

@@ -7,15 +7,17 @@ import hashlib
 import math
 import re
 import secrets
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import islice
 from typing import Any
 
 import numpy as np
 from scipy import special
 
 from unicr.classifier import Classifier, load_classifier
+from unicr.classifier.internal import Tally
 from unicr.data import Dataset
 from unicr.errors import CertifyError
 from unicr.extras import torch
@@ -23,37 +25,26 @@ from unicr.noise import Lattice, Noise
 from unicr.noise.internal import LatticeNoise, derive, lattice_for
 from unicr.norms import Norm, l2, parse_norm
 from unicr.smoothing._batch import (
+    MOST_ON_CPU,
+    USUAL,
+    Passes,
     check_alone,
-    cut,
+    choose_passes,
+    keep_memory,
     one_thread_each,
-    pass_size,
     pool,
-    select_batch_size,
 )
 from unicr.smoothing._certificate import ABSTAIN, Certificate
+from unicr.smoothing._counting import Ask, Draw, Runner, count_votes
 from unicr.smoothing._many import Certificates, inputs_of
 from unicr.smoothing._plan import Plan
 from unicr.smoothing._question import CLASSES, Request, answer_all
 from unicr.smoothing._radii import Curves
-from unicr.smoothing.measures import Counts, Measure, add
+from unicr.smoothing.measures import Counts, Measure
 from unicr.tables import facts_to_html
 
+PASSES_EACH = 16  # of a thread: the last ones, of which some threads have none, are few among them
 AUTO = "auto"  # a lattice so fine that radii hold for every change
-
-
-class _Team:
-    """A classifier that one thread uses, with the memory for its noisy copies."""
-
-    def __init__(self, classifier: Classifier) -> None:
-        self.classifier = classifier
-        self._memory: torch.Tensor | None = None
-
-    def buffer(self, batch: int, x: torch.Tensor) -> torch.Tensor:
-        """Memory for `batch` copies of x, kept from call to call."""
-        shape = (batch, *x.shape)
-        if self._memory is None or self._memory.shape != shape or self._memory.device != x.device:
-            self._memory = torch.empty(shape, dtype=torch.float32, device=x.device)
-        return self._memory
 
 
 class SmoothedClassifier:
@@ -65,8 +56,8 @@ class SmoothedClassifier:
     sample s of an input follows from a key, whatever the batch: SHA-256 of the `commitment` (64
     hexadecimal digits that fix a run, see `unicr.runs.Spec`; left out, a digest of the model) and
     a `nonce` (as many, drawn here unless given), with the input; or, for experiments, of a `seed`,
-    which anybody can predict. `batch` is how many samples are worked on at once; if left out, it
-    follows from the first input's size and the memory.
+    which anybody can predict. `batch` is how many noisy copies one forward pass has,
+    `channels_last` their order in memory; without, both are measured before the first vote.
     """
 
     def __init__(
@@ -76,6 +67,7 @@ class SmoothedClassifier:
         *,
         num_classes: int | None = None,
         batch: int | None = None,
+        channels_last: bool | None = None,
         seed: int | None = None,
         nonce: str | None = None,
         lattice: Lattice | str | None = AUTO,
@@ -86,10 +78,10 @@ class SmoothedClassifier:
         self.noise = noise
         self.num_classes = num_classes or self.classifier.num_classes
         if batch is not None and batch < 1:
-            raise CertifyError(f"batch={batch}: at least one sample at a time")
+            raise CertifyError(f"batch={batch}: at least one sample in a pass")
         if seed is not None and nonce is not None:
             raise CertifyError("give a seed, for experiments, or a nonce, not both")
-        self.batch, self.seed = batch, seed
+        self.batch, self.channels_last, self.seed = batch, channels_last, seed
         drawn = secrets.token_hex(32) if nonce is None and seed is None else nonce
         self.nonce = None if drawn is None else checked_nonce(drawn)
         told = lattice is not None and lattice != AUTO
@@ -109,7 +101,7 @@ class SmoothedClassifier:
     def _repr_html_(self) -> str:
         lattice = self._lattice.text if isinstance(self._lattice, Lattice) else self._lattice
         facts = {"model": self.classifier.name, "noise": repr(self.noise), "lattice": lattice}
-        names = ("num_classes", "input_shape", "batch", "seed", "nonce")
+        names = ("num_classes", "input_shape", "batch", "channels_last", "seed", "nonce")
         return facts_to_html(facts | {name: getattr(self, name) for name in names})
 
     def _inputs(self, x: Any) -> Iterator[torch.Tensor] | None:
@@ -154,66 +146,113 @@ class SmoothedClassifier:
         the model can be copied, one thread: a label does not depend on what else is asked. A model
         whose labels do is refused, as far as one pass shows it.
         """
+        return self.answer(Request(n, start, noise, measure), x, input_index)
+
+    def answer_many(
+        self, asked: Sequence[tuple[Request, torch.Tensor, int]]
+    ) -> list[Counts | Exception]:
+        """The votes that each (question, input, number of the input) asks for, or what failed.
+
+        Questions are answered side by side; no answer depends on the others.
+        """
+        answers: list[Counts | Exception] = [np.zeros(0, dtype=np.int64)] * len(asked)
+        asks: dict[int, Ask] = {}
+        for i, (question, x, input_index) in enumerate(asked):
+            try:
+                if question.counted.noisy:
+                    asks[i] = self._ask(question, x, input_index)
+                else:
+                    answers[i] = self._count_clean(question, x)
+            except Exception as error:
+                answers[i] = error
+        if asks:
+            passes = Passes(self.batch or 1, bool(self.channels_last))
+            several = list(asks.values())
+            counted = count_votes(several, self._runners, passes, self.num_classes)
+            for i, answer in zip(asks, counted, strict=True):
+                answers[i] = answer
+        return answers
+
+    def answer(self, question: Request, x: torch.Tensor, input_index: int) -> Counts:
+        """The votes that a procedure asks for."""
+        (answer,) = self.answer_many([(question, x, input_index)])
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def _ask(self, question: Request, x: torch.Tensor, input_index: int) -> Ask:
+        """How the votes of a question are drawn; the first one settles the passes."""
         x = self._checked(x)
-        noise = self.noise if noise is None else noise
+        noise = self.noise if question.noise is None else question.noise
         noise.check_input(x)
+        passes, shape = self.choose_passes(x, asks=(question.n,)), tuple(x.shape)
+        first, *_ = self._runners  # made while torch still has all its threads
+        draw = question.counted.copies(noise, self.lattice_of(x), x, self._key)
+        draw = draw or self._drawing(x, input_index, noise)
+        if question.n and passes.size > 1 and not self._alone:
+            with one_thread_each():
+                noisy = first.fill(draw, question.start, shape, passes)
+                check_alone(self.classifier, noisy, x.to(noisy.device, torch.float32))
+            self._alone = True
         # a joint noise is drawn by code of the user's own, which may not stand threads
         in_threads = noise.iid is not None or noise.radial is not None
-        teams = self._teams if in_threads else self._teams[:1]
-        size = pass_size(self.settle(x), x.device)
-        passes = [(first, min(size, start + n - first)) for first in range(start, start + n, size)]
-        draw = measure.copies(noise, self.lattice_of(x), x, self._key)
-        draw = draw or self._drawing(x, input_index, noise)
+        return Ask(draw, shape, question.n, question.start, question.counted, in_threads)
 
-        if passes and size > 1 and not self._alone:
-            with one_thread_each():
-                draw(noisy := teams[0].buffer(size, x), start)
-                check_alone(self.classifier, noisy, x)
-            self._alone = True
-        todo = iter(passes)  # whoever is free takes the next
+    def _count_clean(self, question: Request, x: torch.Tensor) -> Counts:
+        """The vote of the input itself, as it stands on the grid."""
+        x = self._checked(x)
+        if (lattice := self.lattice_of(x)) is not None:
+            x = torch.from_numpy(lattice.floats(lattice.integers(x.cpu().numpy())))
+        batch = x[None].to(self.classifier.device, torch.float32)
+        tally, labels = Tally(self.classifier.name), question.counted.labels(self.classifier, batch)
+        tally.add(labels, question.counted.size(self.classifier, self.num_classes))
+        return tally.read().numpy()
 
-        def count(team: _Team) -> Counts:
-            counts = np.zeros(0, dtype=np.int64)
-            for first, wanted in todo:
-                full = team.buffer(size, x)
-                draw(full, first)
-                whole = wanted == size
-                model = team.classifier if whole else cut(team.classifier, full)
-                counts = add(counts, measure.count(model, full[:wanted], self.num_classes))
-            return counts
+    def choose_passes(
+        self, x: torch.Tensor, sharing: int = 1, asks: Sequence[int] = (USUAL,)
+    ) -> Passes:
+        """The size and layout of all passes, settled by an input such as x before any vote.
 
-        if len(teams) == 1:
-            return count(teams[0])
-        with one_thread_each():
-            return functools.reduce(add, pool().map(count, teams))
-
-    def settle(self, x: torch.Tensor, sharing: int = 1) -> int:
-        """`batch`, settled by an input such as x before any vote: halved until there is memory.
-
-        `sharing` processes will work beside each other.
+        `sharing` processes will work beside each other, and an input gets questions of `asks`
+        votes. What is not given is measured.
         """
         if self.batch is None:
-            x = self._checked(x)
-            self.batch = select_batch_size(
-                tuple(x.shape), x.device, partial(self._rehearse, x), sharing
+            x = self._checked(x).to(self.classifier.device, torch.float32)
+            layouts = (
+                self.channels_last is None and x.ndim == 3 and self.classifier.has_convolutions
             )
-        return self.batch
+            if x.device.type == "cpu":
+                keep_memory()
+            found = choose_passes(
+                tuple(x.shape),
+                x.device,
+                partial(self._measure, x),
+                layouts=layouts,
+                sharing=sharing,
+                asks=[n for n in asks if n] or (USUAL,),
+            )
+            self.batch = found.size
+            self.channels_last = bool(self.channels_last or found.channels_last)
+        return Passes(self.batch, bool(self.channels_last))
 
-    def _rehearse(self, x: torch.Tensor, batch: int) -> None:
-        """One pass of every team at once; its labels are not counted."""
+    def _measure(self, x: torch.Tensor, passes: Passes, seconds: float) -> float:
+        """Seconds of an input where every thread has a pass."""
 
-        def once(team: _Team) -> None:
-            team.classifier.predict(team.buffer(pass_size(batch, x.device), x).copy_(x))
+        runners = self._runners  # made while torch still has all its threads
 
+        def measure(runner: Runner) -> float:
+            return runner.time_passes(x, passes, seconds, one_thread=len(runners) > 1)
+
+        if len(runners) == 1:
+            return measure(runners[0])
         with one_thread_each():
-            list(pool().map(once, self._teams))
+            return float(np.mean(list(pool().map(measure, runners))))
 
-    def _drawing(
-        self, x: torch.Tensor, input_index: int, noise: Noise
-    ) -> Callable[[torch.Tensor, int], object]:
+    def _drawing(self, x: torch.Tensor, input_index: int, noise: Noise) -> Draw:
         """What fills a batch with the noisy copies of x from number `start` on."""
         lattice = self.lattice_of(x)
         if lattice is None:
+            x = x.to(self.classifier.device, torch.float32)
             seed = int.from_bytes(self._key, "little") if self.seed is None else self.seed
             return lambda out, start: noise.sample(
                 len(out), seed=seed, input_index=input_index, start=start, base=x, out=out
@@ -222,37 +261,27 @@ class SmoothedClassifier:
         key = derive(self._key, input_index, base.astype("<i8").tobytes())
         return LatticeNoise(noise, lattice).copies(base, key=key)
 
-    def answer(self, question: Request, x: torch.Tensor, input_index: int) -> Counts:
-        """The votes that a procedure asks for."""
-        n, counted = question.n, question.counted
-        if not counted.noisy:
-            x = self._checked(x)
-            if (lattice := self.lattice_of(x)) is not None:
-                floats = lattice.floats(lattice.integers(x.cpu().numpy()))
-                x = torch.from_numpy(floats).to(x.device)
-            return counted.count(self.classifier, x[None], self.num_classes)
-        where = {"start": question.start, "input_index": input_index}
-        return self.votes(x, n, **where, noise=question.noise, measure=counted)
-
     @functools.cached_property
-    def _teams(self) -> list[_Team]:
+    def _runners(self) -> list[Runner]:
         """One classifier and buffer for each thread: single-threaded passes side by side are faster
         than one after the other on all cores, where noise and model wait for each other.
         """
-        teams = [_Team(self.classifier)]
+        runners = [Runner(self.classifier)]
         if self.classifier.device.type == "cpu":
+            keep_memory()
             for _ in range(torch.get_num_threads() - 1):
                 twin = self.classifier.replica()
                 if twin is None:
-                    return teams[:1]
-                teams.append(_Team(twin))
-        return teams
+                    return runners[:1]
+                runners.append(Runner(twin))
+        return runners
 
     def _checked(self, x: torch.Tensor) -> torch.Tensor:
+        """The input as it was given, where it is finite: float64 is not rounded before the grid."""
         x = torch.as_tensor(x)
         if not bool(torch.isfinite(x).all()):
             raise CertifyError("the input is not finite (NaN or infinity): nothing is certified")
-        return x.to(self.classifier.device, torch.float32)
+        return x
 
     def predict(self, x: Any, *, n: int = 1000, alpha: float = 0.001, input_index: int = 0) -> Any:
         """The class of g at x, or −1: wrong with probability at most α (a two-sided binomial test
@@ -268,11 +297,27 @@ class SmoothedClassifier:
         several = self._inputs(x)
         if several is None:
             return clear_winner(self.votes(x, n, start=0, input_index=input_index), alpha)
-        found = [
-            clear_winner(self.votes(one, n, start=0, input_index=i), alpha)
-            for i, one in enumerate(several, input_index)
-        ]
+        found: list[int] = []
+        question, left = Request(n, 0), enumerate(several, input_index)
+        while some := list(islice(left, self.overlap(n))):
+            for counts in self.answer_many([(question, one, i) for i, one in some]):
+                if isinstance(counts, Exception):
+                    raise counts
+                found.append(clear_winner(counts, alpha))
         return np.array(found, dtype=np.int64)
+
+    def overlap(self, n: int) -> int:
+        """How many questions of n votes each, answered at once, keep all threads busy."""
+        return max(1, self.passes_at_once // self.count_passes(n))
+
+    def count_passes(self, n: int) -> int:
+        """How many forward passes n votes take."""
+        return max(1, math.ceil(n / (self.batch or MOST_ON_CPU)))
+
+    @property
+    def passes_at_once(self) -> int:
+        """How many passes should be asked for at once, so that no thread waits for long."""
+        return PASSES_EACH * len(self._runners)
 
     def certify(
         self,
@@ -305,6 +350,7 @@ class SmoothedClassifier:
                 own = plan.procedure.on_own_grid
                 lattice = self.lattice_of(self._checked(one), norms, own=own)
                 curves = Curves(norms, one.numel(), searched=searched, lattice=lattice)
+                self.choose_passes(one, asks=(plan.n0, plan.n))
             found.append(self.certify_with(one, plan, curves, index))
         return found[0] if several is None else Certificates(found, self.classifier.classes)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
@@ -28,17 +28,23 @@ Counts = NDArray[np.int64]
 class Measure(Registered, ABC):
     """Subclasses are frozen dataclasses.
 
-    `one_vote_each` says that a copy counts once, so that n copies have n votes in all: that is
-    checked of every answer. `noisy` is False for what is counted of the input itself.
+    Every copy has one vote, so that n copies have n votes in all: that is checked of every answer.
+    `noisy` is False for what is counted of the input itself.
     """
 
     kind = "measure"
-    one_vote_each: ClassVar[bool] = True
     noisy: ClassVar[bool] = True
 
     @abstractmethod
-    def count(self, model: Classifier, batch: torch.Tensor, classes: int | None) -> Counts:
-        """What a batch of noisy copies counts for; sums over batches must mean the same."""
+    def labels(self, model: Classifier, batch: torch.Tensor) -> torch.Tensor:
+        """What each copy votes for: whole numbers from 0 on, on the device of the batch.
+
+        A copy's vote must not depend on the other copies of the batch.
+        """
+
+    def size(self, model: Classifier, classes: int | None) -> int | None:
+        """How many things can be voted for; None where the votes themselves tell it."""
+        return model.num_classes if classes is None else classes
 
     def copies(
         self, noise: Noise, lattice: Lattice | None, x: torch.Tensor, key: bytes
@@ -71,9 +77,9 @@ class ClassVotes(Measure):
 
     name = "classes"
 
-    def count(self, model: Classifier, batch: torch.Tensor, classes: int | None) -> Counts:
-        """Votes by class."""
-        return model.votes(batch, classes).numpy()
+    def labels(self, model: Classifier, batch: torch.Tensor) -> torch.Tensor:
+        """The classes of the copies."""
+        return model.predict_unchecked(batch)
 
 
 @dataclass(frozen=True)
@@ -91,12 +97,21 @@ class MemberVotes(Measure):
     name = "member"
     index: int = 0
 
-    def count(self, model: Classifier, batch: torch.Tensor, classes: int | None) -> Counts:
-        """Votes by choice for the selector, by class for the others."""
+    def labels(self, model: Classifier, batch: torch.Tensor) -> torch.Tensor:
+        """Choices of the selector, classes of the others."""
+        return self._members(model)[self.index].predict_unchecked(batch)
+
+    def size(self, model: Classifier, classes: int | None) -> int | None:
+        """The number of choices for the selector, of classes for the others."""
+        members = self._members(model)
+        if self.index == 0:
+            return len(members) - 1
+        return members[self.index].num_classes if classes is None else classes
+
+    def _members(self, model: Classifier) -> Sequence[Classifier]:
         if not isinstance(model, Selective) or not 0 <= self.index < len(model.members):
             raise CertifyError(f"{model.name} has no member {self.index}: it is no such selector")
-        size = classes if self.index else len(model.members) - 1
-        return model.members[self.index].votes(batch, size).numpy()
+        return model.members
 
 
 CLOSE = 1e-12  # how far from a whole number of steps 2λ may be written
@@ -147,7 +162,7 @@ class OffsetVotes(ClassVotes):
             end = (number + places) % width  # the interval begins at end + ½ + W·(whole number)
             begin = end + width * ((base - end - 1) // width)
             middle = (2 * begin + 1 + width) * half
-            seen = noise.seen(torch.from_numpy(middle))
+            seen = noise.see(torch.from_numpy(middle))
             out.copy_(seen.to(torch.float32).reshape(out.shape))
 
         return fill

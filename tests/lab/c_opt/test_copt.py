@@ -18,7 +18,7 @@ from unicr.errors import DataError, NoiseError, RunError, SpecError, UnicrError
 from unicr.lab.c_opt import COpt, Scales, ShapeScore, Trained, best_of, c_opt, grid, search_of
 from unicr.lab.c_opt._points import Point
 from unicr.lab.c_opt._scores import is_done, result_of
-from unicr.lab.c_opt._search import PointWork, _files, _put
+from unicr.lab.c_opt._search import PointWork, _read_files, _store_files
 from unicr.lab.report.copt import best_text, copt_csv, copt_table, draw_copt
 from unicr.lab.train import Training
 from unicr.metrics import robustness_score
@@ -122,6 +122,8 @@ def test_a_search_goes_on_at_every_level(data: tuple[Path, Path], tmp_path: Path
         run(data, out, "--beta", "1", "--sigma", "0.25", "0.5", "--resume")
 
 
+@pytest.mark.slow
+@pytest.mark.important
 def test_workers_give_the_same_table(data: tuple[Path, Path], tmp_path: Path) -> None:
     run(data, tmp_path / "one", *GRID, "--nonce", "7a" * 32)
     run(data, tmp_path / "two", *GRID, "--nonce", "7a" * 32, "--workers", "1")
@@ -188,9 +190,9 @@ def test_files_of_a_point_made_elsewhere_are_the_same(
     away = PointWork(work.train, work.inputs, work.labels, work.job, work.training, None, work.home)
     files = away.open()(point)
     assert files is not None
-    _put(files, tmp_path / "back")
+    _store_files(files, tmp_path / "back")
     assert is_done(tmp_path / "back", 20)
-    assert _files(local)["model.safetensors"] == files["model.safetensors"]
+    assert _read_files(local)["model.safetensors"] == files["model.safetensors"]
     with Run(local / "run") as one, Run(tmp_path / "back" / "run") as other:
         for a, b in zip(one.rows(), other.rows(), strict=True):
             assert a.certificate == b.certificate

@@ -27,6 +27,7 @@ from unicr.lab.optimality import (
 )
 from unicr.lab.report.optimality import Group, draw_gallery, optimality_table
 from unicr.norms import parse_norm
+from unicr.progress import listen
 from unicr.radius import certified_radius
 from unicr.runs import Job, Row, Run, Spec, certify_run
 from unicr.smoothing import Certificate, NormRadius, Plan, norms_of
@@ -45,6 +46,7 @@ CAUCHY = Spec(
     skip=1,
     max=None,
     batch=1,
+    channels_last=False,
     data_size=1,
     lattice=None,
     nonce=None,
@@ -383,9 +385,10 @@ def test_the_gallery_has_a_panel_for_each_family_and_norm(tmp_path: Path) -> Non
     assert text.count('<g id="axes_') == 4
     assert text.count('<g id="legend_') == 2
     steps: list[tuple[str, float]] = []
-    draw_gallery(groups, norms, 9, tmp_path / "a.png", report=lambda t, s: steps.append((t, s)))
+    with listen(lambda task, done, of, text: steps.append((text, done / (of or 1)))):
+        draw_gallery(groups, norms, 9, tmp_path / "a.png")
     assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
-    assert [s for _, s in steps] == [0, 0.25, 0.5, 0.75]
+    assert [s for _, s in steps] == [0, 0.25, 0.5, 0.75, 1]
 
 
 def test_the_command_draws(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

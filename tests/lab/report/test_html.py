@@ -25,7 +25,7 @@ from unicr.cli import app
 from unicr.data import load_dataset
 from unicr.errors import MissingExtraError, RunError, UnicrError
 from unicr.lab.report.html import write_report
-from unicr.lab.report.html._data import _above, low, percent
+from unicr.lab.report.html._data import _ceil_text, floor_value, percent
 from unicr.lab.report.html._images import picture, picture_axes, value_range
 from unicr.lab.report.html._page import embed
 from unicr.noise import parse
@@ -392,11 +392,11 @@ def test_shares_and_bounds_are_rounded_to_the_safe_side() -> None:
     assert percent(3, 3) == "100.0 %"
     rng = np.random.default_rng(0)
     for value in [*rng.uniform(0, 1, 500), *10.0 ** rng.uniform(-12, 0, 500)]:
-        assert value <= float(_above(value)) <= value * 1.01
-        shown = low(value)
+        assert value <= float(_ceil_text(value)) <= value * 1.01
+        shown = floor_value(value)
         assert isinstance(shown, float)
         assert value * (1 - 1e-5) <= shown <= value
-    assert _above(0.0) == "0"
+    assert _ceil_text(0.0) == "0"
 
 
 def unstarted(folder: Path) -> Path:

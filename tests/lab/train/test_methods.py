@@ -79,7 +79,7 @@ def test_the_attack_goes_farthest_and_stays_in_the_ball(p: float) -> None:
         for other in (*others, g, np.sign(g)):
             assert (g * other).sum() / Norm(p)(other) <= (g * b).sum() * (1 + 1e-5)
     now = step(Tuned(samples=2, steps=4), p)
-    moved = smoothadv.attacked(now, 0.3)
+    moved = smoothadv.attack_batch(now, 0.3)
     for before, after in zip(now.inputs, moved, strict=True):
         if p >= 1:
             assert Norm(p)(after - before) <= 0.3 * (1 + 1e-5)
@@ -176,6 +176,8 @@ def test_every_method_takes_every_noise(
     assert json.loads((tmp_path / SETTINGS).read_text())["settings"]["method"] == method
 
 
+@pytest.mark.slow
+@pytest.mark.important
 def test_a_deep_lenet_learns_and_opens(digits: Examples, tmp_path: Path) -> None:
     settings = short(arch="deep-lenet", method="smoothadv", samples=2, steps=1, epochs=4, batch=20)
     fitted = train_run(digits, settings, tmp_path)

@@ -47,7 +47,7 @@ class Setup:
     data: str
     sigma: float = 0.5
     keep: bool = False
-    batch: int = 500
+    batch: int | None = None
     spread: bool = True
 
     @property

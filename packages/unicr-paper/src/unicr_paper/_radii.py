@@ -79,7 +79,6 @@ def sampled(
         seed=seed,
         estimator="quantile",
         confidence_method="none",
-        progress=False,
     )
     law = parse(noise)
     found = certified_radius(law, norm, dim, p_a=p_a, engine="montecarlo", montecarlo=settings)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from unicr.classifier._base import Classifier
+from unicr.classifier._base import Classifier, check_labels
 from unicr.classifier._digest import source_digest
 from unicr.classifier._load import Adapter, ModelAsked
 from unicr.errors import ModelError, foreign
@@ -41,6 +41,9 @@ class CallableClassifier(Classifier):
         self._numpy = takes_numpy(function)
 
     def predict(self, batch: torch.Tensor) -> torch.Tensor:
+        return check_labels(self.predict_unchecked(batch), self.name)
+
+    def predict_unchecked(self, batch: torch.Tensor) -> torch.Tensor:
         given = batch.detach().cpu().numpy() if self._numpy else batch
         with torch.inference_mode():
             with foreign(ModelError, f"{self.name} failed"):
@@ -52,7 +55,7 @@ class CallableClassifier(Classifier):
                     f"{self.name} returned one floating number per input: labels must be whole "
                     "numbers, and a single score must have shape (inputs, 1)"
                 )
-            return self._labels(output, len(batch)).to(self.device)
+            return self._labels_unchecked(output, len(batch)).to(self.device)
 
 
 def takes_numpy(function: Callable[[Any], Any]) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
-from unicr.classifier._base import Classifier
+from unicr.classifier._base import Classifier, check_labels
 from unicr.classifier._digest import module_digest
 from unicr.classifier._load import Adapter, ModelAsked, load_weights
 from unicr.errors import ModelError, foreign
@@ -54,6 +54,12 @@ class ModuleClassifier(Classifier):
         twin.digest = combined_digest(self.digest, f"precision={precision}")
         return twin
 
+    def compiled(self) -> ModuleClassifier:
+        twin = copy.copy(self)
+        twin.module, twin._own = torch.compile(self.module), self.digest  # type: ignore[assignment]
+        twin.digest = combined_digest(self.digest, "torch.compile")
+        return twin
+
     @property
     def digests(self) -> dict[str, str]:
         if self.precision is None:
@@ -61,8 +67,15 @@ class ModuleClassifier(Classifier):
         return {"model": self._own, "precision": self.precision}
 
     def predict(self, batch: torch.Tensor) -> torch.Tensor:
+        return check_labels(self.predict_unchecked(batch), self.name)
+
+    def predict_unchecked(self, batch: torch.Tensor) -> torch.Tensor:
         with torch.inference_mode(), evaluating(self.module):
-            return self._labels(self.scores(batch), len(batch))
+            return self._labels_unchecked(self.scores(batch), len(batch))
+
+    @property
+    def has_convolutions(self) -> bool:
+        return any(isinstance(part, torch.nn.Conv2d) for part in self.module.modules())
 
     def replica(self) -> ModuleClassifier | None:
         """Module objects copied, parameters and buffers shared, so that a model that is trained on

@@ -58,6 +58,10 @@ class Selective(Classifier):
                 labels[mine] = member.predict(batch[mine])
         return labels
 
+    @property
+    def has_convolutions(self) -> bool:
+        return any(one.has_convolutions for one in self.members)
+
     def replica(self) -> Selective | None:
         twins = [one.replica() for one in self.members]
         if any(one is None for one in twins):

@@ -20,7 +20,7 @@ from unicr.data._reader import DataAsked, Reader
 from unicr.errors import DataError, foreign
 
 SHAPE = (3, 32, 32)
-RECORD = 1 + 3072
+RECORD = 1 + 3072  # bytes of an image in the binary form: its label, then 3·32·32 pixels
 BATCH = re.compile(r"test_batch|data_batch_\d*\d")
 CLASSES = (
     *("airplane", "automobile", "bird", "cat", "deer"),

@@ -8,6 +8,7 @@ from pathlib import Path
 from unicr.data._dataset import Dataset, from_arrays
 from unicr.data._labels import idx_array
 from unicr.data._reader import DataAsked, Reader
+from unicr.errors import DataError
 
 STARTS = {"test": ("t10k", "test"), "train": ("train",)}
 IMAGE_FILE = re.compile(r"images[-.]idx3")
@@ -25,7 +26,8 @@ def _images(asked: DataAsked) -> Path | None:
 def read(asked: DataAsked) -> Dataset:
     """An idx file of images with the labels file beside it."""
     path = _images(asked)
-    assert path is not None
+    if path is None:
+        raise DataError(f"{asked.path} has no idx file of images")
     plain = path.name.removesuffix(".gz").replace("images", "labels").replace("idx3", "idx1")
     near = [path.with_name(plain), path.with_name(plain + ".gz")]
     beside = [] if asked.labels else [file for file in near if file.is_file()]

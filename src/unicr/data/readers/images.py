@@ -66,8 +66,7 @@ def _first_readable(files: list[Path]) -> Path:
             return file
         except DataError as error:
             trouble = trouble or error
-    assert trouble is not None
-    raise trouble
+    raise trouble or DataError("there are no images")
 
 
 def _pixels(path: Path, rgb: bool) -> Floats:

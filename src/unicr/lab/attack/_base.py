@@ -116,7 +116,7 @@ class Attack(ABC):
         memory = {} if memory is None else memory
         key = self._key(norm, bounds)
         if key not in memory:
-            seed = mixed(targets.seed, self.name, key)
+            seed = mix_seed(targets.seed, self.name, key)
             with seeded(seed):
                 found = self._directions(targets, norm, bounds, seed)
                 memory[key] = _completed(found.detach().to(torch.float64).cpu())
@@ -224,7 +224,7 @@ class Cube(torch.nn.Module):
         return log_probabilities
 
 
-def mixed(*parts: object) -> int:
+def mix_seed(*parts: object) -> int:
     """A seed of 63 bits from a seed and what it is for."""
     digest = hashlib.sha256(repr(parts).encode()).digest()
     return int.from_bytes(digest[:8]) >> 1

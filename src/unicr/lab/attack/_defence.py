@@ -21,14 +21,15 @@ from unicr.data import Dataset
 from unicr.errors import RunError
 from unicr.lab.attack._base import Attack, AttackError
 from unicr.lab.attack._store import AttackStore, Outcome
-from unicr.lab.attack._study import Aim, Settings, Study, Task, attacked
+from unicr.lab.attack._study import Aim, Settings, Study, Task, model_to_attack
 from unicr.lab.attack._verdict import interval
 from unicr.runs import NO_TRUST, Row, Run, Spec, Trusted, execute
-from unicr.smoothing import Certificate
+from unicr.smoothing import Certificate, Passes
 from unicr.smoothing.procedures import Selector
 
 FACTORS = (1.0, 1.5, 3.0)
 GROUP = 32  # inputs attacked together
+MOST_VALUES = 10_000_000  # of the noisy copies in one pass of an attack
 NOISE_FLOATS = 1 << 25  # and no more than fill this memory with noise
 
 
@@ -64,7 +65,7 @@ def attack_run(
     """Attack the certified inputs of the run in `folder`; outcomes are stored beside it.
 
     What is stored with the same settings is not done again; other settings are refused unless
-    `again`. Passes have the run's own size unless `batch` says so. Workers load the model with
+    `again`. `batch` is the most noisy copies in one pass of an attack. Workers load the model with
     `model_arguments`, or get it pickled. Gives the outcomes of what was asked for, and how many
     inputs were left out.
     """
@@ -78,7 +79,7 @@ def attack_run(
     texts, classes = spec.some_norms(norms), _num_classes(classifier, rows)
     procedure = trusted.open(spec).plan.procedure
     selector = procedure if isinstance(procedure, Selector) else None
-    probe = attacked(classifier, selector, [], [], spec.shape, num_classes=classes)
+    probe = model_to_attack(classifier, selector, [], [], spec.shape, num_classes=classes)
     for attack in attacks:
         attack.check(probe, spec.shape)
     aims, left = aims_of(
@@ -94,7 +95,8 @@ def attack_run(
         lattice=spec.lattice,
         between_points=procedure.on_own_grid,
         starts=starts_of(aims),
-        batch=batch or spec.batch,
+        batch=batch or max(1, min(1000, MOST_VALUES // spec.dim)),
+        passes=Passes(spec.batch, spec.channels_last),
         selector=selector,
     )
     with AttackStore(folder) as kept:

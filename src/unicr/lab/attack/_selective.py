@@ -13,6 +13,7 @@ import numpy as np
 import torch
 
 from unicr.classifier import Classifier, Selective
+from unicr.lab.attack._base import AttackError
 from unicr.select import SelectiveClassifier, Selector
 from unicr.smoothing import Counts, SmoothedModel
 
@@ -72,7 +73,8 @@ def selective_judge(
     Of the choices that the selector may have there, the one that is kindest to the certified class:
     a change is only seen where it is sure.
     """
-    assert isinstance(classifier, Selective)
+    if not isinstance(classifier, Selective):
+        raise AttackError(f"{classifier.name} is no model with a selector")
     own, *others = classifier.members
     predictor = SelectiveClassifier(own, selector.noise, others, selector.choices, **settings)
 

@@ -107,7 +107,7 @@ def _outcome(row: Sequence[Any]) -> Outcome:
     return Outcome(**{**values, "counts": tuple(counts)})
 
 
-def _attacked(radius: NormRadius, settings: dict[str, Any]) -> float:
+def _attacked_radius(radius: NormRadius, settings: dict[str, Any]) -> float:
     """The radius that an attack with these settings goes for."""
     return radius.searched if settings.get("searched") else radius.proved
 
@@ -141,7 +141,7 @@ def check_outcomes(store: AttackStore, rows: Mapping[int, Row]) -> Iterator[str]
             yield f"{where}: the run has no such certificate, or the attack no settings"
             continue
         claimed = row.certificate.in_norm(one.norm)
-        right = _attacked(claimed, settings[one.attack]) * one.factor if claimed else -1.0
+        right = _attacked_radius(claimed, settings[one.attack]) * one.factor if claimed else -1.0
         if not math.isclose(one.bound, right, rel_tol=1e-9):
             yield f"{where}: within {one.bound!r} stored, {right!r} from the run"
         elif not 0 <= one.length <= one.bound * (1 + 1e-6):

@@ -12,14 +12,14 @@ import numpy as np
 import torch
 
 from unicr.classifier import Classifier, Selective, load_classifier
-from unicr.lab.attack._base import Attack, AttackError, Memory, Targets, mixed
+from unicr.lab.attack._base import Attack, AttackError, Memory, Targets, mix_seed
 from unicr.lab.attack._selective import SelectiveModel, selective_judge
 from unicr.lab.attack._store import Outcome
 from unicr.lab.attack._verdict import verdict
 from unicr.noise import Lattice, Noise
 from unicr.norms import parse_norm
 from unicr.select import Selector
-from unicr.smoothing import Counts, SmoothedClassifier, SmoothedModel
+from unicr.smoothing import Counts, Passes, SmoothedClassifier, SmoothedModel
 
 Judge = Callable[[torch.Tensor, int, int, int], Counts]  # votes at x, n, of an input, for a class
 
@@ -77,6 +77,7 @@ class Study:
     """The unit of work for `unicr.runs.execute`: picklable, opened once per process.
 
     `arguments` are those of `load_classifier`; without them the classifier itself is carried.
+    `batch` is the most noisy copies that an attack has in one pass, `passes` are those of the run.
     With a `selector` the whole predictor is attacked and judged, the choice of the noise too.
     """
 
@@ -87,6 +88,7 @@ class Study:
     run_seed: int
     starts: dict[int, torch.Tensor] = field(default_factory=dict)
     batch: int = 1024
+    passes: Passes | None = None
     selector: Selector | None = None
     lattice: Lattice | None = None
     between_points: bool = False
@@ -96,7 +98,7 @@ class Study:
         return _Worker(self, self.classifier or load_classifier(**(self.arguments or {})))
 
 
-def attacked(
+def model_to_attack(
     classifier: Classifier,
     selector: Selector | None,
     noises: Sequence[Noise],
@@ -111,7 +113,8 @@ def attacked(
         return SmoothedModel(
             classifier, noises, indices, shape, num_classes=num_classes, **settings
         )
-    assert isinstance(classifier, Selective)
+    if not isinstance(classifier, Selective):
+        raise AttackError(f"{classifier.name} is no model with a selector")
     return SelectiveModel(classifier, selector, indices, shape, num_classes=num_classes, **settings)
 
 
@@ -123,21 +126,24 @@ class _Worker:
     def _make_judge(self, noise: Noise) -> Judge:
         """g with samples that neither the certificate nor the attack has seen."""
         study, seed = self._study, self._seed("judge")
+        passes: dict[str, Any] = {}
+        if study.passes is not None:
+            passes = {"batch": study.passes.size, "channels_last": study.passes.channels_last}
         if study.selector is not None:
-            given = {"seed": seed, "batch": study.batch, "lattice": study.lattice}
+            given = {"seed": seed, "lattice": study.lattice, **passes}
             return selective_judge(self._classifier, study.selector, **given)
         smoothed = SmoothedClassifier(
             self._classifier,
             noise,
             num_classes=study.num_classes,
-            batch=study.batch,
             seed=seed,
             lattice=study.lattice,
+            **passes,
         )
         return lambda x, n, index, _: smoothed.votes(x, n, start=0, input_index=index)
 
     def _seed(self, role: str) -> int:
-        return mixed(self._study.run_seed, self._study.settings.seed, role)
+        return mix_seed(self._study.run_seed, self._study.settings.seed, role)
 
     def __call__(self, task: Task) -> list[Outcome]:
         targets = self._targets(task.aims)
@@ -149,13 +155,14 @@ class _Worker:
             for aim, x, bound in zip(task.aims, moved, bounds.tolist(), strict=True):
                 if self._study.between_points:
                     x = self._cut_to_points(aim.x, x)
-                outcomes.append(self._judged(task.attack.name, text, factor, aim, x, bound))
+                outcomes.append(self._judge_outcome(task.attack.name, text, factor, aim, x, bound))
         return outcomes
 
     def _cut_to_points(self, x: torch.Tensor, moved: torch.Tensor) -> torch.Tensor:
         """The change cut to whole steps, inwards: what a radius between grid points speaks of."""
         lattice = self._study.lattice
-        assert lattice is not None
+        if lattice is None:
+            raise AttackError("there is no grid to cut a change to")
         steps = (moved.cpu().double() - x.cpu().double()).numpy() / float(lattice.step)
         there = lattice.integers(x.cpu().numpy()) + np.trunc(steps).astype(np.int64)
         return torch.from_numpy(lattice.floats(there)).to(moved.device)
@@ -163,7 +170,7 @@ class _Worker:
     def _targets(self, aims: Sequence[Aim]) -> Targets:
         study, device = self._study, self._classifier.device
         x = torch.stack([aim.x for aim in aims]).to(device, torch.float32)
-        model = attacked(
+        model = model_to_attack(
             self._classifier,
             study.selector,
             [aim.noise for aim in aims],
@@ -178,12 +185,12 @@ class _Worker:
             x,
             torch.tensor([aim.certified for aim in aims], device=device),
             model,
-            seed=mixed(self._seed("attack"), [aim.idx for aim in aims]),
+            seed=mix_seed(self._seed("attack"), [aim.idx for aim in aims]),
             clip=study.settings.clip,
             starts=tuple(study.starts.values()),
         )
 
-    def _judged(
+    def _judge_outcome(
         self, attack: str, norm: str, factor: float, aim: Aim, moved: torch.Tensor, bound: float
     ) -> Outcome:
         settings = self._study.settings

@@ -46,7 +46,7 @@ def optuna_search(
 
         def objective(trial: Any) -> float:
             shape = tuple(
-                (k, _rounded(trial.suggest_float(k, *ends))) for k, ends in ranges.items()
+                (k, _round_shape(trial.suggest_float(k, *ends))) for k, ends in ranges.items()
             )
             found = copt.evaluate(scales.points(shape))
             results.update(found)
@@ -57,7 +57,7 @@ def optuna_search(
 
         earlier = [trial for trial in study.trials if trial.state.is_finished()]
         for trial in earlier:
-            shape = tuple((name, _rounded(trial.params[name])) for name in ranges)
+            shape = tuple((name, _round_shape(trial.params[name])) for name in ranges)
             results.update(copt.evaluate(scales.points(shape)))
         if len(earlier) < trials:
             study.optimize(objective, n_trials=trials - len(earlier))
@@ -82,6 +82,6 @@ def _study(optuna: Any, copt: COpt) -> Any:
     return study
 
 
-def _rounded(value: float) -> float:
+def _round_shape(value: float) -> float:
     """Four digits: enough for a shape, and short enough for the name of a folder."""
     return float(f"{value:.4g}")

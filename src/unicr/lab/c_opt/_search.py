@@ -37,6 +37,7 @@ from unicr.lab.c_opt._scores import (
 from unicr.lab.train import DivergedError, Examples, Training, train_run
 from unicr.lab.train.internal import WEIGHTS, arrays_of, training_folder
 from unicr.noise.internal import check_parses
+from unicr.progress import silence
 from unicr.runs import Job, Terms, certify_run, execute
 from unicr.smoothing import Radii
 
@@ -71,14 +72,15 @@ class PointWork:
                 return None
             with tempfile.TemporaryDirectory() as temporary:
                 self._point(point, Path(temporary), test)
-                return _files(Path(temporary))
+                return _read_files(Path(temporary))
 
         return work
 
     def _point(self, point: Point, folder: Path, test: Dataset) -> None:
         settings = replace(self.training, noise=point.noise.text)
         try:
-            train_run(self.train, settings, folder, resume=True)
+            with silence():  # the search tells of all its points
+                train_run(self.train, settings, folder, resume=True)
         except DivergedError:
             return  # train.json says so
         classifier = load_classifier(
@@ -153,11 +155,11 @@ class COpt:
             else:
                 todo.append(point)
         self._under_way = todo
-        for point, files in self._executed(todo):
+        for point, files in self._execute(todo):
             self._finished.add(point)
             folder = self.point_folder(point)
             if files is not None:
-                _put(files, folder)
+                _store_files(files, folder)
             results[point] = result_of(point, folder)
             if self.on_result is not None:
                 self.on_result(results[point])
@@ -178,7 +180,7 @@ class COpt:
     def _indices(self) -> list[int]:
         return self.search.among(len(self.search.test))
 
-    def _executed(self, todo: Sequence[Point]) -> Iterator[tuple[Point, dict[str, bytes] | None]]:
+    def _execute(self, todo: Sequence[Point]) -> Iterator[tuple[Point, dict[str, bytes] | None]]:
         if todo:
             work = self._work()
             yield from execute(work, todo, workers=self.workers, ray=self.ray, gpus=self.gpus)
@@ -216,7 +218,7 @@ def c_opt(
     return lines_of({point: results[point] for point in points}, norms)
 
 
-def _files(folder: Path) -> dict[str, bytes]:
+def _read_files(folder: Path) -> dict[str, bytes]:
     return {
         str(path.relative_to(folder)): path.read_bytes()
         for path in sorted(folder.rglob("*"))
@@ -224,7 +226,7 @@ def _files(folder: Path) -> dict[str, bytes]:
     }
 
 
-def _put(files: Mapping[str, bytes], folder: Path) -> None:
+def _store_files(files: Mapping[str, bytes], folder: Path) -> None:
     """A point's files in place of what was there; train.json, which makes it count, last."""
     home = training_folder(folder)
     with home.write(), home.replace_files() as fresh:

@@ -32,9 +32,9 @@ Answer = dict[str, Any]
 
 TYPED = "typed"
 SIZES = ("sigma", "scale")
-MOST_DIM = 10_000_000
-LAST_P = 0.9999
-STEPS = 32
+MOST_DIM = 10_000_000  # far beyond any input
+LAST_P = 0.9999  # the largest p_A that is drawn: about what 100,000 samples can show
+STEPS = 32  # pieces of a curve; a power of two, as they are halved again and again
 PATIENCE = 0.4  # seconds that one answer spends on further points of a curve
 FILE = "density.py"
 
@@ -199,7 +199,7 @@ def _radius(unit: Noise, norm: Norm, dim: int, p_a: float) -> Radius:
 
 
 @lru_cache(maxsize=32)
-def _typed(expression: str, kind: Kind) -> IID:
+def _build_typed(expression: str, kind: Kind) -> IID:
     parsed = parse_expression(expression)
     try:
         return from_density(parsed.log_density(kind), name=f"typed({parsed.text})")
@@ -233,7 +233,7 @@ def _typed_noise(query: Query) -> tuple[Noise, Answer]:
     if kind not in KINDS:
         raise SpecError(f"kind={kind[:40]!r} is not one of {', '.join(KINDS)}")
     text = _word(query, "expression").strip()
-    shape = _typed(text, cast("Kind", kind))
+    shape = _build_typed(text, cast("Kind", kind))
     value = _number(query, size)
     noise = shape.with_sigma(value) if size == "sigma" else shape.scaled(value)
     file = (

@@ -21,8 +21,8 @@ from unicr.values import Array
 
 Kind = Literal["density", "log-density"]
 KINDS = ("density", "log-density")
-LONGEST = 300
-DEEPEST = 40
+LONGEST = 300  # characters of a typed density
+DEEPEST = 40  # levels of a formula, far below the depth at which Python gives up
 CONSTANTS = {"pi": math.pi, "e": math.e, "inf": math.inf}
 ALIKE = ("exp", "log", "abs", "sqrt", "sin", "cos", "tan", "sinh", "cosh", "tanh", "log1p")
 FUNCTIONS: dict[str, tuple[int, Callable[..., Any]]] = {

@@ -22,7 +22,7 @@ from unicr.errors import UnicrError
 from unicr.lab.explore._answers import QUESTIONS, answer
 
 ADDRESS = "127.0.0.1"
-LONGEST_REQUEST = 4000
+LONGEST_REQUEST = 4000  # characters; the page asks with a few hundred
 AT_ONCE = 2  # answers that are begun at the same time
 LONG = 3.0  # seconds after which an answer no longer keeps others waiting
 FILES = {

@@ -2,7 +2,6 @@
 
 from unicr.lab.optimality._compare import (
     Comparison,
-    Heard,
     Standing,
     at_sigma,
     families_with_gallery,
@@ -14,7 +13,6 @@ from unicr.lab.optimality._inputs import RunInputs, read_run
 
 __all__ = [
     "Comparison",
-    "Heard",
     "RunInputs",
     "Standing",
     "at_sigma",

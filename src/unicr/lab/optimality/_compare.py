@@ -7,7 +7,7 @@ where its proved radius reaches every other's searched one; otherwise several re
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -18,16 +18,16 @@ from unicr.errors import NoiseError, RadiusError
 from unicr.noise import FAMILIES, Noise
 from unicr.noise.internal import positive
 from unicr.norms import Norm
+from unicr.progress import tell
 from unicr.radius import RadiusCurve, certified_radius
 from unicr.values import Array, number
 
 Verdict = Literal["proved", "tied", "open", "none"]
-Heard = Callable[[str, float], None]
 
 FEW = 8  # up to so many p_A, solving each by itself costs less than making a curve
 ACCURACY = 2e-3  # a searched radius stops at most this share short of its own boundary
-NEAR_HALF = 1e-6
-LAST_READ = 1 - 1e-11
+NEAR_HALF = 1e-6  # above ½; nearer a searched radius says nothing, and all noises stay possible
+LAST_READ = 1 - 1e-11  # beyond it curves no longer rise, and each radius is solved
 
 
 @dataclass(frozen=True)
@@ -148,16 +148,15 @@ def validate(
     p_a: Sequence[float],
     *,
     curves: bool | None = None,
-    report: Heard | None = None,
 ) -> list[Comparison]:
     """Compare noises of equal σ at every p_A (binary case, p_B = 1 − p_A).
 
     `curves` reads the radii from p_A–R curves, from below; without it each is solved by itself.
-    Left to itself, more than eight p_A make it worth a curve. `report` hears of the progress.
+    Left to itself, more than eight p_A make it worth a curve.
     """
     p = _probabilities(p_a)
     field = _Field.of(noises, norm, dim)
-    proved, searched = field.brackets(p, curves, report)
+    proved, searched = field.brackets(p, curves)
     columns = zip(p, proved.T, searched.T, _upper(searched, p).T, strict=True)
     return [field.compare(float(one), 1, *radii) for one, *radii in columns]
 
@@ -169,7 +168,6 @@ def validate_average(
     p_a: ArrayLike,
     *,
     factors: ArrayLike = 1.0,
-    report: Heard | None = None,
 ) -> Comparison:
     """Compare the average radius over inputs whose p_A stay as they are, whatever the noise.
 
@@ -180,7 +178,7 @@ def validate_average(
     weights = np.broadcast_to(np.asarray(factors, dtype=np.float64), given.shape)
     p, at = np.unique(given, return_inverse=True)
     field = _Field.of(noises, norm, dim)
-    proved, searched = field.brackets(p, None, report)
+    proved, searched = field.brackets(p, None)
     every = (proved, searched, _upper(searched, p))
     means = [np.mean(values[:, at] * weights, axis=1) for values in every]
     return field.compare(None, len(given), *means)
@@ -219,15 +217,15 @@ class _Field:
         _check_equal_sigma(noises)
         return cls(tuple(RadiusCurve(noise, norm, dim) for noise in noises))
 
-    def brackets(self, p: Array, curves: bool | None, report: Heard | None) -> tuple[Array, Array]:
+    def brackets(self, p: Array, curves: bool | None) -> tuple[Array, Array]:
         """(proved, searched), a row for each noise and a column for each p_A."""
         read = len(p) > FEW if curves is None else curves
         known: dict[Noise, tuple[Array, Array]] = {}
         for i, curve in enumerate(self.curves):
-            if report is not None:
-                report(f"{curve.noise.text}, {curve.norm}", i / len(self.curves))
+            tell(f"comparing in {curve.norm}", i, len(self.curves), curve.noise.text)
             if curve.noise not in known:
                 known[curve.noise] = _read(curve, p) if read else _solve(curve, p)
+        tell(f"comparing in {curve.norm}", len(self.curves), len(self.curves))
         rows = [known[curve.noise] for curve in self.curves]
         return np.array([row[0] for row in rows]), np.array([row[1] for row in rows])
 

@@ -9,7 +9,8 @@ from typing import Any
 
 from unicr.errors import RunError
 from unicr.lab.attack import AttackStore, Defence, Left, Task, defences
-from unicr.lab.report.tables import Bar, Form, as_csv, as_json, format_table, title
+from unicr.lab.report.tables import Form, as_csv, as_json, format_table, title
+from unicr.progress import Bar
 
 
 class AttackBar(Bar):

@@ -8,7 +8,8 @@ from threading import Event, Thread
 
 from unicr.lab.c_opt import COpt, ShapeScore, Trained, best_of
 from unicr.lab.report.plots import figure
-from unicr.lab.report.tables import Bar, as_csv, format_table
+from unicr.lab.report.tables import as_csv, format_table
+from unicr.progress import Bar
 from unicr.values import number, round_down
 
 GAUSSIAN = (("beta", 2.0),)
@@ -21,13 +22,12 @@ class SearchBar(Bar):
 
     def __init__(self, total: int) -> None:
         super().__init__("training and certifying", total)
-        self._copt: COpt | None = None
         self._end = Event()
-        self._thread = Thread(target=self._watch, daemon=True)
+        self._thread: Thread | None = None
 
     def of(self, copt: COpt) -> COpt:
         """Watch this search."""
-        self._copt = copt
+        self._thread = Thread(target=self._watch, args=(copt,), daemon=True)
         self._thread.start()
         return copt
 
@@ -41,14 +41,14 @@ class SearchBar(Bar):
             words = "trained and certified"
         self.say(f"{result.point.name}: {words}")
 
-    def _watch(self) -> None:
-        assert self._copt is not None
+    def _watch(self, copt: COpt) -> None:
+        """Look now and then how far the files of the points have come."""
         while not self._end.wait(LOOK):
-            self.update("points trained and certified", now=self._copt.done())
+            self.update("points trained and certified", now=copt.done())
 
     def __exit__(self, *error: object) -> None:
         self._end.set()
-        if self._thread.is_alive():
+        if self._thread is not None:
             self._thread.join()
         super().__exit__(*error)
 

@@ -38,7 +38,7 @@ NOISES = {
     "laplace": "laplace(sigma=0.5)",
 }
 NORMS = (l1, l2, linf)
-SHOWN = 5
+SHOWN = 5  # digits in the picture
 EXACT = 0.998  # as "exact" is meant elsewhere: the two ends meet within 0.2 %
 Found = Mapping[str, Sequence[Row]]
 
@@ -50,7 +50,7 @@ def run_demo(out: Path, *, inputs: int = 30, n: int = 5000, fresh: bool = False)
         shutil.rmtree(out)
     out.mkdir(parents=True, exist_ok=True)
     data = load_dataset(DATA)
-    rows = {name: _certified(data, name, out / name, inputs, n) for name in NOISES}
+    rows = {name: _certify_digits(data, name, out / name, inputs, n) for name in NOISES}
     groups = {
         norm.text: [scores_of(own, norm.text, NOISES[name], 0.001) for name, own in rows.items()]
         for norm in NORMS
@@ -66,7 +66,7 @@ def run_demo(out: Path, *, inputs: int = 30, n: int = 5000, fresh: bool = False)
     print(f"      unicr verify {out / 'laplace'} --replay 5")
 
 
-def _certified(data: Dataset, name: str, folder: Path, inputs: int, n: int) -> list[Row]:
+def _certify_digits(data: Dataset, name: str, folder: Path, inputs: int, n: int) -> list[Row]:
     job = Job(
         classifier=load_classifier(MODEL),
         data=data,

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from unicr.lab.optimality import Comparison, Heard, Standing
+from unicr.lab.optimality import Comparison, Standing
 from unicr.lab.report.curves import draw_curves
 from unicr.lab.report.plots import figure
 from unicr.lab.report.tables import Form, as_csv, as_json, format_table, title
 from unicr.noise import Noise
 from unicr.norms import Norm
+from unicr.progress import tell
 from unicr.radius import RadiusCurve
 from unicr.values import round_down
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 DIGITS = 6
-LONG = 16
+LONG = 16  # characters of a label, from which on the legend stands below the panels
 KEY = (
     "Radii: proved – searched, one number where they meet; # is the rank by proved radius. "
     "Binary case, p_B = 1 - p_A."
@@ -130,12 +131,10 @@ def draw_gallery(
     norms: Sequence[Norm],
     dim: int | None,
     path: Path,
-    *,
-    report: Heard | None = None,
 ) -> None:
     """Radius against p_A: a row of panels for each group, a column for each norm.
 
-    Lines are proved radii, bands reach up to the searched ones. `report` hears of the progress.
+    Lines are proved radii, bands reach up to the searched ones.
     """
     width, height = 1.6 + 3.4 * len(norms), 0.4 + 2.8 * len(groups)
     with figure(path, width=width, height=height) as single:
@@ -146,12 +145,13 @@ def draw_gallery(
         for i, (row, group) in enumerate(zip(rows, groups, strict=True)):
             panels = row.subplots(1, len(norms), squeeze=False)[0]
             for j, (axes, norm) in enumerate(zip(panels, norms, strict=True)):
-                if report is not None:
-                    report(f"{group.name}, {norm}", (i + j / len(norms)) / len(groups))
+                done, panels_in_all = i * len(norms) + j, len(groups) * len(norms)
+                tell("drawing", done, panels_in_all, f"{group.name}, {norm}")
                 _panel(axes, group, norm, dim)
             lines, labels = panels[0].get_legend_handles_labels()
             place = "right center" if max(map(len, labels)) < LONG else "lower center"
             row.legend(lines, labels, loc=f"outside {place}", fontsize=8)
+        tell("drawing", len(groups) * len(norms), len(groups) * len(norms))
 
 
 def _panel(axes: Axes, group: Group, norm: Norm, dim: int | None) -> None:

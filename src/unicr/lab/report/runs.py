@@ -11,8 +11,9 @@ import numpy as np
 from rich.console import Console
 
 from unicr.lab.report.plots import figures
-from unicr.lab.report.tables import Bar, Form, as_csv, as_json, format_table, title
+from unicr.lab.report.tables import Form, as_csv, as_json, format_table, title
 from unicr.metrics import Scores, accuracy_curve, envelope, robustness_score
+from unicr.progress import Bar
 from unicr.runs import Job, Row, certify_run, scores_of
 from unicr.values import round_down
 

@@ -31,7 +31,6 @@ def train_run(
     *,
     resume: bool = False,
     on_epoch: Callable[[Fitted], None] | None = None,
-    on_step: Callable[[float], None] | None = None,
 ) -> Fitted:
     """Train into `folder`: model.safetensors (the best weights so far) and train.json.
 
@@ -84,7 +83,7 @@ def train_run(
         elif record is None:
             note()
         try:
-            trainer.run(after_epoch, on_step)
+            trainer.run(after_epoch)
         except DivergedError as error:
             note(failed=str(error))
             raise

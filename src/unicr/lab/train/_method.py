@@ -16,6 +16,7 @@ import torch
 from scipy import special
 from torch.nn import functional
 
+from unicr.lab.train._examples import TrainError
 from unicr.noise import Noise
 from unicr.norms import Norm
 from unicr.radius import RadiusCurve
@@ -92,6 +93,13 @@ class Step:
     tuned: Tuned
     reach: Reach | None
     warm: float = 1.0
+
+    @property
+    def radii(self) -> Reach:
+        """The radii of the noise, for a method that works with them."""
+        if self.reach is None:
+            raise TrainError("this method needs a noise: augment trains without")
+        return self.reach
 
     def log_probabilities(self, moved: torch.Tensor | None = None) -> torch.Tensor:
         """Log-softmax of every noisy copy, (samples, b, classes); of `moved` inputs if given."""

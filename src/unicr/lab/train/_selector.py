@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import shutil
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,7 @@ from unicr.lab.train._trainer import seeded, stream
 from unicr.noise import Noise
 from unicr.noise.internal import check_parses
 from unicr.norms import Norm
+from unicr.progress import tell
 from unicr.smoothing import Radii
 from unicr.smoothing.procedures import Selector
 
@@ -69,8 +70,8 @@ class SelectorTraining:
 
 
 @torch.no_grad()
-def worth(
-    model: Classifier, noise: Noise, norm: Norm, examples: Examples, lesson: SelectorTraining
+def estimate_worth(
+    model: Classifier, noise: Noise, norm: Norm, examples: Examples, training: SelectorTraining
 ) -> torch.Tensor:
     """About the radius of one choice on every training input; 0 where it is wrong."""
     radii = Radii(noise, [norm], math.prod(examples.shape))
@@ -79,10 +80,10 @@ def worth(
     found = torch.zeros(len(examples))
     for group, first in enumerate(range(0, len(examples), GROUP)):
         rows = torch.arange(first, min(first + GROUP, len(examples)))
-        inputs, seed = examples.batch(rows).to(model.device), stream("worth", lesson.seed)
-        noisy = _noisy(noise, inputs, lesson.votes, seed=seed, input_index=group)
-        labels = examples.labels[rows].repeat_interleave(lesson.votes).to(model.device)
-        share = _share(model, noisy, labels, lesson.votes).clamp(0.5, BEST)
+        inputs, seed = examples.batch(rows).to(model.device), stream("worth", training.seed)
+        noisy = _noisy(noise, inputs, training.votes, seed=seed, input_index=group)
+        labels = examples.labels[rows].repeat_interleave(training.votes).to(model.device)
+        share = _share(model, noisy, labels, training.votes).clamp(0.5, BEST)
         found[rows] = curve[torch.searchsorted(grid, share.cpu(), right=True) - 1].float()
     return found
 
@@ -91,7 +92,7 @@ def _noisy(noise: Noise, inputs: torch.Tensor, copies: int, **where: Any) -> tor
     """So many noisy copies of each input, one after the other; `where` says which samples."""
     n, *shape = inputs.shape
     drawn = noise.sample(n * copies, tuple(shape), device=inputs.device, **where)
-    return noise.seen(inputs[:, None] + drawn.view(n, copies, *shape)).flatten(0, 1)
+    return noise.see(inputs[:, None] + drawn.view(n, copies, *shape)).flatten(0, 1)
 
 
 def _share(model: Classifier, noisy: torch.Tensor, labels: torch.Tensor, n: int) -> torch.Tensor:
@@ -113,7 +114,7 @@ def _share(model: Classifier, noisy: torch.Tensor, labels: torch.Tensor, n: int)
     return torch.special.ndtr(lead.mean(1) / lead.std(1).clamp(min=1e-6))
 
 
-def lost(scores: torch.Tensor, worths: torch.Tensor, sigma: float) -> torch.Tensor:
+def lost_radius(scores: torch.Tensor, worths: torch.Tensor, sigma: float) -> torch.Tensor:
     """How much radius a selector with these scores (inputs, copies, choices) gives away, smoothly.
 
     Each cut between neighbouring choices is a binary smoothed classifier whose score has mean m and
@@ -136,12 +137,11 @@ def lost(scores: torch.Tensor, worths: torch.Tensor, sigma: float) -> torch.Tens
     return total
 
 
-def taught(
+def train_network(
     worths: torch.Tensor,
     noise: Noise,
     examples: Examples,
-    lesson: SelectorTraining,
-    on_epoch: Callable[[int, float], None] | None = None,
+    training: SelectorTraining,
     first: Classifier | None = None,
 ) -> nn.Module:
     """The network after all epochs; the same settings give the same weights on one machine.
@@ -149,27 +149,27 @@ def taught(
     It begins with the weights of `first` as far as they fit: a classifier that knows the inputs
     under large noise knows much of what tells easy ones from hard ones.
     """
-    device = usable(lesson.device)
-    size, seed = len(examples), stream("selecting", lesson.seed)
-    with seeded(stream("selector", lesson.seed)):
-        module = build(lesson.arch, examples.shape, worths.shape[1])
+    device = usable(training.device)
+    size, seed = len(examples), stream("selecting", training.seed)
+    with seeded(stream("selector", training.seed)):
+        module = build(training.arch, examples.shape, worths.shape[1])
         if isinstance(first, ModuleClassifier):
             own, given = module.state_dict(), first.module.state_dict()
             fits = {k: v for k, v in given.items() if k in own and own[k].shape == v.shape}
             module.load_state_dict({**own, **fits})
         module.to(device)
         optimizer = torch.optim.AdamW(module.parameters(), weight_decay=0.01)
-        steps = -(-size // lesson.batch)
-        for epoch in range(lesson.epochs):
+        steps = -(-size // training.batch)
+        for epoch in range(training.epochs):
             order, total = torch.randperm(size), 0.0
             for step in range(steps):
-                rows = order[step * lesson.batch : (step + 1) * lesson.batch]
+                rows = order[step * training.batch : (step + 1) * training.batch]
                 inputs = examples.batch(rows).to(device)
-                where = {"input_index": epoch, "start": step * lesson.batch * lesson.copies}
-                noisy = _noisy(noise, inputs, lesson.copies, seed=seed, **where)
-                scores = module(noisy).view(len(rows), lesson.copies, -1)
-                loss = lost(scores, worths[rows].to(device), noise.sigma).mean()
-                rate = one_cycle(epoch * steps + step, lesson.epochs * steps, lesson.lr)
+                where = {"input_index": epoch, "start": step * training.batch * training.copies}
+                noisy = _noisy(noise, inputs, training.copies, seed=seed, **where)
+                scores = module(noisy).view(len(rows), training.copies, -1)
+                loss = lost_radius(scores, worths[rows].to(device), noise.sigma).mean()
+                rate = one_cycle(epoch * steps + step, training.epochs * steps, training.lr)
                 for group in optimizer.param_groups:
                     group["lr"] = rate
                 optimizer.zero_grad()
@@ -177,9 +177,9 @@ def taught(
                 optimizer.step()
                 total += float(loss.detach()) * len(rows)
             if not math.isfinite(total):
-                raise TrainError(f"the selector diverged: take a lower rate than {lesson.lr:g}")
-            if on_epoch is not None:
-                on_epoch(epoch + 1, total / size)
+                raise TrainError(f"the selector diverged: take a lower rate than {training.lr:g}")
+            lost_now = f"{total / size:.4f} of radius lost"
+            tell("training the selector", epoch + 1, training.epochs, lost_now)
     return module.eval()
 
 
@@ -189,9 +189,7 @@ def train_selector(
     settings: Selector,
     norm: Norm,
     folder: Path,
-    lesson: SelectorTraining,
-    *,
-    on_epoch: Callable[[int, float], None] | None = None,
+    training: SelectorTraining,
 ) -> torch.Tensor:
     """Train a selector into `folder`: selector.json and its weights. What each choice is worth.
 
@@ -200,15 +198,20 @@ def train_selector(
     refuse_selector(folder)
     worths = torch.stack(
         [
-            worth(model, law, norm, examples, lesson)
+            estimate_worth(model, law, norm, examples, training)
             for (_, model), law in zip(models, settings.choices, strict=True)
         ],
         1,
     )
-    module = taught(worths, settings.noise, examples, lesson, on_epoch, models[-1][1])
+    module = train_network(worths, settings.noise, examples, training, models[-1][1])
     state = {name: value.cpu().contiguous() for name, value in module.state_dict().items()}
-    spec = lesson.arch if ".py:" in lesson.arch else f"builtin:{lesson.arch}"
-    about = {"norm": norm.text, "inputs": len(examples), "data": examples.digest, **asdict(lesson)}
+    spec = training.arch if ".py:" in training.arch else f"builtin:{training.arch}"
+    about = {
+        "norm": norm.text,
+        "inputs": len(examples),
+        "data": examples.digest,
+        **asdict(training),
+    }
     with tempfile.TemporaryDirectory() as made:
         weights = Path(made) / WEIGHTS
         save_file(state, weights, metadata={"about": f"selector, {settings.noise.text}"})

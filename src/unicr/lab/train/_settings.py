@@ -21,7 +21,7 @@ from unicr.noise import parse
 from unicr.noise.internal import check_parses
 from unicr.norms import parse_norm
 
-HIDDEN = (512, 256)
+HIDDEN = (512, 256)  # widths of the layers of `mlp`
 LENETS: dict[str, Callable[[tuple[int, ...], int], nn.Module]] = {
     "lenet": LeNet,
     "deep-lenet": deep,

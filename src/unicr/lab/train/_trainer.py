@@ -27,6 +27,7 @@ from unicr.lab.train._settings import Training, build
 from unicr.noise import Noise, parse
 from unicr.noise.internal import LatticeNoise, derive
 from unicr.norms import parse_norm
+from unicr.progress import tell
 from unicr.smoothing import lattice_for
 
 WARM = 0.1  # share of the training over which what a method adds grows to its full weight
@@ -84,7 +85,7 @@ class Trainer:
                 load_weights(self.module, Path(settings.start))
             self.module.to(self.device)
         self._shift = self._normalisation()
-        self.tuned, self.reach = self._tuned()
+        self.tuned, self.reach = self._tune_method()
         order = torch.randperm(len(examples), generator=_generator("held out", settings.seed))
         held = round(settings.val_share * len(examples))
         if settings.val_share > 0 and held == 0:
@@ -103,19 +104,13 @@ class Trainer:
         self.fitted = Fitted(settings, _state(self.module))
         self._check_scores()
 
-    def run(
-        self,
-        on_epoch: Callable[[Trainer], None] | None = None,
-        on_step: Callable[[float], None] | None = None,
-    ) -> Fitted:
-        """The epochs that are left; `on_epoch` is called after each, `on_step` hears how many (and
-        which part of one) are done.
-        """
+    def run(self, on_epoch: Callable[[Trainer], None] | None = None) -> Fitted:
+        """The epochs that are left; `on_epoch` is called after each."""
         fitted = self.fitted
         while not fitted.done:
             start = time.perf_counter()
             epoch = len(fitted.history)
-            loss = self._epoch(epoch, on_step)
+            loss = self._epoch(epoch)
             now: dict[str, Any] = {"epoch": epoch + 1, "loss": loss, "accuracy": None}
             if len(self.held_out):
                 now["accuracy"] = self._accuracy(epoch)
@@ -166,7 +161,7 @@ class Trainer:
             torch.tensor(std, device=self.device).view(shape),
         )
 
-    def _tuned(self) -> tuple[Tuned, Reach | None]:
+    def _tune_method(self) -> tuple[Tuned, Reach | None]:
         """The method's settings, and the radii it works with and that the progress estimates.
 
         None where nobody asked for a norm and the noise has no closed form: a curve takes time.
@@ -188,7 +183,7 @@ class Trainer:
         with torch.no_grad():
             self.module.eval()
             try:
-                scores = self.module(self._normalised(self._clean(self.kept[:2])))
+                scores = self.module(self._normalise(self._clean(self.kept[:2])))
             except Exception as error:
                 raise TrainError(
                     f"{self.settings.arch} does not work on inputs of shape "
@@ -204,7 +199,7 @@ class Trainer:
     def _clean(self, rows: torch.Tensor) -> torch.Tensor:
         return self.examples.batch(rows).to(self.device)
 
-    def _normalised(self, inputs: torch.Tensor) -> torch.Tensor:
+    def _normalise(self, inputs: torch.Tensor) -> torch.Tensor:
         if self._shift is None:
             return inputs
         return (inputs - self._shift[0]) / self._shift[1]
@@ -237,11 +232,11 @@ class Trainer:
         return out.flatten(0, 1).to(self.device)
 
     def _scores(self, inputs: torch.Tensor) -> torch.Tensor:
-        seen = inputs if self.noise is None else self.noise.seen(inputs)
-        scores: torch.Tensor = self.module(self._normalised(seen))
+        seen = inputs if self.noise is None else self.noise.see(inputs)
+        scores: torch.Tensor = self.module(self._normalise(seen))
         return scores.float()  # a loss wants more bits than autocast leaves
 
-    def _epoch(self, epoch: int, on_step: Callable[[float], None] | None = None) -> float:
+    def _epoch(self, epoch: int) -> float:
         """One pass over the inputs in a new order; the mean loss."""
         size, settings = len(self.kept), self.settings
         starts = [*range(0, size, settings.batch)]
@@ -274,8 +269,7 @@ class Trainer:
                 loss.backward()  # type: ignore[no-untyped-call]
                 self.optimizer.step()
                 total += loss.detach() * len(rows)
-                if on_step is not None:
-                    on_step(epoch + (i + 1) / len(starts))
+                tell("training", epoch + (i + 1) / len(starts), settings.epochs, self._words())
         mean = float(total) / size
         if not math.isfinite(mean) or not _finite(self.module):
             raise DivergedError(
@@ -283,6 +277,15 @@ class Trainer:
                 f"loss is {mean:g}): take a lower learning rate than {settings.lr:g}"
             )
         return mean
+
+    def _words(self) -> str:
+        """What the last epoch came to."""
+        if not self.fitted.history:
+            return "training"
+        last = self.fitted.history[-1]
+        accuracy = "" if last["accuracy"] is None else f", accuracy {last['accuracy']:.1%}"
+        radius = f", average radius about {last['radius']:.3f}" if "radius" in last else ""
+        return f"epoch {last['epoch']}: loss {last['loss']:.4f}{accuracy}{radius}"
 
     @torch.no_grad()
     def _accuracy(self, epoch: int) -> float:
@@ -292,7 +295,7 @@ class Trainer:
         for start in range(0, len(self.held_out), self.settings.batch):
             rows = self.held_out[start : start + self.settings.batch]
             copies = self._noisy(rows, "validation", epoch, start)
-            found = self.module(self._normalised(copies)).argmax(1).cpu()
+            found = self.module(self._normalise(copies)).argmax(1).cpu()
             right += int((found == self.examples.labels[rows]).sum())
         return right / len(self.held_out)
 
@@ -307,7 +310,7 @@ class Trainer:
         shares = torch.zeros(len(rows))
         for i, row in enumerate(rows):
             copies = self._noisy(row[None], "radius", i, 0, copies=VOTES)
-            votes = self.module(self._normalised(copies)).argmax(1).cpu()
+            votes = self.module(self._normalise(copies)).argmax(1).cpu()
             shares[i] = (votes == self.examples.labels[row]).float().mean()
         return float(reach.of(shares.clamp(0.5, 1 - 0.5 / VOTES)).mean())
 

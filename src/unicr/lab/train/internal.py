@@ -3,7 +3,7 @@
 from unicr.lab.train._examples import arrays_of
 from unicr.lab.train._folder import WEIGHTS, training_folder
 from unicr.lab.train._schedule import one_cycle
-from unicr.lab.train._selector import lost, taught, worth
+from unicr.lab.train._selector import estimate_worth, lost_radius, train_network
 from unicr.lab.train._settings import build
 from unicr.lab.train._trainer import seeded, stream
 
@@ -11,11 +11,11 @@ __all__ = [
     "WEIGHTS",
     "arrays_of",
     "build",
-    "lost",
+    "estimate_worth",
+    "lost_radius",
     "one_cycle",
     "seeded",
     "stream",
-    "taught",
+    "train_network",
     "training_folder",
-    "worth",
 ]

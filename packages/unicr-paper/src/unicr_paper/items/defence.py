@@ -18,7 +18,7 @@ from unicr_paper._item import Axes, Context, MissingDataError, Output, Table, it
 
 TABLE = "Table 6"
 PRINTED = 100.0  # in Table 6 of the paper: every attack, every norm, at the radius
-SETUP = Setup("builtin:mnist-mlp-0.5", "builtin:mnist", 0.5, batch=1000, spread=False)
+SETUP = Setup("builtin:mnist-mlp-0.5", "builtin:mnist", 0.5, spread=False)
 ATTACKS = ("gaussian", "procedural", "apgd", "wasserstein", "square", "hopskipjump")
 COLUMNS = (
     *("attack", "norm", "factor", "inputs", "held", "accuracy", "low", "high"),

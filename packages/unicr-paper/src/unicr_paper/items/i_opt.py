@@ -33,7 +33,7 @@ PRINTED = printed(TABLE)  # ImageNet, ResNet-50, σ = 1: the fixed Gaussian nois
     order=4,
 )
 def run(context: Context) -> Output:
-    setup = Setup("builtin:mnist-mlp-1.0", "builtin:mnist", 1.0, batch=1000)
+    setup = Setup("builtin:mnist-mlp-1.0", "builtin:mnist", 1.0)
     pairs = compare(context, setup)
     means = {norm: top_means(*pair.scores()) for norm, pair in pairs.items()}
     rows = [

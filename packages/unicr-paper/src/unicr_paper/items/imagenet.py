@@ -47,7 +47,7 @@ def run(context: Context) -> Output:
         "std": _numbers("std", given.get("std")),
     }
     (sigma,) = _numbers("sigma", given.get("sigma")) or (0.5,)
-    setup = Setup(arguments, context.option("folder"), sigma, batch=50)
+    setup = Setup(arguments, context.option("folder"), sigma)
     sides = {norm: pair.scores() for norm, pair in compare(context, setup).items()}
     inputs = len(next(iter(sides.values()))[0].radius)
     return replace(

@@ -30,7 +30,7 @@ STEPS = 401
 def run(context: Context) -> Output:
     runs = []
     for sigma, name in MODELS.items():
-        setup = Setup(f"builtin:mnist-mlp-{name}", "builtin:mnist", batch=1000, spread=False)
+        setup = Setup(f"builtin:mnist-mlp-{name}", "builtin:mnist", spread=False)
         rows = certified(context, setup, gaussian(sigma=sigma), (l2.text,), f"sigma-{sigma:g}")
         runs.append(scores_of(rows, l2.text, f"σ = {sigma:g}", ALPHA))
     score = robustness_score(runs)

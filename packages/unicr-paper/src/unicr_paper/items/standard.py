@@ -43,7 +43,7 @@ def run(context: Context) -> Output:
         "std": STD,
         "trust": (weights,),  # whoever runs the item chose the file
     }
-    setup = Setup(arguments, str(context.file(IMAGES)), SIGMA, keep=True, batch=250)
+    setup = Setup(arguments, str(context.file(IMAGES)), SIGMA, keep=True)
     pairs = _certify.compare(context, setup)
     found = _certify.compared({n: pair.scores() for n, pair in pairs.items()}, PRINTED, TABLE)
     answers = _answers(setup, [row.idx for row in next(iter(pairs.values())).fixed])

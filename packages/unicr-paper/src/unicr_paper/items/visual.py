@@ -49,7 +49,7 @@ USUAL = ((0.25, 4, 2**0.5), (1.5, 2.5, 0.25))
     order=14,
 )
 def run(context: Context) -> Output:
-    digits = Setup("builtin:mnist-mlp-0.5", "builtin:mnist", 0.5, batch=1000)
+    digits = Setup("builtin:mnist-mlp-0.5", "builtin:mnist", 0.5)
     examples = _examples(context, "MNIST", digits)
     needed = (cifar10.IMAGES, cifar10.WEIGHTS)
     absent = [name for name in needed if not (context.data / name).exists()]

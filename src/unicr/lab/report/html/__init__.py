@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from unicr.errors import UnicrError
+from unicr.folder import replace_file
 from unicr.lab.report.html._data import collect
 from unicr.lab.report.html._page import page
 from unicr.runs import Trusted
@@ -39,5 +40,6 @@ def write_report(
     trusted = Trusted(data=data, trust=tuple(trust))
     most = max_images if images else 0
     content = collect(runs, trusted=trusted, max_images=most, force=force)
-    path.write_text(page(content), encoding="utf-8")
+    with replace_file(path) as file:
+        file.write_text(page(content), encoding="utf-8")
     return list(content["notes"])

@@ -39,12 +39,12 @@ from unicr.runs import (
 )
 from unicr.values import Array
 
-DIGITS = 4
-DRAWN = 7
-MOST_STEPS = 2000
-MOST_NOISES = 6
-TOP_CLASSES = 5
-REPLAY = 5
+DIGITS = 4  # of numbers in tables
+DRAWN = 7  # of numbers that are drawn: finer than a pixel
+MOST_STEPS = 2000  # of a curve of accuracies: more than a screen has pixels
+MOST_NOISES = 6  # curves that can be told apart in one picture
+TOP_CLASSES = 5  # with the most votes that an input shows; the rest is summed up
+REPLAY = 5  # inputs that the page proposes to sample again
 
 
 def collect(
@@ -197,13 +197,13 @@ def percent(count: int, total: int) -> str:
     return f"{tenths // 10}.{tenths % 10} %"
 
 
-def low(value: float) -> float | str:
+def floor_value(value: float) -> float | str:
     """The value for drawing and sorting: not above it, short, and "inf" where it is infinite."""
     return "inf" if math.isinf(value) else float(round_down(value, DRAWN))
 
 
 def _lows(values: Array) -> list[float | str]:
-    return [low(float(v)) for v in values]
+    return [floor_value(float(v)) for v in values]
 
 
 def _scores(run: Scores) -> dict[str, Any]:
@@ -338,7 +338,7 @@ def _rows(rows: Sequence[Row], spec: Spec, noisy: list[str | None]) -> dict[str,
         "reason": [row.reason for row in rows],
         "hash": [row.input_hash for row in rows],
         "p_a": [None if c is None else float(floor_decimal(c.p_a)) for c in certificates],
-        "p_b": [None if c is None else _above(c.p_b) for c in certificates],
+        "p_b": [None if c is None else _ceil_text(c.p_b) for c in certificates],
         "n": [None if c is None else c.n for c in certificates],
         "noise": [None if c is None else c.noise for c in certificates],
         "votes": [None if c is None else _votes(c.counts) for c in certificates],
@@ -346,7 +346,7 @@ def _rows(rows: Sequence[Row], spec: Spec, noisy: list[str | None]) -> dict[str,
     }
 
 
-def _above(value: float) -> str:
+def _ceil_text(value: float) -> str:
     """An upper bound as text, never below the value."""
     text = f"{value:.4g}"
     if float(text) < value:
@@ -367,7 +367,7 @@ def _radii(rows: Sequence[Row], norm: str) -> dict[str, list[Any]]:
     columns: dict[str, list[Any]] = {name: [] for name in names}
     for row in rows:
         one = None if row.certificate is None else row.certificate.in_norm(norm)
-        columns["value"].append(None if one is None else low(one.radius))
+        columns["value"].append(None if one is None else floor_value(one.radius))
         for key in ("radius", "proved", "searched"):
             value = None if one is None else round_down(getattr(one, key), DIGITS)
             columns[key].append(value)

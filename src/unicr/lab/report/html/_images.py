@@ -13,8 +13,8 @@ from unicr.data import Dataset
 from unicr.errors import UnicrError
 from unicr.runs import Row, Spec, Trusted
 
-SIDE = 96
-LEAST = 4
+SIDE = 96  # pixels of a picture on the page, which holds hundreds of them
+LEAST = 4  # pixels a side; what is smaller is no picture
 
 
 def picture_axes(shape: tuple[int, ...]) -> str | None:

@@ -16,12 +16,11 @@ SHARP = 16.0  # factor on the scores, so that probabilities come near to votes
 
 def loss(step: Step) -> torch.Tensor:
     """Cross-entropy of the mean probability, plus the shortfall of the radius where right."""
-    assert step.reach is not None
     logs = step.log_probabilities()
     mean = torch.logsumexp(logs, 0) - torch.tensor(float(len(logs))).log()
     found = functional.nll_loss(mean, step.labels)
     votes = step.of_label(functional.log_softmax(SHARP * logs, 2)).exp().mean(0)
-    lacking = 1 - step.reach.of(votes) / step.tuned.radius
+    lacking = 1 - step.radii.of(votes) / step.tuned.radius
     counted = (votes > 0.5) & (lacking > 0)
     shortfall = torch.where(counted, lacking, torch.zeros_like(lacking)).mean()
     return found + step.warm * step.tuned.weight * shortfall

@@ -26,23 +26,22 @@ LOST = 0.6  # how much an input counts whose label has less than half of the pro
 
 def loss(step: Step) -> torch.Tensor:
     """Cross-entropy of noisy copies of the moved inputs, each with its neighbour's noise."""
-    moved, lost = attacked(step)
+    moved, lost = attack_batch(step)
     logs = replace(step, noise=step.noise.roll(1, 1)).log_probabilities(moved)
     counts = 1 - step.warm * (1 - LOST) * lost
     return -(step.of_label(logs).mean(0) * counts).mean()
 
 
-def attacked(step: Step) -> tuple[torch.Tensor, torch.Tensor]:
+def attack_batch(step: Step) -> tuple[torch.Tensor, torch.Tensor]:
     """The inputs, each moved towards the border by what it can bear; 1 for those that are lost."""
-    assert step.reach is not None
     start = step.inputs.clone().requires_grad_()
     logs = step.of_label(step.log_probabilities(start))
     mean = torch.logsumexp(logs, 0) - math.log(len(logs))
     (gradient,) = torch.autograd.grad(-mean.sum(), start)
     with torch.no_grad():
         p = mean.exp()
-        far = step.warm * (REACH * step.reach.of(p)).clamp_max(step.tuned.radius)
-        ahead = farthest(gradient, step.reach.norm) * far.view(-1, *[1] * (gradient.dim() - 1))
+        far = step.warm * (REACH * step.radii.of(p)).clamp_max(step.tuned.radius)
+        ahead = farthest(gradient, step.radii.norm) * far.view(-1, *[1] * (gradient.dim() - 1))
         return step.inputs + ahead, (p < 0.5).float()
 
 

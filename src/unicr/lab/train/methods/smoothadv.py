@@ -19,16 +19,15 @@ from unicr.norms import Norm
 
 def loss(step: Step) -> torch.Tensor:
     """Cross-entropy of the noisy copies of attacked inputs, with the same noise as the attack."""
-    logs = step.log_probabilities(attacked(step, step.warm * step.tuned.radius))
+    logs = step.log_probabilities(attack_batch(step, step.warm * step.tuned.radius))
     found = step.cross_entropy(logs)
     if step.tuned.weight:
         found = found + step.warm * disagreement(logs, step.tuned.weight)
     return found
 
 
-def attacked(step: Step, radius: float) -> torch.Tensor:
+def attack_batch(step: Step, radius: float) -> torch.Tensor:
     """The inputs moved by at most `radius` in the norm, against their labels."""
-    assert step.reach is not None
     moved = torch.zeros_like(step.inputs)
     for i in range(step.tuned.steps):
         moved.requires_grad_()
@@ -36,7 +35,7 @@ def attacked(step: Step, radius: float) -> torch.Tensor:
         rising = -torch.logsumexp(logs, 0).sum()
         (gradient,) = torch.autograd.grad(rising, moved)
         with torch.no_grad():
-            moved = moved + (radius * farthest(gradient, step.reach.norm) - moved) / (i + 1)
+            moved = moved + (radius * farthest(gradient, step.radii.norm) - moved) / (i + 1)
     return (step.inputs + moved).detach()
 
 
