@@ -36,7 +36,11 @@ from unicr.smoothing import Radii
 from unicr.smoothing.procedures import Selector
 
 WEIGHTS = "selector.safetensors"
-NOT_KEPT = ("device", "trust")  # arguments of a model that are its user's, not the selector's
+NOT_KEPT = (
+    "device",
+    "trust",
+    "compile",
+)  # arguments of a model that are its user's, not the selector's
 GROUP = 32  # inputs whose noisy copies are classified together
 STEADY = 0.05  # of a network's score: what its spread is never taken below
 BEST = 0.9993  # the largest p_A that counts: about what 10,000 votes can show
