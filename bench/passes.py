@@ -21,10 +21,10 @@ from itertools import repeat
 import numpy as np
 import torch
 
-from unicr import noise
+from unicr import SmoothedClassifier, noise
 from unicr.classifier import MLP, ResNet, load_classifier
 from unicr.norms import l2
-from unicr.smoothing import Curves, Plan, VoteCounter
+from unicr.smoothing import Curves, Plan
 from unicr.smoothing._batch import keep_memory
 
 SIZES = {784: (100, 200, 500, 1000), 3072: (20, 50, 100, 200), 150_528: (1, 2, 4, 8)}
@@ -124,12 +124,12 @@ def compare(
     """Print every ratio of one network."""
     module.eval()
     x = torch.rand(shape)
-    smoothed = VoteCounter(module, LAW, seed=0)
+    smoothed = SmoothedClassifier(module, LAW, seed=0)
     begin = time.perf_counter()
     passes = smoothed.choose_passes(x)
     choice = time.perf_counter() - begin
     curves, plan = Curves((l2,), x.numel(), lattice=smoothed.lattice_of(x)), Plan(n0=100, n=n - 100)
-    small = VoteCounter(module, LAW, seed=0)  # its first question is a small one
+    small = SmoothedClassifier(module, LAW, seed=0)  # its first question is a small one
     bare = Bare(module, shape)
     size, last = bare.find_best(min(n, 400))
     jobs: dict[str, Callable[[], object]] = {
@@ -160,7 +160,7 @@ def compare(
 
 def many_inputs(inputs: int = 1000, n: int = 100) -> None:
     """How many cores small questions keep busy."""
-    smoothed = VoteCounter(MLP(), LAW, seed=0)
+    smoothed = SmoothedClassifier(MLP(), LAW, seed=0)
     xs = torch.rand(inputs, 1, 28, 28)
     smoothed.predict(xs[:20], n=n)
     wall, processors = timed(lambda: smoothed.predict(xs, n=n))
@@ -176,7 +176,7 @@ def fewer_bits(module: torch.nn.Module, shape: tuple[int, ...], n: int) -> None:
     votes: dict[str, Callable[[], object]] = {}
     for bits in ("fp32", "bf16"):
         precision = None if bits == "fp32" else bits
-        smoothed = VoteCounter(load_classifier(module, precision=precision), LAW, seed=0)
+        smoothed = SmoothedClassifier(load_classifier(module, precision=precision), LAW, seed=0)
         smoothed.choose_passes(x)
         votes[bits] = partial(smoothed.votes, x, n, start=0)
     found = alternate(votes, 3)
