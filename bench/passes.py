@@ -21,10 +21,10 @@ from itertools import repeat
 import numpy as np
 import torch
 
-from unicr import noise
+from unicr import SmoothedClassifier, noise
 from unicr.classifier import MLP, ResNet, load_classifier
 from unicr.norms import l2
-from unicr.smoothing import Curves, Plan, SmoothedClassifier
+from unicr.smoothing import Curves, Plan
 from unicr.smoothing._batch import keep_memory
 
 SIZES = {784: (100, 200, 500, 1000), 3072: (20, 50, 100, 200), 150_528: (1, 2, 4, 8)}
