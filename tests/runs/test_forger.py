@@ -41,7 +41,7 @@ from unicr.runs import (
     verify,
     write_commitment,
 )
-from unicr.smoothing import Plan, SmoothedClassifier, stream_key
+from unicr.smoothing import Plan, VoteCounter, stream_key
 from unicr.smoothing.procedures import Offsets, TwoLawVotes
 from unicr.smoothing.rules import Pilot, Randomised, Target, ThreeTests
 
@@ -114,7 +114,7 @@ def run_of(**changes: Any) -> Callable[[Path], None]:
 
 ROUND = noise.spherical_gg(k=1, sigma=0.5, dim=DIM)
 SPLIT = {"classifier": bright, "data": images, "noise": noise.splitting(scale=64 / 255), "skip": 1}
-KINDS: dict[str, Callable[[Path], None]] = {
+KINDS: dict[str, Callable[[Path], object]] = {
     "fixed": run_of(),
     "committed": committed,
     "seed": run_of(seed=5),
@@ -403,7 +403,7 @@ def test_drawing_again_pays_where_the_nonce_is_the_authors_and_only_there() -> N
     """
 
     def votes(nonce: str) -> int:
-        g = SmoothedClassifier(
+        g = VoteCounter(
             model(), noise.gaussian(sigma=0.5), num_classes=3, nonce=nonce, batch=200,
             commitment=job(nonce=NONCE).spec.commitment,
         )  # fmt: skip
