@@ -114,7 +114,7 @@ def run_of(**changes: Any) -> Callable[[Path], None]:
 
 ROUND = noise.spherical_gg(k=1, sigma=0.5, dim=DIM)
 SPLIT = {"classifier": bright, "data": images, "noise": noise.splitting(scale=64 / 255), "skip": 1}
-KINDS: dict[str, Callable[[Path], None]] = {
+KINDS: dict[str, Callable[[Path], object]] = {
     "fixed": run_of(),
     "committed": committed,
     "seed": run_of(seed=5),
