@@ -1,25 +1,21 @@
-"""Certification: wall time against bare forward passes, against ART, memory, early stopping."""
+"""Certification: radii on a lattice, time against ART, memory, early stopping."""
 
 from __future__ import annotations
 
-import copy
-import math
 import resource
 import subprocess
 import sys
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import torch
 
 from unicr import noise
-from unicr.classifier import MLP, ModuleClassifier, ResNet, load_classifier
+from unicr.classifier import ModuleClassifier, load_classifier
 from unicr.data import load_dataset
-from unicr.noise import Noise
-from unicr.norms import l1, l2, linf
+from unicr.norms import l1, l2
 from unicr.runs import read_log
 from unicr.smoothing import Curves, Plan, Radii, SmoothedClassifier, Votes, lower_bound
 from unicr.smoothing.rules import Target
@@ -34,56 +30,6 @@ def best_of(job: Callable[[], object], rounds: int) -> float:
         job()
         times.append(time.perf_counter() - start)
     return min(times)
-
-
-def overhead(
-    name: str,
-    model: torch.nn.Module,
-    shape: tuple[int, ...],
-    law: Noise,
-    n: int,
-    batch: int,
-    rounds: int = 15,
-) -> None:
-    """certify ÷ bare forward passes on ready-made batches, rounds alternating."""
-    smoothed = SmoothedClassifier(model, law, num_classes=10, batch=batch, seed=0)
-    curves = Curves((linf,), math.prod(shape))
-    curves.of(law).at(0.9, 0.1)
-    x = torch.randint(256, shape) / 255
-    plan = Plan(n0=100, n=n - 100)
-    ready = [torch.rand(batch, *shape) for _ in range(2)]
-    model.eval()
-
-    def bare() -> None:
-        with torch.inference_mode():
-            for i in range(n // batch):
-                model(ready[i % 2])
-
-    def certify() -> None:
-        smoothed.certify_with(x, plan, curves, 0)
-
-    parts = [torch.split(one, batch // 4) for one in ready]
-    twins = [model, *(copy.deepcopy(model) for _ in range(torch.get_num_threads() - 1))]
-
-    def single(twin: torch.nn.Module) -> None:
-        torch.set_num_threads(1)
-        with torch.inference_mode():
-            for i in range(4 * n // batch // len(twins)):
-                twin(parts[i % 2][i % 4])
-
-    def limit() -> None:
-        list(pool.map(single, twins))
-
-    with ThreadPoolExecutor(len(twins)) as pool:
-        jobs = (certify, bare, limit)
-        for job in jobs:
-            job()
-        times = [[best_of(job, 1) for job in jobs] for _ in range(rounds)]
-        best = [min(column) for column in zip(*times, strict=True)]
-    print(
-        f"  {name:<46} {best[0] / best[1]:5.3f} x the bare forward passes, "
-        f"{best[0] / best[2]:5.3f} x those of the same thread layout (bar 1.15)"
-    )
 
 
 def lattice_radii() -> None:
@@ -196,12 +142,6 @@ def early_stopping(target: float = 0.5, n: int = 100_000) -> None:
 def main() -> None:
     """Print every comparison."""
     torch.manual_seed(0)
-    print(f"\ncertify / bare forward passes, {torch.get_num_threads()} threads")
-    for law in (noise.gaussian(sigma=0.5), noise.gennorm(beta=1.5, sigma=0.5)):
-        name = f"MNIST MLP, batch 1000, {law.text} (bar 1.25)"
-        overhead(name, MLP(), (1, 28, 28), law, 60_000, 1000)
-    law = noise.gaussian(sigma=0.25)
-    overhead("ResNet-20, 3x32x32, batch 200 (bar 1.05)", ResNet(20), (3, 32, 32), law, 1000, 200)
     print("\nradii on the lattice")
     lattice_radii()
     print("\nagainst adversarial-robustness-toolbox")

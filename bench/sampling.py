@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from unicr import noise
 from unicr.noise.internal import LatticeNoise, derive
+from unicr.sample import Fill, integer_law
 
 SHAPES = ((1 << 24) // 4096, 4096), (1000, 784)
 BAR, AIM = 1.0, 1.5
@@ -90,6 +91,27 @@ def run(
     return ratios
 
 
+def torch_form(n: int = 256, dim: int = 4096) -> None:
+    """The same draws by torch operations, for devices without Triton, beside the compiled ones.
+
+    Both on tensors of the processor, by the clock, with all threads.
+    """
+    out, zero = torch.empty(n, dim), np.zeros(dim, np.int64)
+    print(f"{n} x {dim} on 2^-22: compiled, and as torch operations")
+    for name, one in noises().items():
+        step = 2.0**-22
+        fill = Fill(integer_law(one, step), zero, key=KEY, step=step, integers=True)
+        speeds = []
+        for draw in (fill.fill_tensor, fill.fill_by_torch):
+            best = float("inf")
+            for _ in range(3):
+                begin = time.perf_counter()
+                draw(out, 0)
+                best = min(best, time.perf_counter() - begin)
+            speeds.append(n * dim / best / 1e6)
+        print(f"  {name:42s} {speeds[0]:8.0f} M/s {speeds[1]:8.1f} M/s")
+
+
 def main() -> None:
     ratios = run(noises())
     for size in sorted({elements for _, elements in ratios}):
@@ -102,6 +124,7 @@ def main() -> None:
         )
         print(f"  {len(ours) - few} of {len(ours)} reach {AIM}")
     run(noises(), threads=1)
+    torch_form()
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ from unicr.montecarlo._boundary import (
     quantile_corners,
     weighted_corners,
 )
-from unicr.montecarlo._confidence import confident_radius, dkw_width
+from unicr.montecarlo._confidence import compute_dkw_width, confirm_radius
 from unicr.montecarlo._logratio import LogRatios
 from unicr.montecarlo._settings import Method
 from unicr.radius import Evidence, MonteCarlo, Question, certified_radius
@@ -438,7 +438,7 @@ def violations(name: str, method: Method, failure: float, runs: int) -> tuple[in
     for seed in range(runs):
         old, new = (LogRatios(one, 1, 600, seed=seed, stream=stream) for stream in (1, 2))
         direction = torch.ones(1, dtype=torch.float64)
-        found = confident_radius(
+        found = confirm_radius(
             old,
             new,
             direction,
@@ -484,7 +484,7 @@ def test_the_figures_of_the_theory_page() -> None:
     one = noise.gaussian(sigma=1)
     for method in METHODS:
         old, new = (LogRatios(one, 1, 100_000, seed=0, stream=stream) for stream in (1, 2))
-        found[method] = confident_radius(
+        found[method] = confirm_radius(
             old,
             new, torch.ones(1, dtype=torch.float64), 3.08, 0.999, 0.001,
             method=method, failure=1e-3, seed=0,
@@ -500,7 +500,7 @@ def test_binomial_bounds_are_scipys() -> None:
         assert lower_bound(count, 100, 0.01) == pytest.approx(exact.low, abs=1e-12)
         exact = stats.binomtest(count, 100, alternative="less").proportion_ci(0.99)
         assert upper_bound(count, 100, 0.01) == pytest.approx(exact.high, abs=1e-12)
-    assert dkw_width(20_000, 1e-3) == pytest.approx(0.013785, abs=1e-6)
+    assert compute_dkw_width(20_000, 1e-3) == pytest.approx(0.013785, abs=1e-6)
 
 
 # errors ---------------------------------------------------------------------------------------

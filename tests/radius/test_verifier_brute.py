@@ -89,6 +89,7 @@ def _case(seed: int, p: float, kind: str) -> Case:
     last = limit + float(np.max(np.diff(costs)[costs[:-1] <= limit])) * (1 + 1e-9)
     nodes = np.append(0.0, np.cumsum(rng.choice([0.02, 0.3, 1.0], cells)))
     nodes *= last / nodes[-1]
+    nodes[-1] = last
     rows = rng.random((cells + 1, n)) ** 3 * (rng.random((cells + 1, n)) < 0.6)
     if kind in ("rises", "falls"):
         rows = np.cumsum(rows * rng.choice([1.0, 0.05], (cells + 1, 1)), axis=0)

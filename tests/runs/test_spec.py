@@ -30,6 +30,7 @@ def made(**changes: Any) -> Spec:
         data_spec=DATA,
         limit=3,
         batch=100,
+        channels_last=False,
     )
     return replace(job.spec, **changes)
 
@@ -45,6 +46,7 @@ OTHER: dict[str, Any] = {
     "skip": 2,
     "max": 4,
     "batch": 104,
+    "channels_last": True,
     "lattice": Lattice.parse("1/510"),
     "classes": ("a", "b"),
     "model_digests": {"model": "2"},

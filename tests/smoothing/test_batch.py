@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import threading
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -67,6 +70,18 @@ def test_the_quickest_pass_is_taken_and_a_smaller_one_if_it_hardly_differs() -> 
     assert choose(slower=1.1) == Passes(50)
     assert choose(slower=0.99) == Passes(50)
     assert choose(slower=0.8) == Passes(50, channels_last=True)
+
+
+def test_a_question_smaller_than_a_pass_gets_a_smaller_pass() -> None:
+    """Passes of 1000 are the quickest for an input, but 100 votes would fill up 900 of them."""
+    seconds = {100: 1.2, 200: 1.1, 500: 1.05, 1000: 1.0}
+
+    def choose(*asks: int) -> Passes:
+        return choose_passes((784,), CPU, lambda p, _: seconds[p.size], layouts=False, asks=asks)
+
+    assert choose(100) == Passes(100)
+    assert choose(100, 100_000) == Passes(1000)
+    assert choose(300, 1000) == Passes(100)
 
 
 def test_measuring_ends_after_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -190,3 +205,32 @@ def test_a_batch_that_was_asked_for_is_kept() -> None:
     smoothed = SmoothedClassifier(Greedy(), gaussian(sigma=0.1), seed=1, batch=40)
     with pytest.raises(Exception, match="allocate memory"):
         smoothed.predict(torch.full(SHAPE, 0.6))
+
+
+class Watched(torch.nn.Module):
+    """Remembers which threads passed, and how many torch had for each."""
+
+    seen: ClassVar[set[tuple[int, int]]] = set()
+
+    def forward(self, batch: torch.Tensor) -> torch.Tensor:
+        self.seen.add((threading.get_ident(), torch.get_num_threads()))
+        time.sleep(0.002)  # so that no thread is through before another begins
+        return torch.stack([batch.mean((1, 2, 3)), torch.full((len(batch),), 0.3)], 1)
+
+
+@pytest.mark.parametrize("batch", [None, 8])
+@pytest.mark.parametrize("inputs", [1, 5])
+def test_passes_run_on_all_cores_with_one_thread_each(batch: int | None, inputs: int) -> None:
+    threads = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        smoothed = SmoothedClassifier(Watched(), gaussian(sigma=0.1), seed=1, batch=batch)
+        x = torch.full((inputs, *SHAPE), 0.6)
+        smoothed.predict(x, n=100)  # the first call measures and looks at the model
+        Watched.seen.clear()
+        n = 2 * (smoothed.batch or 1) if inputs == 1 else max(20, (smoothed.batch or 1) // 2)
+        smoothed.predict(x, n=n)
+    finally:
+        torch.set_num_threads(threads)
+    assert len(Watched.seen) == min(2, os.cpu_count() or 1)
+    assert {each for _, each in Watched.seen} == {1}

@@ -2,6 +2,7 @@
 
 import math
 
+import mpmath
 import numpy as np
 import pytest
 from scipy import stats
@@ -29,6 +30,38 @@ def test_clopper_pearson_against_scipy(n: int) -> None:
             exact = stats.binomtest(k, n).proportion_ci(1 - 2 * alpha, method="exact")
             assert lower_bound(k, n, alpha) == pytest.approx(exact.low, abs=1e-12)
             assert upper_bound(k, n, alpha) == pytest.approx(exact.high, abs=1e-12)
+
+
+@pytest.mark.parametrize(("k", "n"), [(1, 9), (60, 100), (99, 100), (990, 1000)])
+@pytest.mark.parametrize("alpha", [0.05, 1e-3, 1e-6])
+def test_rounding_is_outwards(k: int, n: int, alpha: float) -> None:
+    """To 40 digits: at a lower bound k or more successes are no likelier than α."""
+    with mpmath.workdps(40):
+        low, high = (mpmath.mpf(bound(k, n, alpha)) for bound in (lower_bound, upper_bound))
+        at_least = mpmath.betainc(k, n - k + 1, 0, low, regularized=True)
+        at_most = mpmath.betainc(k + 1, n - k, high, 1, regularized=True)
+        assert alpha * (1 - 1e-4) < at_least <= alpha
+        assert alpha * (1 - 1e-4) < at_most <= alpha
+
+
+@pytest.mark.parametrize(
+    ("k", "n"), [(7, 9), (1000, 1000), (90_000, 100_000), (10**7, 10**7), (7 * 10**6, 10**7)]
+)
+@pytest.mark.parametrize("alpha", [0.05, 1e-6])
+def test_anytime_rounding_is_outwards(k: int, n: int, alpha: float) -> None:
+    """To 40 digits: at the bound the mixture is at least 1/α times the likelihood."""
+    p = anytime_lower_bound(k, n, alpha)
+    with mpmath.workdps(40):
+        half = mpmath.mpf("0.5")
+
+        def log_beta(a: mpmath.mpf, b: mpmath.mpf) -> mpmath.mpf:
+            return mpmath.loggamma(a) + mpmath.loggamma(b) - mpmath.loggamma(a + b)
+
+        mixture = log_beta(k + half, n - k + half) - log_beta(half, half)
+        rest = (n - k) * mpmath.log1p(-mpmath.mpf(p)) if n > k else mpmath.mpf(0)
+        ratio = mixture - k * mpmath.log(mpmath.mpf(p)) - rest
+        allowed = mpmath.log(1 / mpmath.mpf(alpha))
+        assert allowed <= ratio < allowed + mpmath.mpf("1e-5")
 
 
 def test_all_successes_is_the_classic_formula() -> None:

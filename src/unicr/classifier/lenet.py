@@ -54,7 +54,6 @@ class LeNet(nn.Module):
                 nn.init.zeros_(parameter)
         # twice as fast on a CPU with channels last
         for layer in (self.conv1, self.conv2, *self.extra1, *self.extra2):
-            assert isinstance(layer, nn.Conv2d)
             weight = layer.weight.detach().contiguous(memory_format=torch.channels_last)
             layer.weight = nn.Parameter(weight)
 

@@ -22,6 +22,7 @@ from unicr.values import Array
 
 _FLATTEST = 0.02  # least power of r by which the mass near the centre must vanish
 _HEAVIEST = -0.05  # greatest power of r by which the mass far out may vanish
+# Radii that are looked at wherever the mass is: a thousandth apart as logarithms, even near 1.
 _SCANNED = np.concatenate([np.logspace(-3, 6, 20_727), np.linspace(0.02, 200, 10_000)])
 
 
@@ -49,6 +50,8 @@ class _LogPhi:
 
     def _end(self, sign: float) -> tuple[float, float, float]:
         """Where the continuation starts, log φ there, and the power of r it follows."""
+        # e^690 is near the largest float; at e^340 its square is, at e^230 its cube: log φ may
+        # hold such powers, and give nan beyond them
         for reach in (690.0, 340.0, 230.0):
             inner, outer = (float(self._at(sign * s)) for s in (reach - 8.0, reach))
             if math.isfinite(inner) and math.isfinite(outer):
@@ -107,7 +110,8 @@ class RadiusLaw:
     @cached_property
     def positive(self) -> bool:
         """Whether the density has no hole and no end."""
-        return self.log_density.positive(60.0)  # of log r
+        # e^±60 of the usual radius: beyond, no probability that a double holds is left
+        return self.log_density.positive(60.0)
 
     def _radius(self, w: float) -> float:
         """r at w; a round number if one lies within rounding."""
@@ -119,6 +123,7 @@ class RadiusLaw:
     @cached_property
     def second_moment(self) -> float:
         """E‖z‖², infinite if it does not exist."""
+        # ∫ r^(far + 1) dr; so near to a tail like r^−1 a slope read off floats cannot tell
         if self._phi.far + 2.0 > -1e-3:
             return math.inf
 

@@ -3,6 +3,6 @@
 `unicr.montecarlo.engine` has it; here is what can be said to it without loading torch.
 """
 
-from unicr.montecarlo._settings import Found, MonteCarlo
+from unicr.montecarlo._settings import MonteCarlo, MonteCarloResult
 
-__all__ = ["Found", "MonteCarlo"]
+__all__ = ["MonteCarlo", "MonteCarloResult"]

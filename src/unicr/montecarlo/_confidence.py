@@ -20,9 +20,17 @@ from unicr.montecarlo._settings import Method
 from unicr.values import Array
 
 LADDER = (0.5, 0.7, 0.8, 0.87, 0.92, 0.95, 0.97, 0.985, 1.0, 1.015)  # times the proposed λ
-STEPS = 7  # halvings of the proposed λ, to 1 % of the estimate
-SLACKS = (4.0, 3.0, 2.5, 2.0, 1.5, 1.0, 0.5)  # deviations by which a plan may hope to pass
-HOPE = 1.0  # and by which the proposed λ should
+HALVINGS = 7  # halvings of the proposed λ, to 1 % of the estimate
+HOPED_DEVIATIONS = (
+    4.0,
+    3.0,
+    2.5,
+    2.0,
+    1.5,
+    1.0,
+    0.5,
+)  # deviations by which a plan may hope to pass
+PROPOSED_DEVIATIONS = 1.0  # and by which the proposed λ should
 
 
 class Ratios(NamedTuple):
@@ -45,12 +53,12 @@ class Threshold(NamedTuple):
         return int(np.sum(values < self.t) + np.sum((values == self.t) & (ties <= self.v)))
 
 
-def dkw_width(n: int, failure: float) -> float:
+def compute_dkw_width(n: int, failure: float) -> float:
     """Δ such that F_P ≤ F̂_P + Δ and F_Q ≥ F̂_Q − Δ everywhere, except with probability `failure`."""
     return math.sqrt(math.log(2 / failure) / (2 * n))
 
 
-def _nth(values: Array, ties: Array, count: int) -> Threshold:
+def _place_threshold(values: Array, ties: Array, count: int) -> Threshold:
     """The set that holds the first `count` of these samples, which are in order."""
     if count <= 0:
         return Threshold(-math.inf, -1.0)
@@ -58,26 +66,28 @@ def _nth(values: Array, ties: Array, count: int) -> Threshold:
 
 
 def accept_dkw(fresh: Ratios, p_a: float, p_b: float, failure: float) -> bool:
-    """THEORY section 4: thresholds and counts from the same samples, bounds uniform in t.
+    """Thresholds and counts from the same samples, bounds uniform in t.
+
+    docs/theory.md#the-monte-carlo-engine.
 
     A: F̂_P(t_A) + Δ ≤ p_A, a = F̂_Q(t_A) − Δ. B: 1 − F̂_P(t_B⁻) − Δ ≥ p_B, b = 1 − F̂_Q(t_B⁻) + Δ.
     Certified iff a ≥ b, binary iff a ≥ ½. Wrong with probability at most `failure`: two one-sided
     events, which serve B as well.
     """
     n = len(fresh.p)
-    width = dkw_width(n, failure)
+    width = compute_dkw_width(n, failure)
     if p_a <= width:
         return False
     order = np.lexsort((fresh.ties_p, fresh.p))
     values, ties = fresh.p[order], fresh.ties_p[order]
-    at_a = _nth(values, ties, math.floor((p_a - width) * n))
+    at_a = _place_threshold(values, ties, math.floor((p_a - width) * n))
     a = at_a.below(fresh.q, fresh.ties_q) / n - width
     if p_b >= 1.0 - p_a:
         return a >= 0.5
     outside = math.ceil((p_b + width) * n)
     if outside > n:
         return False
-    at_b = _nth(values, ties, n - outside)
+    at_b = _place_threshold(values, ties, n - outside)
     b = 1.0 - at_b.below(fresh.q, fresh.ties_q) / n + width
     return a >= b
 
@@ -87,39 +97,39 @@ class Proposal(NamedTuple):
 
     at_a: Threshold
     at_b: Threshold
-    slack: float
+    deviations: float
 
 
-def _shares(binary: bool, failure: float) -> float:
+def _share_failure(binary: bool, failure: float) -> float:
     return failure / (2 if binary else 4)
 
 
-def plan(select: Ratios, n: int, p_a: float, p_b: float, failure: float) -> Proposal:
+def choose_thresholds(select: Ratios, n: int, p_a: float, p_b: float, failure: float) -> Proposal:
     """Thresholds from old samples, with which tests on n fresh ones pass by as much as can be."""
     binary = p_b >= 1.0 - p_a
-    share = _shares(binary, failure)
+    share = _share_failure(binary, failure)
     m = len(select.p)
     order = np.lexsort((select.ties_p, select.p))
     values, ties = select.p[order], select.ties_p[order]
-    for slack in SLACKS:
-        inside = _count_below(m, n, p_a, share, slack)
-        at_a = _nth(values, ties, inside)
+    for deviations in HOPED_DEVIATIONS:
+        inside = _choose_count(m, n, p_a, share, deviations)
+        at_a = _place_threshold(values, ties, inside)
         at_b = Threshold(math.inf, -1.0)
         if not binary and p_b > 0:
-            at_b = _nth(values, ties, _count_below(m, n, 1.0 - p_b, share, slack))
-        a = _shifted_count(at_a.below(select.q, select.ties_q), m, n, -slack)
-        b = _shifted_count(m - at_b.below(select.q, select.ties_q), m, n, slack)
+            at_b = _place_threshold(values, ties, _choose_count(m, n, 1.0 - p_b, share, deviations))
+        a = _expect_count(at_a.below(select.q, select.ties_q), m, n, -deviations)
+        b = _expect_count(m - at_b.below(select.q, select.ties_q), m, n, deviations)
         least = 0.5 if binary else upper_bound(b, n, share)
         if inside > 0 and lower_bound(a, n, share) >= least:
-            return Proposal(at_a, at_b, slack)
+            return Proposal(at_a, at_b, deviations)
     return Proposal(at_a, at_b, -1.0)
 
 
-def _shifted_count(count: int, m: int, n: int, slack: float) -> int:
-    """What n fresh samples may count where m old ones counted `count`, `slack` deviations off."""
+def _expect_count(count: int, m: int, n: int, deviations: float) -> int:
+    """What n fresh samples may count where m old ones counted `count`, so many deviations off."""
     share = count / m
-    value = n * share + slack * math.sqrt(n * share * (1 - share) * (1 + n / m))
-    return int(min(max(math.ceil(value) if slack > 0 else math.floor(value), 0), n))
+    value = n * share + deviations * math.sqrt(n * share * (1 - share) * (1 + n / m))
+    return int(min(max(math.ceil(value) if deviations > 0 else math.floor(value), 0), n))
 
 
 def accept_clopper_pearson(
@@ -131,9 +141,9 @@ def accept_clopper_pearson(
     at `failure`/4. Wrong with probability at most `failure`, whatever the thresholds are.
     """
     binary = p_b >= 1.0 - p_a
-    share = _shares(binary, failure)
+    share = _share_failure(binary, failure)
     n = len(fresh.p)
-    at_a, at_b, _ = plan(select, n, p_a, p_b, failure)
+    at_a, at_b, _ = choose_thresholds(select, n, p_a, p_b, failure)
     if upper_bound(at_a.below(fresh.p, fresh.ties_p), n, share) > p_a:
         return False
     a = lower_bound(at_a.below(fresh.q, fresh.ties_q), n, share)
@@ -144,12 +154,12 @@ def accept_clopper_pearson(
     return a >= upper_bound(n - at_b.below(fresh.q, fresh.ties_q), n, share)
 
 
-def _count_below(m: int, n: int, limit: float, failure: float, slack: float) -> int:
+def _choose_count(m: int, n: int, limit: float, failure: float, deviations: float) -> int:
     """The most of m old samples whose share will still test as ≤ `limit` on n fresh ones."""
     low, high = 0, m
     while high - low > 1:
         middle = (low + high) // 2
-        if upper_bound(_shifted_count(middle, m, n, slack), n, failure) <= limit:
+        if upper_bound(_expect_count(middle, m, n, deviations), n, failure) <= limit:
             low = middle
         else:
             high = middle
@@ -165,9 +175,9 @@ def accept_hockey_stick(
     below. Wrong with probability at most `failure`. Uses Q alone, and atoms need no care.
     """
     n = len(fresh.q)
-    levels = [_slope(select.q, 1.0 - p_a)]
+    levels = [_choose_slope(select.q, 1.0 - p_a)]
     if p_b < 1.0 - p_a:
-        levels.append(_slope(select.q, p_b))
+        levels.append(_choose_slope(select.q, p_b))
     alphas = (1.0 - p_a, p_b)[: len(levels)]
     mean = cost = 0.0
     for t, alpha in zip(levels, alphas, strict=True):
@@ -178,7 +188,7 @@ def accept_hockey_stick(
     return len(levels) - upper - cost >= 0.5 * (1 if len(levels) == 1 else 2)
 
 
-def _slope(values: Array, alpha: float) -> float:
+def _choose_slope(values: Array, alpha: float) -> float:
     """The t that maximises 1 − Ĥ(t) − e^t·α: where the P-mass above t, weighed from Q, is α."""
     descending = -np.sort(-values)
     with np.errstate(over="ignore"):
@@ -187,7 +197,7 @@ def _slope(values: Array, alpha: float) -> float:
     return float(np.clip(descending[at], -700.0, 700.0))
 
 
-def accepts(
+def accept(
     method: Method, select: Ratios, fresh: Ratios, p_a: float, p_b: float, failure: float
 ) -> bool:
     """Is the perturbation certified, with failure probability at most `failure`?"""
@@ -198,7 +208,7 @@ def accepts(
     return accept_clopper_pearson(select, fresh, p_a, p_b, failure)
 
 
-def confident_radius(
+def confirm_radius(
     select: LogRatios,
     fresh: LogRatios,
     direction: torch.Tensor,
@@ -230,23 +240,26 @@ def confident_radius(
     def proposed(radius: float) -> bool:
         old = at(select, radius, 0)
         if method == "clopper-pearson":
-            return plan(old, fresh.samples, p_a, p_b, failure).slack >= HOPE
-        return accepts(method, old, old, p_a, p_b, failure)
+            return (
+                choose_thresholds(old, fresh.samples, p_a, p_b, failure).deviations
+                >= PROPOSED_DEVIATIONS
+            )
+        return accept(method, old, old, p_a, p_b, failure)
 
     low, high = 0.0, estimate
     if proposed(high):
         low = high
-    for _ in range(STEPS):
+    for _ in range(HALVINGS):
         middle = 0.5 * (low + high)
         if low < high:
             low, high = (middle, high) if proposed(middle) else (low, middle)
-    low = max(low, estimate / 2**STEPS)
+    low = max(low, estimate / 2**HALVINGS)
     found = 0.0
     rungs = [step * low for step in LADDER if step * low < estimate]
     for radius in [*rungs, *([estimate] if low == high else [])]:
         new = at(fresh, radius, 1)
         old = new if method == "dkw" else at(select, radius, 0)
-        if not accepts(method, old, new, p_a, p_b, failure):
+        if not accept(method, old, new, p_a, p_b, failure):
             break
         found = radius
     return found

@@ -12,11 +12,11 @@ from unicr.values import Array
 Estimator = Literal["weighted", "quantile"]
 Method = Literal["clopper-pearson", "dkw", "hockey-stick", "none"]
 ESTIMATORS, METHODS = get_args(Estimator), get_args(Method)
-LEAST = {"samples": 2, "particles": 1, "iterations": 0, "threads": 1}
+LEAST_VALUES = {"samples": 2, "particles": 1, "iterations": 0, "threads": 1}
 
 
 @dataclass(frozen=True)
-class Found:
+class MonteCarloResult:
     """What the engine found: a radius along one direction, and how sure that is."""
 
     radius: float
@@ -62,10 +62,10 @@ class MonteCarlo:
     threads: int = 1
 
     def __post_init__(self) -> None:
-        for name, least in LEAST.items():
-            _whole(name, getattr(self, name), least)
+        for name, least in LEAST_VALUES.items():
+            _check_whole(name, getattr(self, name), least)
         if self.search_samples is not None:
-            _whole("search_samples", self.search_samples, 2)
+            _check_whole("search_samples", self.search_samples, 2)
         if isinstance(self.seed, bool) or not isinstance(self.seed, int):
             raise RadiusError(f"seed={self.seed!r} must be a whole number")
         for name in ("inertia", "cognitive", "social"):
@@ -84,6 +84,6 @@ class MonteCarlo:
             )
 
 
-def _whole(name: str, value: object, least: int) -> None:
+def _check_whole(name: str, value: object, least: int) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         raise RadiusError(f"{name}={value!r} must be a whole number of at least {least}")

@@ -15,9 +15,9 @@ import numpy as np
 
 from unicr.extras import torch
 from unicr.montecarlo._boundary import Boundary
-from unicr.montecarlo._confidence import confident_radius
+from unicr.montecarlo._confidence import confirm_radius
 from unicr.montecarlo._logratio import LogRatios, typical_size
-from unicr.montecarlo._settings import Found, MonteCarlo
+from unicr.montecarlo._settings import MonteCarlo, MonteCarloResult
 from unicr.montecarlo._swarm import starting_directions, swarm, unit_rows
 from unicr.noise import Noise
 from unicr.norms import Norm
@@ -34,7 +34,7 @@ LARGE = 1 << 28  # samples × coordinates above which fewer finalists are measur
 
 def monte_carlo(
     noise: Noise, norm: Norm, dim: int, p_a: float, p_b: float, settings: MonteCarlo
-) -> Found:
+) -> MonteCarloResult:
     """The smallest ‖λδ‖_p on the robustness boundary that the swarm finds, p_B < p_A.
 
     Three independent sample sets: the swarm searches on the first; the best directions are measured
@@ -85,7 +85,7 @@ def monte_carlo(
         confident: float | None = None
         if settings.confidence_method != "none" and math.isfinite(radius):
             _tell("confidence", 0.85)
-            confident = confident_radius(
+            confident = confirm_radius(
                 measured,
                 sample_set(2, settings.samples),
                 direction,
@@ -97,7 +97,7 @@ def monte_carlo(
                 seed=settings.seed,
             )
     _tell("done", 1.0)
-    return Found(radius, direction.cpu().numpy(), confident, flown.converged)
+    return MonteCarloResult(radius, direction.cpu().numpy(), confident, flown.converged)
 
 
 def _tell(stage: str, share: float) -> None:

@@ -59,7 +59,8 @@ class SamplerError:
 
     A sample is drawn as a whole number of steps: it has the law of the noise, rounded to the
     nearest multiple of `step`, up to a total variation of at most `variation` in each coordinate.
-    The bound is computed from the very thresholds that are drawn from (docs/theory.md).
+    The bound is computed from the very thresholds that are drawn from
+    (docs/theory.md#lattice-noise).
     """
 
     step: float
@@ -274,7 +275,7 @@ class Noise(ABC):
         """Samples number `start` … `start + n − 1` of the stream (`seed`, `input_index`).
 
         Sample number s of a stream is always the same, whatever `n`, `start`, thread count or
-        order of calls. `base` (of shape `shape`) is added to every sample, as `seen`; `out`
+        order of calls. `base` (of shape `shape`) is added to every sample, as `see` shows it; `out`
         receives the result where given. A tensor (n, *shape), float32 unless `dtype` says more.
 
         Coordinates of i.i.d. noise are whole numbers of steps, about 2^-24 of its scale, drawn
@@ -313,13 +314,13 @@ class Noise(ABC):
         if n and coordinates:
             draws = Draws(stream_key(seed, input_index), start)
             self._fill(out.view(n, coordinates), draws, base)
-        return out if base is None else out.copy_(self.seen(out))
+        return out if base is None else out.copy_(self.see(out))
 
     def check_agreement(self) -> None:
         """Raise NoiseError where samples do not follow the density; most do by construction."""
         return None
 
-    def seen(self, noisy: torch.Tensor) -> torch.Tensor:
+    def see(self, noisy: torch.Tensor) -> torch.Tensor:
         """What a model sees of x + ε: one function of the sum, the sum itself for most noises."""
         return noisy
 
@@ -583,7 +584,7 @@ class IID(Noise):
         fill = Fill(law, row, key=draws.key, step=law.step * self.scale, integers=False)
         fill.fill_tensor(out, draws.start)
 
-    def seen(self, noisy: torch.Tensor) -> torch.Tensor:
+    def see(self, noisy: torch.Tensor) -> torch.Tensor:
         return noisy if self._view is None else self._view.see(noisy, self._scale)
 
     def check_input(self, x: torch.Tensor) -> None:

@@ -179,7 +179,7 @@ class Copies:
             raise NoiseError(f"{dim} integers cannot go into {out.dtype} {tuple(out.shape)}")
         if out.numel():
             self.draw(out, start)
-        seen = self.noise.seen(out)
+        seen = self.noise.see(out)
         return out if seen is out else out.copy_(seen)
 
     def prepare(self, device: torch.device, start: int, n: int) -> None:

@@ -82,10 +82,10 @@ class _File(NamedTuple):
         if not callable(self.value):
             raise SpecError(f"{self.reference} takes no numbers: it is no function")
         with foreign(SpecError, f"{reference} failed"):
-            made = self.value(**named)
-        if not isinstance(made, Noise):
-            raise SpecError(f"{reference} gave a {type(made).__name__}, not a noise")
-        return made.loaded_from(reference)
+            noise = self.value(**named)
+        if not isinstance(noise, Noise):
+            raise SpecError(f"{reference} gave a {type(noise).__name__}, not a noise")
+        return noise.loaded_from(reference)
 
 
 def _parameters(function: Any) -> list[str]:

@@ -54,6 +54,7 @@ def find_first_root(
     high, at_high = r, v
     width = high - low
     for step in range(120):
+        # 1e-13: below that share of the guess a radius is 0 to these numbers
         if high - low <= tolerance * high or high <= 1e-13 * guess:
             break
         slope = (at_low - at_high) / (high - low)
@@ -87,7 +88,8 @@ def find_radius(
 ) -> float:
     """The first radius at which T, a function of it, leaves nothing of p_A over p_B.
 
-    On the certified side of it: K ≥ 0 there (docs/theory.md#certifies).
+    On the certified side of it: K ≥ 0 there, and before it where T falls with the radius
+    (`monotone`; docs/theory.md#certifies).
     """
     p_a, p_b = evidence.p_a, evidence.p_b
 

@@ -33,6 +33,9 @@ NUMERICS = 2
 VARIABLE = "UNICR_CACHE_DIR"
 RADIUS_STEP = 4e-4  # between the radii of a shipped curve, as a share of them
 PROBIT_STEP = 4e-5  # of −Φ⁻¹(1 − p), as a share of it
+PACKED_CHARGE = 1e-12  # of a radius, off it twice: exp and log of some hundred are right to 1e-13
+# Of a step of the probit, onto it: log, division and ndtri are right to 1e-14, 1e-9 of a step.
+PROBIT_CHARGE = 1e-6
 
 
 def choose_folder() -> Path:
@@ -67,18 +70,20 @@ def pack_steps(alpha: Array, radius: Array) -> NDArray[np.int32]:
     """Steps (1 − p, r), r proved at p, as whole numbers that compress well; never more than given.
 
     Radii are e^(kS). At each of them −Φ⁻¹(1 − p) of the next step that reaches so far is kept,
-    rounded up to e^(jQ): first k, then the j by their differences.
+    rounded up to e^(jQ): first k, then the j by their differences. A step that is read back is at
+    most one that was given, at no smaller p.
     """
     order = np.argsort(radius, kind="stable")
     alpha, radius = np.maximum.accumulate(alpha[order][::-1])[::-1], radius[order]
     used = (alpha > 0) & (alpha < 0.5) & (radius > 0)
-    alpha, radius = alpha[used], radius[used] * (1 - 1e-12)
+    alpha, radius = alpha[used], radius[used] * (1 - PACKED_CHARGE)
     first, last = (
         math.ceil(math.log(radius[0]) / RADIUS_STEP),
         math.floor(math.log(radius[-1]) / RADIUS_STEP),
     )
     reached = np.searchsorted(radius, np.exp(RADIUS_STEP * np.arange(first, last + 1)))
-    level = np.ceil(np.log(-special.ndtri(alpha[reached])) / PROBIT_STEP + 1e-6).astype(np.int32)
+    probit = np.log(-special.ndtri(alpha[reached]))
+    level = np.ceil(probit / PROBIT_STEP + PROBIT_CHARGE).astype(np.int32)
     return np.concatenate([[first], level[:1], np.diff(level)]).astype(np.int32)
 
 
@@ -88,7 +93,7 @@ def unpack_steps(numbers: NDArray[Any]) -> tuple[Array, Array]:
         return numbers[0].astype(np.float64), numbers[1].astype(np.float64)
     level = np.cumsum(numbers[1:], dtype=np.int64)
     radius = np.exp(RADIUS_STEP * (int(numbers[0]) + np.arange(len(level))))
-    return special.ndtr(-np.exp(PROBIT_STEP * level)), radius * (1 - 1e-12)
+    return special.ndtr(-np.exp(PROBIT_STEP * level)), radius * (1 - PACKED_CHARGE)
 
 
 _ignoring: ContextVar[bool] = ContextVar("ignoring", default=False)

@@ -14,12 +14,14 @@ from numpy.typing import ArrayLike
 from unicr.errors import RadiusError
 from unicr.values import Array
 
-LAST_TAIL = 1e-11  # 1 − p_A where curves end
-LAST_LOG = -math.log(2 * LAST_TAIL)
+LAST_TAIL = 1e-11  # 1 − p_A where curves end: beyond, a reading stays what it was there
+LAST_LOG = -math.log(2 * LAST_TAIL)  # the same as x
 CELLS = 1 << 14  # pieces of a curve: each is below the steps, so more of them only lose less
 BLOCK = 1 << 16  # probabilities that are read at once, so that all arrays stay in the cache
-READING_CHARGE = 4e-15  # of a piece's terms, off its start: x, a product and a sum, some units each
-FIRST_LOG = 1e-4  # −log(2(1 − p)) below which nobody reads
+# Of a piece's terms, off its start: x = −log(2 − 2p) is right to two units of itself, its cell may
+# be the next one, where both pieces hold; a product and a sum follow, some units of 2e-16 each.
+READING_CHARGE = 4e-15
+FIRST_LOG = 1e-4  # x below which nobody reads: p_A < 0.50005
 
 # where a closed form is evaluated: 0.04 % apart in the radius or closer
 FINE_TAILS = 0.5 * np.exp(

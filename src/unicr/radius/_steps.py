@@ -28,6 +28,8 @@ def prove_steps(
 ) -> tuple[Array, Array]:
     """(1 − p, r) with r proved at p, rising: 0.04 % apart from `first` to `last`.
 
+    A walk of r and then s is two shifts one after the other (docs/theory.md#lemma-3).
+
     Where a walk from one radius to the next loses more than 0.05 %, `tradeoff` is asked halfway,
     MOST times at most: what is read is then lower, not less proved.
     """

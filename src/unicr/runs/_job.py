@@ -260,7 +260,8 @@ class Job(Terms):
             lattice=self.points,
             nonce="0" * 64,
         )
-        return some.choose_passes(self.data.sample(), max(self.workers, len(self.devices)))
+        sharing, asks = max(self.workers, len(self.devices)), (self.plan.n0, self.plan.n)
+        return some.choose_passes(self.data.sample(), sharing, asks)
 
     @property
     def execution(self) -> Execution:

@@ -21,10 +21,10 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 _U = np.uint32
 _W = np.uint64
-_LANES = 16
+_LANES = 16  # blocks of the stream side by side, as many as fit the widest registers
 _GROUP = 16 * _LANES  # words of sixteen blocks side by side
 _BATCH = 1024  # draws that are looked up at once: their buffers stay in the first cache
-_ALL = _W(0xFFFFFFFF)
+_ALL = _W(0xFFFFFFFF)  # the lower half of a word of 64 bits
 
 
 def _compile(inline: bool = False) -> Callable[[_F], _F]:

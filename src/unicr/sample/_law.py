@@ -29,7 +29,7 @@ EXACT = 1 << 52  # of an integer in the guide: sums of two such are exact as dou
 # Outcomes in half the span that holds 68 %, where that span has more than MOST integers: enough
 # that all but a few thousandths of the draws are even ones, few enough for the first caches.
 FINEST = 256.0
-MOST = 1024.0
+MOST = 1024.0  # integers in half that span up to which each has an outcome of its own
 NEAR = 8.0  # such spans from the median wider outcomes begin
 # An outcome is at most 1/32 of its distance from the median and 1/8 of that from a break wide:
 # across so short a piece a power law is nearly a line.
@@ -40,10 +40,11 @@ EVEN, RISING, FALLING, REST = range(4)  # the parts of the law inside an outcome
 LOOKS = 33  # integers of an outcome at which the density is compared with its line
 MOST_REST = 5e-4  # share of the draws that may need rejection: beyond it, outcomes are halved
 MOST_INSIDE = 1e-9  # what the masses of single integers may err by before outcomes are halved
-WHOLE = 1 << 64
+WHOLE = 1 << 64  # words of the stream: thresholds are whole numbers below it
 SIDE = 0.16  # the mass on either side of the span that holds 68 %, which measures any law
-ULP = 2.0**-53
+ULP = 2.0**-53  # the largest relative error of one rounding
 AGREE = 1e-6  # density and distribution function of one law differ by less
+# Gauss rules: 8 and 12 points for masses, whose difference is charged; 3 inside an outcome.
 _NODES = {n: np.polynomial.legendre.leggauss(n) for n in (3, 8, 12)}
 
 # `choose_step`: half the span that holds 68 % has 2^23 to 2^24 steps, as many as float32 tells
@@ -118,13 +119,13 @@ class IntegerLaw:
         if some.size:
             bits = width[some].astype(np.uint64)
             mask = (np.uint64(1) << bits) - np.uint64(1)
-            one, other = (
+            first, other = (
                 words_at(key, plane, positions[some]).astype(np.uint64)
                 for plane in (OFFSET, OTHER_OFFSET)
             )
-            two = np.where(bits <= 16, one >> np.uint64(16), other)
-            both = (one << np.uint64(32) | other) >> (np.uint64(64) - bits)
-            offset = _select(kind[some], one & mask, two & mask)
+            second = np.where(bits <= 16, first >> np.uint64(16), other)
+            both = (first << np.uint64(32) | other) >> (np.uint64(64) - bits)
+            offset = _select(kind[some], first & mask, second & mask)
             integers[some] += np.where(bits > 31, both, offset).astype(np.int64)
         if far.any():
             integers[far] += self.inside(key, positions[far], k[far])
@@ -147,13 +148,13 @@ class IntegerLaw:
             numbers = block[:, 0::2] << np.uint64(32) | block[:, 1::2]
             which = k[todo][:, None]
             down = np.uint64(64) - self.widths[which].astype(np.uint64)
-            one, two = numbers[:, 0::2], numbers[:, 1::2]
-            offset = _select(self.kinds[which], one >> down, two >> down).astype(np.int64)
-            taken = np.broadcast_to(self.kinds[which] != REST, offset.shape).copy()
-            ask = np.flatnonzero(~taken[:, 0])
-            taken[ask] = self._accept(which[ask], offset[ask], two[ask])
-            offsets[todo] = offset[np.arange(todo.size), taken.argmax(axis=1)]
-            todo = todo[~taken.any(axis=1)]
+            first, second = numbers[:, 0::2], numbers[:, 1::2]
+            offset = _select(self.kinds[which], first >> down, second >> down).astype(np.int64)
+            accepted = np.broadcast_to(self.kinds[which] != REST, offset.shape).copy()
+            ask = np.flatnonzero(~accepted[:, 0])
+            accepted[ask] = self._accept(which[ask], offset[ask], second[ask])
+            offsets[todo] = offset[np.arange(todo.size), accepted.argmax(axis=1)]
+            todo = todo[~accepted.any(axis=1)]
             if not todo.size:
                 return offsets
             attempt = tries.stop
@@ -169,10 +170,9 @@ class IntegerLaw:
                 f"the density of {self.law.text} has a feature that was not seen: name it with "
                 "points=, or take a coarser lattice"
             )
-        taken: NDArray[np.bool_] = (u >> np.uint64(11)).astype(np.float64) * ULP * self.most[k] < (
-            excess
-        )
-        return taken
+        even = (u >> np.uint64(11)).astype(np.float64) * ULP
+        accepted: NDArray[np.bool_] = even * self.most[k] < excess
+        return accepted
 
 
 def choose_step(law: Distribution) -> float:
@@ -423,10 +423,12 @@ def _panels(
     return middle, half, owner, cut
 
 
-def _select(kind: NDArray[np.int8], one: NDArray[Any], two: NDArray[Any]) -> NDArray[Any]:
+def _select(kind: NDArray[np.int8], first: NDArray[Any], second: NDArray[Any]) -> NDArray[Any]:
     """One offset of two, by the kind of the outcome."""
-    linear: NDArray[Any] = np.where(kind == RISING, np.maximum(one, two), np.minimum(one, two))
-    return np.where((kind == RISING) | (kind == FALLING), linear, one)
+    linear: NDArray[Any] = np.where(
+        kind == RISING, np.maximum(first, second), np.minimum(first, second)
+    )
+    return np.where((kind == RISING) | (kind == FALLING), linear, first)
 
 
 def _guide(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from unicr.classifier import Classifier, Selective, load_classifier
 from unicr.classifier.internal import Trust
@@ -85,8 +85,7 @@ class SelectiveClassifier:
     def load(cls, path: str | Path, *, trust: Trust = None, **settings: Any) -> SelectiveClassifier:
         """The predictor of a folder that `unicr select` made."""
         file = file_of(Path(path))
-        model = load_classifier(str(file), trust=trust)
-        assert isinstance(model, Selective)
+        model = cast("Selective", load_classifier(str(file), trust=trust))
         found, one = load_selector(file), model.members
         return cls(one[0], found.noise, one[1:], found.choices, **settings)
 
@@ -112,9 +111,8 @@ class SelectiveClassifier:
         lattice = self._smoothed.lattice_of(x, norms)
         curves = Curves(norms, x.numel(), searched=searched, lattice=lattice)
         steps = self.settings.steps(plan, self.settings.noise, curves)
-        found = answer_all(steps, lambda asked: self._smoothed.answer(asked, x, input_index))
-        assert isinstance(found, SelectiveCertificate)
-        return replace(found, seed=self._smoothed.seed)
+        certificate = answer_all(steps, lambda asked: self._smoothed.answer(asked, x, input_index))
+        return replace(cast("SelectiveCertificate", certificate), seed=self._smoothed.seed)
 
     def predict(
         self, x: torch.Tensor, *, n: int = 1000, alpha: float = 0.001, input_index: int = 0

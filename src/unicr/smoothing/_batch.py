@@ -13,7 +13,7 @@ import functools
 import math
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -31,6 +31,7 @@ ON_GPU = (2_000_000, 40_000_000)
 MOST_ON_CPU = 1000  # of tiny inputs, whose passes cost the same up to there
 HELD = 64  # what a network holds of an input on its way, in units of the input
 SHARE = 2  # the part of the free memory that the passes under way may take is 1/SHARE
+USUAL = 100_000  # votes of an input
 SECONDS = 1.5  # of all measurements together; the pass that is under way is finished
 ROUNDS = 5  # passes of each candidate at most: the quickest counts
 WORTHWHILE = 0.97  # a larger pass, or another layout, must take less than this share of the time
@@ -73,8 +74,11 @@ def choose_passes(
     *,
     layouts: bool,
     sharing: int = 1,
+    asks: Sequence[int] = (USUAL,),
 ) -> Passes:
-    """The passes that take least time for an input, the smallest of those that hardly differ.
+    """The passes that take least time for questions of `asks` votes, with what fills up the last.
+
+    The smallest of those that hardly differ is taken.
 
     `measure` runs passes for so many seconds, one at least, and gives the seconds of one input. A
     size that there is no memory for is left out, and where none is left, smaller ones are tried.
@@ -97,7 +101,8 @@ def choose_passes(
         if seconds is None:
             return Passes(sizes[0])
         if math.isfinite(seconds):
-            times[passes] = seconds
+            copies = sum(math.ceil(n / passes.size) * passes.size for n in asks)
+            times[passes] = seconds * copies
     if not times:
         smaller = [size for size in SIZES if size < sizes[0]]
         while smaller and _try(measure, Passes(smaller[-1]), 0.0, device) == math.inf:

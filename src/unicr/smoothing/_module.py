@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import nn
@@ -97,9 +97,9 @@ class SmoothedModel(nn.Module):
     def _seen(self, noisy: torch.Tensor, rows: torch.Tensor | None) -> torch.Tensor:
         laws = [noise for noise, _ in self._streams]
         if len(set(laws)) == 1:
-            return laws[0].seen(noisy)
+            return laws[0].see(noisy)
         chosen = laws if rows is None else [laws[row] for row in rows.tolist()]
-        return torch.stack([law.seen(one) for law, one in zip(chosen, noisy, strict=True)])
+        return torch.stack([law.see(one) for law, one in zip(chosen, noisy, strict=True)])
 
     def _each(self, pieces: Sequence[torch.Tensor], logits: Logits) -> torch.Tensor:
         """log softmax of every noisy input; a gradient recomputes the pieces, to save memory."""
@@ -227,8 +227,8 @@ class _Module:
         module = self._classifier.module
         with evaluating(module), _without_weights(module):
             out = self._classifier.scores(batch)
-        labels_of(out, len(batch), self._classifier.name)
-        assert isinstance(out, torch.Tensor)
+        labels_of(out, len(batch), self._classifier.name)  # refuses whatever is no tensor
+        out = cast("torch.Tensor", out)
         if not out.dtype.is_floating_point:
             raise ModelError(f"{self._classifier.name} gives labels, which have no gradient")
         scores = out.reshape(len(batch), -1)

@@ -17,6 +17,10 @@ from unicr.radius.internal import NOTHING_PROVED, Proof, name_guarantee
 from unicr.smoothing._certificate import NormRadius
 from unicr.smoothing._plan import Plan
 
+# 1 − p_A where curves end, and how closely the least p_A for a radius is sought: it is rounded up.
+LAST_TAIL = 1e-11
+P_A_STEP = 1e-12
+
 
 class Radii:
     """What the probabilities of one input are worth in each norm, for one noise and dimension.
@@ -53,7 +57,8 @@ class Radii:
         """2dτ: d coordinates of total variation τ each, for the law and for the sampler deployed.
 
         A sample of d coordinates is within dτ of its law, so the votes bound p_A + dτ; as much
-        again, and the class stays the most likely one under the sampler itself (theory, section 8).
+        again, and the class stays the most likely one under the sampler itself
+        (docs/theory.md#lattice-noise).
         """
         tau = None if self.lattice is None else LatticeNoise(self.noise, self.lattice).tau
         return None if tau is None else 2 * self.dim * tau
@@ -88,7 +93,7 @@ class Radii:
         `more` gives radii that are proved from more than p_A and p_B.
         """
         found = tuple(
-            _raised(self._one(norm, curve, p_a, p_b), more(norm))
+            _raise_radius(self._read_radius(norm, curve, p_a, p_b), more(norm))
             for norm, curve in zip(self.norms, self._curves, strict=True)
         )
         return tuple(self._for_any_change(one) for one in found)
@@ -106,14 +111,14 @@ class Radii:
         )
         return replace(one, radius=radius, proved=proved, searched=searched)
 
-    def _one(self, norm: Norm, curve: RadiusCurve, p_a: float, p_b: float) -> NormRadius:
+    def _read_radius(self, norm: Norm, curve: RadiusCurve, p_a: float, p_b: float) -> NormRadius:
         if p_a <= p_b:
             return NormRadius(norm.text, 0.0, 0.0, 0.0, "abstain")
         if p_b >= 1.0 - p_a:
             proved, grade = float(curve(p_a)), curve.grade
             searched = max(float(curve(p_a, searched=True)), proved)
         else:
-            searched, proved, grade = _surface(self.noise, norm, self.dim, p_a, p_b)
+            searched, proved, grade = _solve_free(self.noise, norm, self.dim, p_a, p_b)
         radius = searched if self.searched else proved
         says = name_guarantee(proved, searched)
         return NormRadius(norm.text, radius, proved, searched, says, grade if proved > 0 else None)
@@ -131,10 +136,10 @@ class Radii:
         return self._needed[radius]
 
     def _invert(self, radius: float) -> float:
-        low, high = 0.5, 1.0 - 1e-11
+        low, high = 0.5, 1.0 - LAST_TAIL
         if self.first(high) < radius:
             return math.nextafter(1.0, 0.0)
-        while high - low > 1e-12:
+        while high - low > P_A_STEP:
             middle = 0.5 * (low + high)
             low, high = (low, middle) if self.first(middle) >= radius else (middle, high)
         return high
@@ -150,7 +155,8 @@ class Radii:
         return {one.norm: one.radius for one in self.at(*bounds)}
 
 
-def _raised(one: NormRadius, proof: Proof) -> NormRadius:
+def _raise_radius(one: NormRadius, proof: Proof) -> NormRadius:
+    """The radius, or a larger one that was proved from more than p_A and p_B."""
     proved = proof.radius
     if proved <= one.proved or one.guarantee == "abstain":
         return one
@@ -159,7 +165,7 @@ def _raised(one: NormRadius, proof: Proof) -> NormRadius:
 
 
 @lru_cache(maxsize=65536)
-def _surface(
+def _solve_free(
     noise: Noise, norm: Norm, dim: int, p_a: float, p_b: float
 ) -> tuple[float, float, Grade | None]:
     """(searched, proved, its grade) for a free p_B, at least what the binary curve gives at p_A."""

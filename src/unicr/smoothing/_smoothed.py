@@ -26,6 +26,7 @@ from unicr.noise.internal import LatticeNoise, derive, lattice_for
 from unicr.norms import Norm, l2, parse_norm
 from unicr.smoothing._batch import (
     MOST_ON_CPU,
+    USUAL,
     Passes,
     check_alone,
     choose_passes,
@@ -184,12 +185,13 @@ class SmoothedClassifier:
         x = self._checked(x)
         noise = self.noise if question.noise is None else question.noise
         noise.check_input(x)
-        passes, shape = self.choose_passes(x), tuple(x.shape)
+        passes, shape = self.choose_passes(x, asks=(question.n,)), tuple(x.shape)
+        first, *_ = self._runners  # made while torch still has all its threads
         draw = question.counted.copies(noise, self.lattice_of(x), x, self._key)
         draw = draw or self._drawing(x, input_index, noise)
         if question.n and passes.size > 1 and not self._alone:
             with one_thread_each():
-                noisy = self._runners[0].fill(draw, question.start, shape, passes)
+                noisy = first.fill(draw, question.start, shape, passes)
                 check_alone(self.classifier, noisy, x.to(noisy.device, torch.float32))
             self._alone = True
         # a joint noise is drawn by code of the user's own, which may not stand threads
@@ -206,10 +208,13 @@ class SmoothedClassifier:
         tally.add(labels, question.counted.size(self.classifier, self.num_classes))
         return tally.read().numpy()
 
-    def choose_passes(self, x: torch.Tensor, sharing: int = 1) -> Passes:
+    def choose_passes(
+        self, x: torch.Tensor, sharing: int = 1, asks: Sequence[int] = (USUAL,)
+    ) -> Passes:
         """The size and layout of all passes, settled by an input such as x before any vote.
 
-        `sharing` processes will work beside each other. What is not given is measured.
+        `sharing` processes will work beside each other, and an input gets questions of `asks`
+        votes. What is not given is measured.
         """
         if self.batch is None:
             x = self._checked(x).to(self.classifier.device, torch.float32)
@@ -224,6 +229,7 @@ class SmoothedClassifier:
                 partial(self._measure, x),
                 layouts=layouts,
                 sharing=sharing,
+                asks=[n for n in asks if n] or (USUAL,),
             )
             self.batch = found.size
             self.channels_last = bool(self.channels_last or found.channels_last)
@@ -232,13 +238,15 @@ class SmoothedClassifier:
     def _measure(self, x: torch.Tensor, passes: Passes, seconds: float) -> float:
         """Seconds of an input where every thread has a pass."""
 
-        def measure(runner: Runner) -> float:
-            return runner.time_passes(x, passes, seconds, one_thread=len(self._runners) > 1)
+        runners = self._runners  # made while torch still has all its threads
 
+        def measure(runner: Runner) -> float:
+            return runner.time_passes(x, passes, seconds, one_thread=len(runners) > 1)
+
+        if len(runners) == 1:
+            return measure(runners[0])
         with one_thread_each():
-            if len(self._runners) == 1:
-                return measure(self._runners[0])
-            return float(np.mean(list(pool().map(measure, self._runners))))
+            return float(np.mean(list(pool().map(measure, runners))))
 
     def _drawing(self, x: torch.Tensor, input_index: int, noise: Noise) -> Draw:
         """What fills a batch with the noisy copies of x from number `start` on."""
@@ -342,6 +350,7 @@ class SmoothedClassifier:
                 own = plan.procedure.on_own_grid
                 lattice = self.lattice_of(self._checked(one), norms, own=own)
                 curves = Curves(norms, one.numel(), searched=searched, lattice=lattice)
+                self.choose_passes(one, asks=(plan.n0, plan.n))
             found.append(self.certify_with(one, plan, curves, index))
         return found[0] if several is None else Certificates(found, self.classifier.classes)
 

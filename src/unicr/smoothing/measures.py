@@ -162,7 +162,7 @@ class OffsetVotes(ClassVotes):
             end = (number + places) % width  # the interval begins at end + ½ + W·(whole number)
             begin = end + width * ((base - end - 1) // width)
             middle = (2 * begin + 1 + width) * half
-            seen = noise.seen(torch.from_numpy(middle))
+            seen = noise.see(torch.from_numpy(middle))
             out.copy_(seen.to(torch.float32).reshape(out.shape))
 
         return fill

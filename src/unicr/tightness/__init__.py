@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from unicr.errors import RadiusError, did_you_mean
 from unicr.registry import Catalogue
-from unicr.tightness._formula import Formula, own
+from unicr.tightness._formula import Formula, load_own
 from unicr.tightness._validate import Judgement, judge, validate
 
 __all__ = ["FORMULAS", "Formula", "Judgement", "formula", "judge", "load_formula", "validate"]
@@ -32,4 +32,4 @@ def load_formula(ref: str) -> Formula:
     `func` takes (p_a), (p_a, p_b) or (noise, norm, dim, p_a, p_b), counted without the parameters
     that have defaults, and returns the radius.
     """
-    return own(ref) if ":" in ref else formula(ref)
+    return load_own(ref) if ":" in ref else formula(ref)

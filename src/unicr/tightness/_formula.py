@@ -35,14 +35,14 @@ class Formula:
     note: str
 
 
-def _probabilities(p_a: float, p_b: float) -> tuple[float, float]:
+def _check_probabilities(p_a: float, p_b: float) -> tuple[float, float]:
     for name, p in (("p_a", p_a), ("p_b", p_b)):
         if not 0 <= p <= 1:
             raise RadiusError(f"{name}={p!r} is not a probability: give a number from 0 to 1")
     return float(p_a), min(float(p_b), 1.0 - float(p_a))
 
 
-def laws_of(noise: Noise) -> list[str]:
+def list_families(noise: Noise) -> list[str]:
     """The families this noise belongs to: gennorm(beta=2) is also gaussian."""
     plain = plainest(noise)
     return [law.family for law in (noise, plain) if law.family is not None]
@@ -51,18 +51,18 @@ def laws_of(noise: Noise) -> list[str]:
 Cases = Mapping[tuple[str, float], Case]
 
 
-def published(source: str, found: Mapping[str, tuple[str, Cases]]) -> tuple[Formula, ...]:
+def list_published(source: str, found: Mapping[str, tuple[str, Cases]]) -> tuple[Formula, ...]:
     """Formulas of one source by name, each with a note and its radii by family and p."""
-    return tuple(_published(name, source, *one) for name, one in found.items())
+    return tuple(_publish(name, source, *one) for name, one in found.items())
 
 
-def _published(name: str, source: str, note: str, cases: Cases) -> Formula:
+def _publish(name: str, source: str, note: str, cases: Cases) -> Formula:
 
     def radius(noise: Noise, norm: Norm, dim: int, p_a: float, p_b: float) -> float:
-        p_a, p_b = _probabilities(p_a, p_b)
+        p_a, p_b = _check_probabilities(p_a, p_b)
         if dim < 1 or dim != int(dim):
             raise RadiusError(f"dim={dim!r} must be a whole number of at least 1")
-        laws = laws_of(noise)
+        laws = list_families(noise)
         case = next((cases[law, norm.p] for law in laws if (law, norm.p) in cases), None)
         if case is None:
             from unicr.tightness import FORMULAS
@@ -77,13 +77,13 @@ def _published(name: str, source: str, note: str, cases: Cases) -> Formula:
     return Formula(name, source, tuple(cases), radius, note)
 
 
-def own(ref: str) -> Formula:
+def load_own(ref: str) -> Formula:
     """The formula `path/to/file.py:func`, as `load_formula` says."""
     function = load_object(ref)
-    needed = _parameters(ref, function)
+    needed = _count_parameters(ref, function)
 
     def radius(noise: Noise, norm: Norm, dim: int, p_a: float, p_b: float) -> float:
-        p_a, p_b = _probabilities(p_a, p_b)
+        p_a, p_b = _check_probabilities(p_a, p_b)
         if p_a <= p_b:
             return 0.0
         everything = (noise, norm, dim, p_a, p_b)
@@ -97,7 +97,7 @@ def own(ref: str) -> Formula:
     return Formula(ref, f"user formula {ref}", (), radius, "taken as given")
 
 
-def _parameters(ref: str, function: Any) -> int:
+def _count_parameters(ref: str, function: Any) -> int:
     accepted = "it must take (p_a), (p_a, p_b) or (noise, norm, dim, p_a, p_b)"
     if not callable(function):
         raise RadiusError(f"{ref} is a {type(function).__name__}, not a function: {accepted}")

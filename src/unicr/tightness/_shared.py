@@ -11,10 +11,11 @@ import numpy as np
 
 # (noise, dim, p_A, p_B) → radius, where p_B < p_A and p_B ≤ 1 − p_A are already granted
 Case = Callable[[Any, int, float, float], float]
+# Relative, onto a probability before its logarithm: sums, roots and powers of some units each.
 ROUNDING = 64 * sys.float_info.epsilon
 
 
-def best(value: Callable[[float], float], low: float, high: float) -> float:
+def maximise_on_grid(value: Callable[[float], float], low: float, high: float) -> float:
     """The largest value met on a grid that is refined around its best point.
 
     Every point gives a valid certificate, so a missed optimum costs radius, not soundness.
@@ -30,7 +31,7 @@ def best(value: Callable[[float], float], low: float, high: float) -> float:
     return best
 
 
-def largest(accepts: Callable[[float], bool], start: float) -> float:
+def bisect_boundary(accepts: Callable[[float], bool], start: float) -> float:
     """The inner end of the boundary of a set [0, r], by doubling and bisection."""
     low, high = 0.0, start
     while accepts(high):
@@ -41,7 +42,7 @@ def largest(accepts: Callable[[float], bool], start: float) -> float:
     return low
 
 
-def binary(radius: Callable[[Any, int, float], float]) -> Case:
+def make_binary(radius: Callable[[Any, int, float], float]) -> Case:
     """A two-class formula: it asks that class A keeps half the mass, so p_B plays no part."""
     return lambda noise, dim, p_a, p_b: radius(noise, dim, p_a) if p_a > 0.5 else 0.0
 
@@ -53,7 +54,7 @@ def log_ratio(p_a: float, p_b: float) -> float:
     return math.log1p((p_a - p_b) / p_b) if p_a < 2 * p_b else math.log(p_a) - math.log(p_b)
 
 
-def minus_log_rest(p_a: float, p_b: float) -> float:
+def log_of_rest(p_a: float, p_b: float) -> float:
     """−log(1 − p_A + p_B), digits kept at both ends."""
     gap = p_a - p_b
     return -math.log1p(-gap) if gap < 0.5 else minus_log((1.0 - p_a) + p_b)

@@ -51,7 +51,10 @@ class TradeOff(ABC):
 
 @dataclass(frozen=True, eq=False)
 class Lines(TradeOff):
-    """T as the upper envelope of lines with slopes −e^`t` (ascending) and hockey-sticks `h`."""
+    """T as the upper envelope of lines with slopes −e^`t` (ascending) and hockey-sticks `h`.
+
+    With `h` from above it lies below T, whatever the `t` (docs/theory.md#lemma-1).
+    """
 
     t: Array
     h: Array

@@ -20,12 +20,16 @@ from unicr.tradeoff._base import Bound, Lines, combine_bounds
 from unicr.tradeoff._ratio import RatioLaw
 from unicr.values import Array
 
+# Charged to every hockey-stick value (docs/theory.md#rounding-charges).
 OUTSIDE_WINDOW = 1e-15  # probability that may lie outside the window, on each side
-# Charged to every hockey-stick value (docs/theory.md#rounding-charges): sums of some thousand terms
-# of size 1 by FFT or Fourier series are off by fewer than 1000 units of 2e-16; and the masses of
-# each coordinate's law are known to two units.
+# Sums of some thousand terms of size 1 by FFT or Fourier series are off by fewer than 1000 units of
+# 2e-16; and the masses of each coordinate's law are known to two units.
 ROUNDING = 2e-13
-ROUNDING_EACH = 4e-16
+ROUNDING_EACH = 4e-16  # the same for each coordinate
+SMALLEST_WIDTH = 1e-12  # of a window: a sum that varies less is one atom at the window's end
+WINDOW_MARGIN = 1e-9  # by which the window is wider than asked, for the rounding of its ends
+FLUSHED = 1e-150  # a factor below it counts as 0 among powers: far below every charge
+
 FREQUENCIES = 6144  # coefficients at most; where more are needed the grid serves
 BLOCK = 64  # frequencies computed at a time, a power of two
 GRID_SPREAD = 2e-5  # of the variance of a sum, that splitting atoms onto a grid may add
@@ -33,6 +37,11 @@ SMOOTHING_SHARE = 8e-5  # of the variance of a sum: Gaussian noise that makes it
 SILENT_WIDTHS = 9.2  # widths of that noise: beyond, its coefficients are below 1e-18
 LARGEST_GRID = 1 << 22  # points, 32 MB: a coarser grid is as sound and loses radius
 SMALL_GRID = 1 << 15  # below this an FFT beats counting frequencies
+RATES = np.geomspace(0.3, 60.0, 28)  # of Chernoff's bound, in deviations of the sum: each holds
+LARGEST_PIECE = 300.0  # of log-ratios whose exponentials are summed together: e^300 is finite
+# Deviations of moved atoms: by Hoeffding more has a probability of e^(−2·81), which leaves room for
+# their mean, some step² each.
+HOEFFDING = 9.0
 
 Complex = NDArray[np.complex128]
 Parts = Sequence[tuple[RatioLaw, int]]
@@ -42,7 +51,8 @@ def compose(parts: Parts) -> Lines:
     """The trade-off of independent coordinates: each law with the number of coordinates it has.
 
     A lower bound where the laws are (the default of `make_ratio_law`), up to floating point, which
-    is charged. Upper bounds become an estimate, unless it is one coordinate.
+    is charged (docs/theory.md#lemma-2). Upper bounds become an estimate, unless it is one
+    coordinate.
     """
     parts = [(law, count) for law, count in parts if count > 0]
     for _, count in parts:
@@ -68,8 +78,8 @@ def compose(parts: Parts) -> Lines:
         t, h = _list_lines(parts[0][0])
         return _add_charges(t, h, 1.0, infinite, 1, bound)
     window = _choose_window(parts)
-    if window[1] - window[0] <= 1e-12:
-        t = np.array([window[0], window[1] + 1e-12])
+    if window[1] - window[0] <= SMALLEST_WIDTH:
+        t = np.array([window[0], window[1] + SMALLEST_WIDTH])
         h = np.maximum(-np.expm1(t - window[1]), 0.0)
         return _add_charges(t, h, math.exp(log_finite), infinite, count, bound)
     step = _choose_step(parts, window)
@@ -95,21 +105,26 @@ def _list_lines(law: RatioLaw) -> tuple[Array, Array]:
 
 
 def _hockey_sticks(s: Array, q: Array) -> Array:
-    """Σ_{j > i} q_j (1 − e^{s_i − s_j}) for each i, s ascending; in pieces, so e^s stays finite."""
-    above = np.concatenate([np.cumsum(q[::-1])[::-1][1:], [0.0]])
-    weighted = np.zeros_like(s)
-    stop, carried = len(s), 0.0
+    """Σ_{j > i} q_j (1 − e^{s_i − s_j}) for each i, s ascending; in pieces, so e^s stays finite.
+
+    Roundings of cumulated sums are of either sign: for 2^15 points they come to 1e-14, which
+    `ROUNDING` pays (tests/radius/test_rounding.py). Larger grids are summed in long double.
+    """
+    q = q.astype(np.float64 if len(q) <= SMALL_GRID else np.longdouble)
+    above = np.append(np.cumsum(q[::-1])[::-1][1:], 0.0)
+    weighted = np.zeros_like(q)
+    stop, carried = len(s), q.dtype.type(0.0)
     while stop > 0:
-        start = int(np.searchsorted(s, s[stop - 1] - 300.0))
+        start = int(np.searchsorted(s, s[stop - 1] - LARGEST_PIECE))
         piece, end = s[start:stop], float(s[stop - 1])
         terms = q[start:stop] * np.exp(end - piece)
-        after = np.concatenate([np.cumsum(terms[::-1])[::-1][1:], [0.0]]) + carried
+        after = np.append(np.cumsum(terms[::-1])[::-1][1:], 0.0) + carried
         weighted[start:stop] = np.exp(piece - end) * after
         if start > 0:
-            total = float(np.sum(terms)) + carried
+            total = np.sum(terms) + carried
             carried = total * math.exp(float(s[start - 1]) - end)
         stop = start
-    return above - weighted
+    return (above - weighted).astype(np.float64)
 
 
 def _normalise(law: RatioLaw) -> Array:
@@ -117,13 +132,13 @@ def _normalise(law: RatioLaw) -> Array:
 
 
 def _choose_window(parts: Parts) -> tuple[float, float]:
-    """[A, B] that holds the sum but for a probability `OUTSIDE` on each side (Chernoff)."""
+    """[A, B] that holds the sum but for `OUTSIDE_WINDOW` on each side (Chernoff)."""
     square = sum(n * float(np.sum(_normalise(law) * law.loss**2)) for law, n in parts)
     low = sum(n * float(law.loss[0]) for law, n in parts)
     high = sum(n * float(law.loss[-1]) for law, n in parts)
-    if high - low <= 1e-12:
+    if high - low <= SMALLEST_WIDTH:
         return low, high
-    rates = np.geomspace(0.3, 60.0, 28) / math.sqrt(max(square, 1e-300))
+    rates = RATES / math.sqrt(max(square, 1e-300))
     budget = -math.log(OUTSIDE_WINDOW)
 
     def reach(sign: float) -> float:
@@ -134,7 +149,7 @@ def _choose_window(parts: Parts) -> tuple[float, float]:
             log_moment += n * (top + np.log(np.exp(exponent - top[:, None]) @ _normalise(law)))
         return float(np.min((log_moment + budget) / rates))
 
-    return max(low, -reach(-1.0)) - 1e-9, min(high, reach(1.0)) + 1e-9
+    return max(low, -reach(-1.0)) - WINDOW_MARGIN, min(high, reach(1.0)) + WINDOW_MARGIN
 
 
 def _list_powers(base: Complex) -> Complex:
@@ -157,7 +172,7 @@ def _raise_to_power(base: Complex, n: int) -> Complex:
         n >>= 1
         if n:
             base = base * base
-            base = np.where(np.abs(base) < 1e-150, 0.0, base)
+            base = np.where(np.abs(base) < FLUSHED, 0.0, base)
     return result
 
 
@@ -223,10 +238,10 @@ def _convolve_on_grid(
     """Atoms split onto a common grid, keeping P- and Q-mass, then convolved by FFT.
 
     A split moves a coordinate by less than a step, on average not at all: the window grows by what
-    their sum can move but for a probability far below `OUTSIDE` (Hoeffding).
+    their sum can move but for a probability far below `OUTSIDE_WINDOW` (Hoeffding).
     """
     count = sum(n for _, n in parts)
-    moved = step * min(count + 1, 9 * math.sqrt(count))
+    moved = step * min(count + 1, HOEFFDING * math.sqrt(count))
     window = (window[0] - moved, window[1] + moved)
     width = window[1] - window[0]
     reach = [(float(law.loss[0]), float(law.loss[-1])) for law, _ in parts]

@@ -53,6 +53,8 @@ def _place_nodes(laws: Sequence[RatioLaw]) -> Array:
 def make_envelope(laws: Sequence[RatioLaw]) -> RatioLaw:
     """The law whose hockey-stick divergence is the largest of `laws` at every γ.
 
+    Each of them is harder to tell apart (docs/theory.md#theorem-f).
+
     Values at the nodes are joined by straight lines in γ = e^t, which lie above a convex function.
     """
     bound = combine_bounds([law.bound for law in laws])

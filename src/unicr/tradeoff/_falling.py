@@ -22,11 +22,11 @@ from unicr.tradeoff._margin import maximise
 from unicr.tradeoff._radial import angle_law
 from unicr.values import Array
 
-CELLS = 12_000
-TABLE = 60_000
+CELLS = 12_000  # of the length: each errs on the safe side, so more of them only lose less
+TABLE = 60_000  # lengths at which it is tested that φ falls, and between which a level is sought
 TAIL = 1e-15  # of the length's law, left out at either end
 ROUNDING = 1e-10  # of every mass: the law's table and that of the angle
-LINES = 90
+LINES = 90  # slopes of T that are kept: between them T is read from below
 KEPT = 700  # gaps
 FEW = 4  # values of T for which single lines are sought, instead of a whole grid of them
 # where lines are sought first, when nothing says which t matter

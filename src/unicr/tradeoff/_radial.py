@@ -18,7 +18,7 @@ from unicr.noise import SphericalNoise
 from unicr.values import Array
 
 REACH = 9.3  # radius and angle are followed out to a normal tail of this many deviations, 7e-21
-TABLE = 4096
+TABLE = 4096  # lengths at which turning points and corners of φ are sought
 
 
 class Angle:

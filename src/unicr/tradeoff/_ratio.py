@@ -21,15 +21,27 @@ from unicr.noise import IID
 from unicr.tradeoff._base import Bound
 from unicr.values import Array
 
-EPS = float(np.finfo(np.float64).eps)
+EPS = float(np.finfo(np.float64).eps)  # twice the largest relative error of one rounding
+# Charges for floating point, all to the safe side (docs/theory.md#rounding-charges).
+RANGE_UNITS = 4  # of EPS, of the terms of L in a cell: two log-densities of some operations each
+MASS_UNITS = 16  # of EPS, of a tail: two distribution functions and their difference
+# Onto what masses and range of a cell may contradict each other by, beside the masses' rounding:
+# log-densities whose terms are some thousand at most. A larger contradiction hides something.
+LOG_ROUNDING = 1e-11
 TAIL = 1e-26  # what lies beyond this quantile of P and of Q counts as L = ∞
+UNSURE_MASS = 1e-17  # a smaller mass is known to its order of magnitude only: L decides
+ROUNDING_VARIANCE = 1e-27  # variance that rounding of L adds: not worth cutting for
+
+# How cells are cut; coarser ones cost radius, not truth.
 PROBITS = 97  # quantiles to start from, evenly in Φ⁻¹: cells are cut where it matters
 NEGLIGIBLE_MASS = 1e-17  # a cell of less mass is not worth splitting
-UNSURE_MASS = 1e-17  # a mass below this is known to its order of magnitude only
-ROUNDING_VARIANCE = 1e-27  # variance that rounding of L adds
 ROUNDS = 60  # of cutting: what is still too coarse then costs radius, not truth
-MOST_CELLS = 200_000  # cells
+MOST_CELLS = 200_000  # beyond them nothing is cut any more
+# Shares of a cell at which L is looked at where it may turn (facts checked on a grid): both ends,
+# from inside, for a density may jump there, and three points whose curvature is the margin.
 INSIDE = np.array([1e-9, 0.25, 0.5, 0.75, 1 - 1e-9])
+BETWEEN_SHARE = 1e-8  # of the range in a cell: what lies between its ends and the outermost of them
+# Edges of a cell in which L is infinite at an end, as shares of its half: finer by 4 towards it.
 TOWARDS_ZERO = np.concatenate([[0.0], 2.0 ** -np.arange(20.0, 0.0, -2.0), [1.0]])
 
 Flags = NDArray[np.bool_]
@@ -69,7 +81,7 @@ class RatioCells:
     infinite: float
 
     def law(self) -> RatioLaw:
-        """Each cell's masses on the ends of its range: a lower bound of the trade-off."""
+        """Each cell's masses on the ends of its range: a lower bound (docs/theory.md#lemma-4)."""
         low, high, q = self.low, self.high, self.q
         # Q-mass a at low, b at high: a + b = q and a·e^−low + b·e^−high = p
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
@@ -93,7 +105,7 @@ def _measure_masses(noise: IID, z: Array) -> tuple[Array, Array]:
     tail[below], tail[~below] = noise.cdf(z[below]), noise.sf(z[~below])
     a, b = tail[:-1], tail[1:]
     mass = np.where(below[1:], b - a, np.where(below[:-1], 1.0 - a - b, a - b))
-    return np.maximum(mass, 0.0), 16 * EPS * np.maximum(a, b)
+    return np.maximum(mass, 0.0), MASS_UNITS * EPS * np.maximum(a, b)
 
 
 @lru_cache(maxsize=64)
@@ -129,7 +141,7 @@ def _place_edges(noise: IID, shift: float, turns: tuple[float, ...] | None) -> A
 
 @dataclass
 class _Cells:
-    """Cells in the making: edges, masses, range of L; `wrong` where masses and range disagree."""
+    """Cells in the making: edges, masses, range of L, and whether masses and range disagree."""
 
     left: Array
     right: Array
@@ -137,9 +149,9 @@ class _Cells:
     q: Array
     low: Array
     high: Array
-    wrong: Flags
+    contradicted: Flags
 
-    def take(self, index: Flags) -> _Cells:
+    def select(self, index: Flags) -> _Cells:
         return _Cells(**{k: v[index] for k, v in self.__dict__.items()})
 
     @staticmethod
@@ -154,22 +166,21 @@ def _measure_cells(noise: IID, shift: float, edges: Array, real: Flags, monotone
     low, high = _bound_ranges(noise, shift, edges, monotone)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         ratio = np.log(q) - np.log(p)
-        # 1e-11: of log-densities whose terms are some thousand at most
-        allowed = 1e-11 + q_error / q + p_error / p
+        allowed = LOG_ROUNDING + q_error / q + p_error / p
         # beyond what a mass is known to, L decides; elsewhere a contradiction hides something
         vague = (np.minimum(p, q) > 0) & (np.minimum(p, q) < UNSURE_MASS)
-        wrong = ~vague & ((ratio < low - allowed) | (ratio > high + allowed))
+        contradicted = ~vague & ((ratio < low - allowed) | (ratio > high + allowed))
         ratio = np.where(vague, np.clip(ratio, low, high), ratio)
         p, q = (
             np.where(vague & (p < q), q * np.exp(-ratio), p),
             np.where(vague & (q <= p), p * np.exp(ratio), q),
         )
     real = real & ((p > 0) | (q > 0))
-    return _Cells(edges[:-1], edges[1:], p, q, low, high, wrong).take(real)
+    return _Cells(edges[:-1], edges[1:], p, q, low, high, contradicted).select(real)
 
 
 def _bound_ranges(noise: IID, shift: float, edges: Array, monotone: bool) -> tuple[Array, Array]:
-    """Lowest and highest L between consecutive edges, rounded outwards.
+    """Lowest and highest L between consecutive edges, rounded outwards (docs/theory.md#lemma-4).
 
     From the two ends where L is monotone; else from five points, with their curvature as a margin.
     """
@@ -185,14 +196,14 @@ def _bound_ranges(noise: IID, shift: float, edges: Array, monotone: bool) -> tup
     with np.errstate(invalid="ignore", divide="ignore"):
         steep = np.abs(np.diff(after)) + np.abs(np.diff(before))
         steep *= np.maximum(np.abs(left), np.abs(right)) / (right - left)
-        margin = 4 * EPS * (np.maximum(size[:-1], size[1:]) + steep)
+        margin = RANGE_UNITS * EPS * (np.maximum(size[:-1], size[1:]) + steep)
     if not monotone:
         inner = left[:, None] + (right - left)[:, None] * INSIDE
         with np.errstate(invalid="ignore"):
             inside = noise.logpdf(inner - shift) - noise.logpdf(inner)
             bend = np.max(np.abs(np.diff(inside, n=2, axis=1)), axis=1)
             least, most = np.min(inside, axis=1), np.max(inside, axis=1)
-            margin = margin + bend + 1e-8 * (most - least)
+            margin = margin + bend + BETWEEN_SHARE * (most - least)
         unknown = np.isnan(least)
         low = np.where(unknown, -np.inf, np.where(np.isneginf(low), low, least))
         high = np.where(unknown, np.inf, np.where(np.isposinf(high), high, most))
@@ -211,10 +222,10 @@ def _make_finite(cells: _Cells) -> tuple[_Cells, float]:
         ratio = np.log(cells.q) - np.log(cells.p)
     # within their rounding the masses may still leave the range: then it must hold them
     cells = replace(cells, low=np.fmin(cells.low, ratio), high=np.fmax(cells.high, ratio))
-    lost = cells.wrong | (cells.p <= 0) | np.isposinf(cells.low) | np.isneginf(cells.high)
+    lost = cells.contradicted | (cells.p <= 0) | np.isposinf(cells.low) | np.isneginf(cells.high)
     lost |= np.isneginf(cells.low) & np.isposinf(cells.high)
     infinite = math.fsum(cells.q[lost])
-    cells = cells.take(~lost & (cells.q > 0))
+    cells = cells.select(~lost & (cells.q > 0))
     with np.errstate(over="ignore", under="ignore"):
         up, down = np.isposinf(cells.high), np.isneginf(cells.low)
         kept = np.minimum(cells.q, np.where(up, cells.p * np.exp(cells.low), cells.q))
@@ -222,8 +233,8 @@ def _make_finite(cells: _Cells) -> tuple[_Cells, float]:
         p = np.where(down, np.minimum(cells.p, kept * np.exp(-cells.high)), cells.p)
     low = np.where(down, cells.high, cells.low)
     high = np.where(up, cells.low, cells.high)
-    cells = _Cells(cells.left, cells.right, p, kept, low, high, cells.wrong)
-    return cells.take((p > 0) & (kept > 0)), infinite
+    cells = _Cells(cells.left, cells.right, p, kept, low, high, cells.contradicted)
+    return cells.select((p > 0) & (kept > 0)), infinite
 
 
 def _count_parts(cells: _Cells, spread: float) -> NDArray[np.int64]:
@@ -235,7 +246,7 @@ def _count_parts(cells: _Cells, spread: float) -> NDArray[np.int64]:
     mass = 0.5 * (cells.p + cells.q)
     both = (cells.p > 0) & (cells.q > 0)
     endless = ~(np.isfinite(cells.low) & np.isfinite(cells.high))
-    calm = both & ~endless & ~cells.wrong
+    calm = both & ~endless & ~cells.contradicted
     low, high = np.where(calm, cells.low, 0.0), np.where(calm, cells.high, 0.0)
     middle = 0.5 * (low + high)
     means = np.array([cells.p @ middle, cells.q @ middle])
@@ -248,7 +259,7 @@ def _count_parts(cells: _Cells, spread: float) -> NDArray[np.int64]:
         wanted = third * math.sqrt(float(np.sum(third)) / (0.9 * budget))
         parts = np.clip(np.ceil(wanted), 1, 16).astype(np.int64)
     heavy = both & (mass > NEGLIGIBLE_MASS)
-    parts[heavy & cells.wrong] = 8
+    parts[heavy & cells.contradicted] = 8
     parts[heavy & endless] = -1
     parts[np.isposinf(cells.low) | np.isneginf(cells.high)] = 1
     room = cells.right - cells.left > 64 * EPS * np.maximum(abs(cells.left), abs(cells.right))
@@ -287,8 +298,10 @@ def _refine(noise: IID, shift: float, spread: float) -> tuple[_Cells, float]:
         chosen = parts != 1
         if not chosen.any() or cells.left.size > MOST_CELLS:
             break
-        new = _measure_cells(noise, shift, *_cut_cells(cells.take(chosen), parts[chosen]), monotone)
-        cells = _Cells.join(cells.take(~chosen), new)
+        new = _measure_cells(
+            noise, shift, *_cut_cells(cells.select(chosen), parts[chosen]), monotone
+        )
+        cells = _Cells.join(cells.select(~chosen), new)
     return cells, outside
 
 
@@ -314,6 +327,8 @@ def make_ratio_law(
     noise: IID, shift: float, spread: float = 2e-5, bound: Literal["lower", "upper"] = "lower"
 ) -> RatioLaw:
     """Atoms of L for ε against ε + shift: a bound of the trade-off, tight to `spread`.
+
+    docs/theory.md#lemma-4 has the proof for both directions.
 
     `spread` is the variance that the atoms may add, relative to that of L: a radius loses about
     half of it. On what a lower bound rests: `make_ratio_cells`. "upper" puts each cell on one atom:

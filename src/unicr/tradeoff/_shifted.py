@@ -23,7 +23,11 @@ from unicr.values import Array
 
 @dataclass(frozen=True, eq=False)
 class ClosedForm(TradeOff):
-    """The likelihood ratio is monotone, so the best test is a threshold (THEORY (a))."""
+    """The likelihood ratio is monotone, so the best test is a threshold.
+
+    docs/theory.md#theorem-a. Values are rounded to nearest: whoever proves with them lowers them
+    (`radius.theorems.one_dimension`).
+    """
 
     noise: IID
     shift: float
@@ -56,7 +60,8 @@ def compute_tradeoff(
     """T for a perturbation with `count` coordinates equal to `shift`, for each (shift, count).
 
     One coordinate of a log-concave noise is the closed form, exact; anything else is composed and
-    is a lower bound, within about `spread` of the truth in the radius. `closed=False` composes all.
+    is a lower bound (docs/theory.md#lemma-2), within about `spread` of the truth in the radius.
+    `closed=False` composes all.
     """
     if noise.radial is not None and math.isinf(noise.radial.order):
         return cube_tradeoff(noise.radial, shifts)

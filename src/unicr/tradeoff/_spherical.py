@@ -31,7 +31,7 @@ from unicr.tradeoff._radial import (
 from unicr.values import Array
 
 ROUNDING = 2e-11  # charged to every hockey-stick value: floating point and the angle's table
-LARGEST_T = 600.0
+LARGEST_T = 600.0  # e^t stays finite; steeper lines matter at α = 0 only
 SUBLINES = 30  # lines between two computed values of H
 SMOOTH = 1e-6  # interpolation errors above this show a corner of H (an atom of L): no fourth order
 KINKS_BELOW = 24  # dimensions in which the angle's law is too rough at its ends to be ignored

@@ -4,8 +4,9 @@ f has mass ≥ p_A under P and ≥ q_A under P(· | ‖z‖ ≤ T), P(‖z‖ �
 law is at least λ_out·(p_A − c·q_A) + λ_in·c·q_A − ∫(m − p_δ)₊ for every λ_in ≥ λ_out ≥ 0, with
 m = λ_in·p inside the ball and λ_out·p outside (weak duality). m falls with the length, so
 ∫ min(m, p_δ) is an integral of overlaps of balls. For ‖z‖₂ it falls with ‖δ‖₂; for ‖z‖₁, Laplace
-noise among them, it is least over ‖δ‖₁ ≤ s at one coordinate (theory, (l)). So what holds at one
-length holds at every shorter one. Inside and outside are two separate functions of one λ each.
+noise among them, it is least over ‖δ‖₁ ≤ s at one coordinate (docs/theory.md#theorem-l). So
+what holds at one length holds at every shorter one. Inside and outside are two separate functions
+of one λ each.
 """
 
 from __future__ import annotations
@@ -20,8 +21,13 @@ from unicr.noise.internal import RadialNoise
 from unicr.tradeoff._falling import Levels, ball_chance, cross_chance
 from unicr.values import Array
 
-CELLS = {2: 4000, 1: 2000}  # by the power of the length that L depends on
-LINES = 200
+# Cells of the length, by the power of it that L depends on, and lines of the dual: each cell errs
+# on the safe side and each line proves, so more of them only lose less.
+CELLS = {2: 4000, 1: 2000}
+LINES = 200  # of slope −e^t
+# Onto both parts, times 1 + e^t (docs/theory.md#rounding-charges): sums over the cells of masses
+# that are right to 1e-10 (`_falling.ROUNDING`), times 1 and e^t.
+DUAL_CHARGE = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +60,8 @@ def _make_levels(noise: RadialNoise) -> Levels:
 def bound_two_parts(found: Levels, noise: RadialNoise, shift: float, shares: Array) -> TwoParts:
     """Both parts for balls that hold the given shares of P and a δ of the given length.
 
-    In ℓ2 for spherical noise; along one coordinate for noise of the ℓ1 length.
+    In ℓ2 for spherical noise; along one coordinate for noise of the ℓ1 length. From above
+    (docs/theory.md#theorem-o).
     """
     s, law, a, b = shift / noise.scale, noise._law, found.edges[:-1], found.edges[1:]
     slope, power = s * found.slope, 2 if noise.order == 2 else 1
@@ -79,8 +86,8 @@ def bound_two_parts(found: Levels, noise: RadialNoise, shift: float, shares: Arr
         inside[:, i] = growth * (shares - within) - np.minimum(below, low) @ found.mass
         beyond = np.maximum(below - high, 0.0) @ found.mass
         outside[:, i] = growth * (1 - shares - (float(np.sum(seen)) - within)) - beyond
-    slack = 1e-9 * (1 + np.exp(t))
-    return TwoParts(t, np.maximum(inside, 0.0) + slack, np.maximum(outside, 0.0) + slack)
+    charge = DUAL_CHARGE * (1 + np.exp(t))
+    return TwoParts(t, np.maximum(inside, 0.0) + charge, np.maximum(outside, 0.0) + charge)
 
 
 def total_variation(noise: RadialNoise, lengths: Array) -> Array:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
+from typing import cast
 
 from unicr.classifier import lenet, mlp, resnet
 from unicr.classifier._base import Classifier
@@ -43,8 +44,8 @@ def load(asked: ModelAsked) -> Classifier:
         file = weights
         network = SIZED[spec](read_weights(weights, asked.trust))
     load_weights(network, file, asked.trust)
-    own = network.linear[-1] if isinstance(network, mlp.MLP) else getattr(network, "linear", None)
-    assert isinstance(own, torch.nn.Linear)
+    last = network.linear[-1] if isinstance(network, mlp.MLP) else network.linear
+    own = cast("torch.nn.Linear", last)
     if asked.num_classes not in (None, own.out_features):
         raise ModelError(f"{file} is for {own.out_features} classes, not {asked.num_classes}")
     digest = combined_digest(spec, file_digest(file))

@@ -36,7 +36,11 @@ from unicr.smoothing import Radii
 from unicr.smoothing.procedures import Selector
 
 WEIGHTS = "selector.safetensors"
-NOT_KEPT = ("device", "trust")  # arguments of a model that are its user's, not the selector's
+NOT_KEPT = (
+    "device",
+    "trust",
+    "compile",
+)  # arguments of a model that are its user's, not the selector's
 GROUP = 32  # inputs whose noisy copies are classified together
 STEADY = 0.05  # of a network's score: what its spread is never taken below
 BEST = 0.9993  # the largest p_A that counts: about what 10,000 votes can show
@@ -92,7 +96,7 @@ def _noisy(noise: Noise, inputs: torch.Tensor, copies: int, **where: Any) -> tor
     """So many noisy copies of each input, one after the other; `where` says which samples."""
     n, *shape = inputs.shape
     drawn = noise.sample(n * copies, tuple(shape), device=inputs.device, **where)
-    return noise.seen(inputs[:, None] + drawn.view(n, copies, *shape)).flatten(0, 1)
+    return noise.see(inputs[:, None] + drawn.view(n, copies, *shape)).flatten(0, 1)
 
 
 def _share(model: Classifier, noisy: torch.Tensor, labels: torch.Tensor, n: int) -> torch.Tensor:

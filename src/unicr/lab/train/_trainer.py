@@ -232,7 +232,7 @@ class Trainer:
         return out.flatten(0, 1).to(self.device)
 
     def _scores(self, inputs: torch.Tensor) -> torch.Tensor:
-        seen = inputs if self.noise is None else self.noise.seen(inputs)
+        seen = inputs if self.noise is None else self.noise.see(inputs)
         scores: torch.Tensor = self.module(self._normalise(seen))
         return scores.float()  # a loss wants more bits than autocast leaves
 

@@ -94,7 +94,7 @@ def refine_maxima(f: LogDensity, x: Array, value: Array, index: IntArray) -> tup
         centre, top = np.where(better, at[rows, best], centre), np.fmax(got[rows, best], top)
         a, b = at[rows, np.maximum(best - 1, 0)], at[rows, np.minimum(best + 1, 8)]
     for digits in (15, 12, 9, 6):
-        rounded = np.array([float(f"{one:.{digits}g}") for one in centre])
+        rounded = np.array([float(f"{x:.{digits}g}") for x in centre])
         got = evaluate(rounded)
         centre, top = np.where(got >= top, rounded, centre), np.fmax(got, top)
     return centre, top

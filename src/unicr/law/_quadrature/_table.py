@@ -64,7 +64,7 @@ class TabulatedDensity:
 
         `points` names modes, jumps or kinks that a scan could miss; `places` are only looked at.
         """
-        low, high = _checked_support(support)
+        low, high = _check_support(support)
         hints = [float(p) for p in points]
         if not all(math.isfinite(p) for p in hints):
             raise NoiseError(f"points must be finite numbers, got {tuple(points)!r}")
@@ -160,7 +160,7 @@ class TabulatedDensity:
         log_slope = float(self._f(edge)) - self.log_mass + math.log(reach) - math.log(mass)
         return mass, -math.exp(min(max(log_slope, math.log(0.02)), 25.0)), reach
 
-    def given(self, x: ArrayLike) -> Array:
+    def call_logpdf(self, x: ArrayLike) -> Array:
         """Normalised log-density, by a call of the user's function."""
         value = self._f(x, ends=True) - self.log_mass
         return np.where(np.isnan(value) & ~np.isnan(np.asarray(x, np.float64)), -np.inf, value)[()]
@@ -302,14 +302,14 @@ class TabulatedDensity:
         """Whether pdf(x) = pdf(-x) to 1e-12 on a dense grid."""
         low, high = self.support
         floor = self._land.peak - self.log_mass - SOFT
-        return low == -high and is_symmetric(self.given, self._grid, self.breakpoints, floor)
+        return low == -high and is_symmetric(self.call_logpdf, self._grid, self.breakpoints, floor)
 
     def log_concave(self) -> bool:
         """Whether logpdf lies above all its chords on a dense grid, up to rounding."""
         if np.isposinf(self._f(np.array(self.breakpoints))).any():
             return False
         ends = (float(self._left[0]), float(self._right[-1]))
-        return is_log_concave(self._grid, self.given(self._grid), ends, abs(self.log_mass))
+        return is_log_concave(self._grid, self.call_logpdf(self._grid), ends, abs(self.log_mass))
 
     @cached_property
     def mesh(self) -> Array:
@@ -321,14 +321,14 @@ class TabulatedDensity:
         if any(math.isfinite(end) for end in (*self.support, *self._f.support)):
             return False
         x = np.concatenate([self._grid, self._land.x[np.abs(self._land.x) < reach]])
-        x = x[np.isneginf(self.given(x))]
+        x = x[np.isneginf(self.call_logpdf(x))]
         step = 1e-12 * np.maximum(np.abs(x), float(self.isf(0.25) - self.ppf(0.25)))
-        around = np.stack([self.given(x - step), self.given(x + step)])
+        around = np.stack([self.call_logpdf(x - step), self.call_logpdf(x + step)])
         return bool(np.all(around > -np.inf))
 
     def unimodal(self) -> bool:
         """Whether logpdf rises, then falls, on a dense grid, up to rounding."""
-        return is_unimodal(self.given(self._grid))
+        return is_unimodal(self.call_logpdf(self._grid))
 
     @cached_property
     def fingerprint(self) -> str:
@@ -339,7 +339,7 @@ class TabulatedDensity:
         return hashlib.sha256(b"".join(parts)).hexdigest()[:32]
 
 
-def _checked_support(support: tuple[float, float]) -> tuple[float, float]:
+def _check_support(support: tuple[float, float]) -> tuple[float, float]:
     try:
         low, high = (float(end) for end in support)
     except (TypeError, ValueError) as cause:

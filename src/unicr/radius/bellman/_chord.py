@@ -27,18 +27,21 @@ from unicr.values import Array
 
 EVEN_POINTS = 2500  # points of equal probability, and in Φ⁻¹ of it for the tails
 SMALLEST_WIDTH = 1e-6  # width of the table, of the noise's scale; below it DECAY continues χ
-PER_OCTAVE = 6
+PER_OCTAVE = 6  # widths of the table; between two, χ is read at the wider and raised by their ratio
 OCTAVES = 24  # up to 17 scales, farther than any step of a flow
 # of χ: halved cells tell what cells in which the difference changes sign are worth, to first order;
 # 2 % more pays for the rest, which falls fourfold with each halving
 EXCESS_FACTOR = 1.02
 DECAY = (0.75, 0.97)  # from one halving to the next, beyond the table: no less, no more is believed
 TAIL = 1e-10  # probability at either end that is not cut into cells, and charged four times
+# Cell edges around a corner of the density, in widths: evenly near it, then geometrically outwards.
 CORNER_OFFSETS = np.concatenate(
     [np.linspace(-2, 2, 161), np.geomspace(2, 1e3, 60), -np.geomspace(2, 1e3, 60)]
 )
 BEND_POINTS = 48  # places of v in 0 … u between which ψ′ is bounded by chords of the convex ψ
-EPS = float(np.finfo(np.float64).eps)
+EPS = float(np.finfo(np.float64).eps)  # twice the largest relative error of one rounding
+BEND_ROUNDING = 1e-9  # of a bend: p, two slopes and two quotients are right to 1e-12, |ψ| ≤ 1e3
+REACH_ROUNDING = 1e-12  # of ψ(u) − ψ(0): values of some hundred, right to some units
 
 
 @lru_cache(maxsize=64)
@@ -84,7 +87,10 @@ def _tabulate_excess(unit: IID) -> tuple[Array, Array]:
 
 
 def bound_excess(noise: IID, width: float) -> float:
-    """χ(width), from above; at most 1 whatever the width."""
+    """χ(width), from above to the accuracy of the table; at most 1 whatever the width.
+
+    docs/theory.md#theorem-j, "All shifts"; the integral is checked on a grid, not enclosed.
+    """
     widths, total = _tabulate_excess(noise.unit)
     i = int(np.searchsorted(widths, width / noise.scale))
     return 1.0 if i >= len(widths) else min(1.0, float(total[i]))
@@ -100,6 +106,8 @@ def _bound_by_eighths(unit: IID, width: float) -> float:
 def bound_bends(noise: IID, shifts: Array) -> tuple[Array, Array]:
     """bend(u) and ψ(u) − ψ(0), both from above, for even log-concave noise; it grows with u.
 
+    docs/theory.md#theorem-j, "Even log-concave noise".
+
     ψ is convex: its slope at x is at most that of any chord to the right of x.
     """
     step = shifts[:, None] / BEND_POINTS
@@ -109,8 +117,8 @@ def bound_bends(noise: IID, shifts: Array) -> tuple[Array, Array]:
         rounding = 4 * EPS * (np.abs(psi[:, 1:]) + np.abs(psi[:, :-1]) + 2.0)
         slope = np.maximum(np.diff(psi, axis=1) + rounding, 0.0) / step
         inverse = 1.0 / slope[:, 1:] + 1.0 / slope[:, :0:-1]
-        bend = np.max(np.exp(-psi[:, :BEND_POINTS]) / inverse, axis=1) * (1 + 1e-9)
-        reach = psi[:, BEND_POINTS] - psi[:, 0] + 1e-12
+        bend = np.max(np.exp(-psi[:, :BEND_POINTS]) / inverse, axis=1) * (1 + BEND_ROUNDING)
+        reach = psi[:, BEND_POINTS] - psi[:, 0] + REACH_ROUNDING
     return np.where(np.isnan(bend), np.inf, bend), np.where(np.isnan(reach), np.inf, reach)
 
 

@@ -45,6 +45,7 @@ def place_budgets(limit: float, last: float, start: float, count: int, corner: f
             near = i if i + 1 < len(nodes) and nodes[i] - at < at - nodes[i - 1] else i - 1
             if near > 0:
                 nodes[near] = at
+    nodes[-1] = max(nodes[-1], last)  # rounding must not end the flow before `last`
     return nodes
 
 

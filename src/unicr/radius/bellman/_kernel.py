@@ -29,9 +29,11 @@ from unicr.tradeoff import RatioLaw, make_ratio_law
 from unicr.values import Array
 
 Complex = NDArray[np.complex128]
-PARTS = 8  # each mesh cell is cut into so many
-KERNEL_SPREAD = 3e-4
+PARTS = 8  # each mesh cell is cut into so many: the loss per step is (h/8)²/8s² = 3e-4 of it
+KERNEL_SPREAD = 3e-4  # variance that atoms of L may add (`make_ratio_law`): K is then above
+LONG_UNIT = float(np.finfo(np.longdouble).eps) / 2  # of one addition in long double
 NARROW = 7  # a kernel of at most so many points on each side is applied directly
+# Of the sum of all weights: smaller ones at the ends are left out, and the largest is charged.
 NEGLIGIBLE_WEIGHT = 1e-15
 
 
@@ -61,23 +63,29 @@ class Kernel:
 
 
 def _sum_tails(values: Array) -> Array:
-    return np.concatenate([np.cumsum(values[::-1])[::-1], [0.0]])
+    """Sums from each value to the last, cumulated in long double: off by a unit of it per term."""
+    sums = np.cumsum(values[::-1], dtype=np.longdouble)[::-1]
+    return np.append(sums.astype(np.float64), 0.0)
 
 
 def _exp_remainder(z: Array, k: int) -> Array:
     """z^k/k! + z^(k+1)/(k + 1)! + …, e^z without its first k terms, for |z| < 1."""
     result = np.ones_like(z)
-    for n in range(k + 12, k, -1):
+    for n in range(k + 12, k, -1):  # parts are narrower than 0.02: 12 terms leave below 1e-20
         result = 1.0 + z * result / n
     return z**k / math.factorial(k) * result
 
 
 class Profile:
-    """K_u on a grid of |w|: exact integrals of K and of wK over every part of a mesh cell."""
+    """K_u on a grid of |w|: exact integrals of K and of wK over every part of a mesh cell.
+
+    The law of L has been made easier to tell apart (docs/theory.md#lemma-4), so K is from above.
+    """
 
     def __init__(self, law: RatioLaw, step: float, cells: int) -> None:
         w = step / PARTS * np.arange(cells * PARTS + 1, dtype=np.float64)
-        mass = law.mass * np.exp(np.minimum(-law.loss, 700.0))  # what is cut off counts as lost
+        # e^700 is finite in double precision; P-mass that is cut off there counts as lost below
+        mass = law.mass * np.exp(np.minimum(-law.loss, 700.0))
         lost = max(0.0, 1.0 - float(np.sum(mass)))  # P-mass at L = −∞
         self.width = step / PARTS
         upper, lower = law.loss > 0, law.loss < 0
@@ -146,6 +154,8 @@ def fold_stencils(masses: Array, table: Array) -> Array:
 class Kernels:
     """The kernels of a grid of shifts u_0 < u_1 < …, each with the gap of its two cells of u.
 
+    (A_u − 1)Φ is at most G_s ⊗ (kernel ∗ ν) (docs/theory.md#theorem-j).
+
     Between two shifts, K_u ≤ chord of the two + min(excess, K_{u_{k+1}}): `gaps` bounds how far
     any event's probability can lie above its chord, and K grows with u for unimodal noise.
     For other noise χ is charged as it is, and to the first kernel also χ(u_0) for what is below.
@@ -155,6 +165,7 @@ class Kernels:
         chords, within = bound_gaps(noise, shifts)
         cells, width = mesh.count, mesh.step / PARTS
         table = find_stencils(mesh.step, smooth, PARTS)
+        # λ(1 − λ)η²/2s² ≤ η²/8s²: what moving a point to the finer mesh costs (see the module)
         scale = math.exp(width**2 / (8 * smooth**2)) / mesh.step
         grows = noise.facts.unimodal
         laws = [make_both_laws(noise, float(u)) for u in shifts]
@@ -182,6 +193,8 @@ class Kernels:
             infinite = max(law.infinite for law in laws[k])
             beside = [i for i in (k - 1, k) if 0 <= i < len(chords)]
             uneven = max(ends[k : k + 2])
+            # two cumulated sums of the atoms; a weight is at most a few K (Σ|c_j| of a stencil)
+            uneven += 8 * LONG_UNIT * max(law.loss.size for law in laws[k])
             if grows:
                 above = [max(law.infinite for law in laws[i + 1]) for i in beside]
                 infinite += max(

@@ -24,6 +24,7 @@ class Mesh:
         self.points: Array = step * np.arange(self.first, self.last + 1, dtype=np.float64)
         self.gamma: Array = np.exp(self.points)
         self.count = len(self.points)
+        # Room for kernels of long and of short reach; what a kernel has beyond it is charged.
         self.reach = int(0.65 * self.count)
         self.near = self.count // 8
         self.sizes = tuple(  # of transforms, for kernels of short and of long reach
@@ -62,7 +63,9 @@ class Mesh:
         return np.diff(slopes, axis=-1) * self.gamma
 
     def spread_law(self, law: RatioLaw) -> tuple[Array, float]:
-        """Masses of a mesh law that is easier to tell apart (Lemma 4), and its infinite mass.
+        """Masses of a mesh law that is easier to tell apart, and its infinite mass.
+
+        Each atom goes to its two neighbours, with its P- and Q-mass (docs/theory.md#lemma-4).
 
         Log-ratios below the mesh move up to its first point: P loses mass there, which can only
         raise Ψ. Those above it count as infinite.

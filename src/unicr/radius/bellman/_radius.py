@@ -21,18 +21,15 @@ from unicr.tradeoff import TradeOff, compute_tradeoff
 from unicr.tradeoff.internal import compute_margin
 from unicr.values import Array
 
+# Nothing here can make a radius wrong: `Sheet.holds` proves each. The numbers say where to look.
 LARGEST_PROBIT = 6.75  # Φ⁻¹(p_A) at the end of a curve: p_A = 1 − 7e-12
 SMALLEST_PROBIT = 0.02  # and at its beginning: p_A = 0.508
 SCALE_RATIO = 1.4  # from one scale of a curve to the next, p ≤ 2, where users read
 READ_FROM = 0.25  # Φ⁻¹(p_A) from there on; below it every second scale will do
 TOLERANCE = 2e-4  # of the radius, at which bisection ends on the proved side
-ABOVE_SEARCHED = (
-    1.002  # of what no radius exceeds: a flow is made for a little more than can be proved
-)
+ABOVE_SEARCHED = 1.002  # of what no radius exceeds: flows are made for a little more
 MOST_FLOWS = 26  # that are made beyond the first ones; of finer grids they count twice
-NEARLY_WORST = (
-    1e-3  # margins that are as good as the smallest: the widest of those cells is looked at
-)
+NEARLY_WORST = 1e-3  # above the smallest margin: the widest of the cells below it is looked at
 WORTHWHILE = 5e-4  # what is gained by a flow that was worth it
 PATIENCE = 8  # flows in a row that were not
 CLOSE_ENOUGH = 0.993  # of what no radius exceeds: there half as much patience will do
@@ -40,7 +37,7 @@ CLOSE_ENOUGH = 0.993  # of what no radius exceeds: there half as much patience w
 
 @lru_cache(maxsize=256)
 def bellman_radius(unit: IID, norm: Norm, dim: int, p_a: float, p_b: float) -> float:
-    """A proved radius at unit scale; 0 where nothing could be proved."""
+    """A proved radius at unit scale (docs/theory.md#theorem-j); 0 where nothing could be proved."""
     if p_a <= p_b:
         return 0.0
     found = make_sheets(unit, norm, dim, p_a, p_b)
@@ -70,7 +67,11 @@ def _refine_sheet(sheet: Sheet, p_a: float, p_b: float) -> float:
 
 
 def bellman_curve(unit: IID, norm: Norm, dim: int) -> tuple[Array, Array]:
-    """(α, r) with T_δ(α) ≥ 1/2 proved for all ‖δ‖_p ≤ r: radii for p_A from 0.51 to 1 − 1e-11."""
+    """(α, r) with T_δ(α) ≥ 1/2 proved for all ‖δ‖_p ≤ r: radii for p_A from 0.51 to 1 − 1e-11.
+
+    Every step is proved (docs/theory.md#theorem-j), and the largest radius so far holds for every
+    larger p_A: between steps nothing is interpolated.
+    """
     curves, shifts, below = [], list_scales(norm.p), 0.0
     for j, shift in enumerate(shifts):
         found = make_sheets(unit, norm, dim, special.ndtr(shift), special.ndtr(-shift))

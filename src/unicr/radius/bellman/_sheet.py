@@ -28,6 +28,19 @@ from unicr.radius.bellman._mesh import Mesh
 from unicr.radius.bellman._verify import compute_surcharge
 from unicr.values import Array
 
+# Charges for floating point (docs/theory.md#rounding-charges).
+# Φ at a mesh point: a convolution by FFT with values of at most 1, and about ten roundings when it
+# is read. Against long double it is off by 7e-16 (tests/radius/test_rounding.py); charged is 1e-14.
+SMOOTHING_CHARGE = 1e-14
+# H of the first coordinate: its masses are right to 4e-16, the place of an atom L to two units of
+# |L|, whose mean is below 40 on the mesh; H moves by no more than its atoms do.
+START_CHARGE = 1e-14
+# Of a budget r^p − u₁^p + κ(d − 1): its terms are right to some units of r^p, and it is at least
+# κ(d − 1) ≥ r^p/2000.
+BUDGET_CHARGE = 1e-11
+LIMIT_SHARE = 1e-9  # by which flows reach farther than any budget, so that charges stay inside
+
+# All numbers below decide how much is proved and how long that takes, not whether it is true.
 SMOOTH_SHARE = 0.03  # the width s of G_s, in units of the Gaussian shift that p_A stands for
 BLUR_SHARE = 0.04  # the same inside Ψ_0
 PER_SMOOTH = 2.5  # mesh points in the width s: h = 0.4 s, for which stencils are found
@@ -41,26 +54,24 @@ BUDGETS = 34  # budgets of a flow
 FIRST_COORDINATES = (0.16, 0.3, 0.45, 0.62, 0.8, 1.0)  # of r: largest coordinates to begin with
 LOW_DIMENSION = 300  # dimensions in which they count whatever p, and in which several κ are tried
 NARROWEST = 0.015  # of r: a cell of u₁ that is not split
-FLAT_CHORD = (
-    2e-3  # the charge of a chord below which steps that are allowed in vain are looked at first
-)
-CURVE_SPLITS = 2  # times a cell of a curve is split whose chord is charged more than
-LOOSE_CHORD = 0.02  # of a probability
+FLAT_CHORD = 2e-3  # charge of a chord below which steps allowed in vain are looked at first
+CURVE_SPLITS = 2  # times that a cell of a curve is split
+LOOSE_CHORD = 0.02  # while its chord is charged more than this, a probability
 FINEST_PIECE = 1.5e-3  # of r^p: how finely u₁ is cut when the criterion is read
 WINDOW = 12  # mesh points on either side of the best line in which a better one is sought
 COARSE = 25  # radii of a curve at which every cell is asked
 BETWEEN = 12  # further radii between two of them, at which only the worst cells are
-LEFT_END = 4.8  # ends of the mesh, in shifts from the middle; what lies beyond is charged, not lost
-RIGHT_END = 5.0
-FARTHEST = 30.0
-MESH_END = 3e-4  # hockey-stick of the largest shift where the mesh ends
+# Ends of the mesh, in shifts from the middle; what lies beyond is charged. The right end moves out
+# to where the hockey-stick of the largest shift has fallen to MESH_END, but not beyond FARTHEST.
+LEFT_END, RIGHT_END, FARTHEST = 4.8, 5.0, 30.0
+MESH_END = 3e-4  # a probability
 
 
 @dataclass(frozen=True, eq=False)
 class ProvedFlow:
     """Φ at the nodes and the bends between them, for one largest coordinate; Ξ at finer budgets.
 
-    Steps up to `following` are allowed.
+    Φ + Ξ is a supersolution (docs/theory.md#theorem-j) for steps up to `following`.
     """
 
     limit: float
@@ -117,10 +128,7 @@ class Sheet:
             p > 2 and dim > LOW_DIMENSION
         )  # one large coordinate says nothing beside many small ones
         self.largest = [0.0, r] if alone else [0.0, *(share * r for share in FIRST_COORDINATES)]
-        offsets = -np.arange(-mesh.count, mesh.count + 1) * mesh.step
-        self.gauss = special.ndtr(s / 2 + offsets / s) - np.exp(-offsets) * special.ndtr(
-            -s / 2 + offsets / s
-        )
+        self.gauss = tabulate_gauss(mesh, s)
         self.grids: dict[int, Grids] = {}
         self.flows = [self._prove_flow(i, 1) for i in range(len(self.largest))]
         self.gaps = bound_gaps(unit, np.asarray(self.largest), close=True)[0]
@@ -131,11 +139,11 @@ class Sheet:
             self.grids[effort] = Grids(self, effort)
         mesh, a, grids = self.mesh, self.largest[i], self.grids[effort]
         following = self.largest[min(i + 1, len(self.largest) - 1)]
-        top = max(1, int(np.searchsorted(grids.shifts, following * (1 - 1e-12))))
+        top = max(1, int(np.searchsorted(grids.shifts, following)))  # the last shift is r itself
         start, never = self._make_start(a, grids.blurred)
         before = self.largest[max(i - 1, 0)]
         limit = self.r**self.p - before**self.p * (i > 1) + self.kappa * (self.dim - (i > 0))
-        limit *= 1 + 1e-9
+        limit *= 1 + LIMIT_SHARE
         costs, shares = grids.costs[: top + 1], grids.shares[:top]
         last = limit + float(np.max(np.diff(costs)[costs[:-1] <= limit]))
         rate = 2 * mesh.step * float(np.max(grids.generators.rates[: top + 1]))
@@ -146,7 +154,9 @@ class Sheet:
         if not np.array_equal(flow.masses[0], start):
             raise ValueError("a flow must begin where it was told to")
         charged = compute_surcharge(flow, grids.kernels[: top + 1], costs, shares, mesh, limit)
-        values, bends = self._smooth(flow.masses) + never, self._smooth(flow.bends)
+        # a bend is subtracted, so that its error is taken off, where that of a value is added
+        values = self._smooth(flow.masses) + SMOOTHING_CHARGE + never
+        bends = self._smooth(flow.bends) - SMOOTHING_CHARGE
         return ProvedFlow(limit, flow.nodes, values, bends, charged, following, effort)
 
     def copy(self) -> Sheet:
@@ -163,7 +173,7 @@ class Sheet:
         """
         if i > 0 and self.gaps[i] > FLAT_CHORD and self.split(i):
             return self.flows[i + 1].effort
-        stale = self.flows[i].following > self.largest[i + 1] * (1 + 1e-9)
+        stale = self.flows[i].following > self.largest[i + 1]
         coarse = [j for j in ((i, i + 1) if i > 0 else (0,)) if self.flows[j].effort == 1]
         if not stale and not coarse:
             return 2 * self.split(i)
@@ -196,22 +206,25 @@ class Sheet:
         else:
             spreads = [mesh.spread_law(law) for law in make_both_laws(self.unit, a)]
             never = max(infinite for _, infinite in spreads)
-            wanted = np.max([mesh.estimate_values(mass) for mass, _ in spreads], axis=0)
+            wanted = np.max([mesh.sum_values(mass) for mass, _ in spreads], axis=0)
             total = max(float(np.sum(mass)) for mass, _ in spreads)
             mass = np.maximum(mesh.find_masses(wanted, total), 0.0)
             start = np.convolve(mass, bell)[-mesh.first : -mesh.first + mesh.count]
-        short = float(np.max(wanted - mesh.estimate_values(start)))
+        short = float(np.max(wanted - mesh.sum_values(start)))
         below = 1.0 - never - float(np.sum(start))  # at γ → 0
-        return start, never + max(short, below, 0.0)
+        return start, never + max(short, below, 0.0) + START_CHARGE + 4 * mesh.rounding
 
     def _smooth(self, mass: Array) -> Array:
-        """G_s ⊗ Ψ at the mesh points, for rows of masses."""
+        """G_s ⊗ Ψ at the mesh points, for rows of masses, to `SMOOTHING_CHARGE`."""
         n = self.mesh.count
         full = signal.fftconvolve(mass, self.gauss[None, :], axes=1)
-        return full[:, n : 2 * n] + 1e-14
+        return full[:, n : 2 * n]
 
     def holds(self, r: float, p_a: float, p_b: float) -> bool:
-        """Whether ‖δ‖_p ≤ r is proved: no margin is below 0. The last to fail is asked first."""
+        """Whether ‖δ‖_p ≤ r is proved: no margin is below 0 (docs/theory.md#theorem-j).
+
+        The last cell to fail is asked first.
+        """
         for i in sorted(range(len(self.largest) - 1), key=lambda i: abs(i - self.failed)):
             if not self.bound_margin(i, r, p_a, p_b) >= 0:
                 self.failed = i
@@ -267,6 +280,7 @@ class Sheet:
     def _bound_cell(self, i: int, r: float, levels: list[float] | None) -> float:
         """For u₁ in cell i: Σ T at the levels; without levels the largest α with T(α) ≥ 1/2."""
         budgets, shares = self._cut_cell(i, r)
+        budgets = budgets * (1 + BUDGET_CHARGE)  # Φ + Ξ rises with E: more is safe
         ends = [self.flows[i]] if i == 0 else [self.flows[i], self.flows[i + 1]]
         gamma = self.mesh.gamma
 
@@ -306,8 +320,15 @@ class Sheet:
         count = max(2, math.ceil((top**p - a**p) / (FINEST_PIECE * r**p)))
         x = np.linspace(a**p, top**p, count + 1) ** (1 / p)
         lam = np.clip((x - a) / (b - a), 0.0, 1.0)
-        budgets = np.maximum(r**p - x[:-1] ** p, 0.0) * (1 + 1e-12) + self.kappa * (self.dim - 1)
+        budgets = np.maximum(r**p - x[:-1] ** p, 0.0) + self.kappa * (self.dim - 1)
         return budgets, (lam[:-1], lam[1:])
+
+
+def tabulate_gauss(mesh: Mesh, smooth: float) -> Array:
+    """The hockey-stick of G_s at −count … count mesh steps: Φ(s/2 − ℓ/s) − e^ℓ·Φ(−s/2 − ℓ/s)."""
+    offsets = -np.arange(-mesh.count, mesh.count + 1) * mesh.step
+    upper = special.ndtr(smooth / 2 + offsets / smooth)
+    return np.asarray(upper - np.exp(-offsets) * special.ndtr(-smooth / 2 + offsets / smooth))
 
 
 def _find_reach(unit: IID, r: float) -> float:
@@ -329,7 +350,13 @@ def _place_shifts(edges: list[float], ratios: list[float]) -> Array:
 
 
 def _bound_lags(u: Array, costs: Array, p: float) -> Array:
-    """max over λ of λ − s on every cell of shifts: how far the cost lags behind the shift."""
+    """max over λ of λ − s on every cell of shifts, from above: how far the cost lags behind.
+
+    For p > 1, f(λ) = λ − s(λ) is concave and 0 at both ends. With m ≤ |f″| ≤ M its maximum is at
+    least m/8, and between two of 201 points it exceeds the larger by at most M/(8·200²): 2.5e-5·M/m
+    of the maximum. M/m is the power |p − 2| of the ratio of two shifts, below 1.2. So 1e-3 is
+    ample; and for p ≤ 1 the lag is 0.
+    """
     lam = np.linspace(0.0, 1.0, 201)[None, :]
     at = (u[:-1, None] + lam * np.diff(u)[:, None]) ** p - u[:-1, None] ** p
     s = at / np.maximum(u[1:] ** p - u[:-1] ** p, 1e-300)[:, None]

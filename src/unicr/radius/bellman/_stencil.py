@@ -22,11 +22,17 @@ from scipy import optimize
 
 from unicr.values import Array
 
-REACH = 5
+# Nothing here needs to be right for the proof but `dominates` and its ROUNDING: coefficients that
+# it accepts are good, however they were found.
+REACH = 5  # mesh points of a stencil on its lower side, one more on the upper
 POINTS = np.arange(-REACH, REACH + 2.0)  # of a stencil
-GRID_END = 40.0  # of s: the grid of x
-GRID_STEP = 0.01
+GRID_END = 40.0  # of s: the grid of x; beyond it the outermost term alone decides
+GRID_STEP = 0.01  # of it, where the inequality is checked
 SEARCH_STEP = 0.1  # the same where coefficients are sought
+# Relative, of every term: exponents are at most 110, so that exp is right to 2.5e-14; and 16 Gauss
+# points integrate e^(16v), the steepest term of the grid, to 2e-15
+# (tests/radius/test_rounding.py compares with 40 digits).
+ROUNDING = 1e-13
 SMALLNESS = 1e-3  # what Σ|c_j| and points far away count beside Σc_j
 MARGIN = 1e-4  # of the largest term: what is asked for beyond the inequality, for what is between
 
@@ -53,10 +59,11 @@ def dominates(c: Array, place: float, step: float, smooth: float) -> bool:
     x = np.linspace(-GRID_END, GRID_END, 1 + round(2 * GRID_END / GRID_STEP))
     value, second = compute_terms(x, place, step, smooth)
     up, down = np.maximum(c, 0.0), np.maximum(-c, 0.0)
-    rounding = 1e-13 * (up @ value + down @ value + 1.0)
+    rounding = ROUNDING * (up @ value + down @ value + 1.0)
     excess = c @ value - 1.0 - rounding
     bent = up @ second
     between = np.minimum(excess[1:], excess[:-1])
+    # 1e-9: for the rounding of second derivatives, which are sums of positive terms
     between -= (1 + 1e-9) * GRID_STEP**2 / 8 * np.maximum(bent[1:], bent[:-1])
     ends = [
         c[j] * value[j, i] > 1.0 + down @ value[:, i] + rounding[i] for j, i in ((-1, -1), (0, 0))

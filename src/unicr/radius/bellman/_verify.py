@@ -31,17 +31,26 @@ from unicr.radius.bellman._kernel import Kernel
 from unicr.radius.bellman._mesh import Mesh
 from unicr.values import Array
 
-# Charges for floating point, all onto what Φ lacks (docs/theory.md#rounding-charges):
-FFT_ROUNDING = 4e-15  # of a convolution by FFT of masses that add up to about 1: some log₂ n units
-KERNEL_ROUNDING = 1e-15  # of the integrals in a kernel: sums of positive terms, at most 1
+# Charges for floating point, all onto what Φ lacks (docs/theory.md#rounding-charges).
+# A convolution, as a share of Σ|weights|·Σ masses. By FFT: measured against long double below 1e-15
+# (tests/radius/test_rounding.py), charged four times. Directly: 15 products and sums of a unit
+# each. The weights themselves are sums of 8·12 products, in groups of 12 and 8: 20 units.
+CONVOLUTION = 8e-15
+# K_u of a kernel, at any point: its masses are right to 4e-16 (`RatioCells`), and K is a difference
+# of two sums of at most 1, each rounded once, times an exponential. The sums are cumulated in long
+# double, which `Kernel.beyond` charges by their number of terms.
+KERNEL_ROUNDING = 1e-15
 VALUES_PER_CHECK = 4  # of Ψ in one inequality: two nodes on either side, each cumulated
-ROUNDINGS_PER_CHECK = (
-    8  # roundings of double precision in one inequality, each of at most the total
-)
-UNIT = float(np.finfo(np.float64).eps) / 2
+# Roundings of double precision in one inequality, each of at most the total: two sums on the left,
+# two to add rise and bend on either side; and the places τ and σ in their cells, known to about a
+# hundred units, times what Ψ changes over a cell, about a twentieth of the total, on either side.
+ROUNDINGS_PER_CHECK = 16
+UNIT = float(np.finfo(np.float64).eps) / 2  # the largest relative error of one rounding
 
-PIECES = 8  # of every cell of budgets, for Ξ
-LEAP = 6  # pieces; shorter steps are paid by a slope
+# Into how many pieces every cell of budgets is cut for Ξ, and from how many pieces on a step is
+# paid where it lands; shorter steps are paid by a slope. Both decide what Ξ costs, not its truth.
+PIECES = 8
+LEAP = 6  # pieces
 TILE = 256  # points that are checked together: a tile stays in the processor's first cache
 
 
@@ -173,7 +182,8 @@ def _measure_lacks(  # type: ignore[no-untyped-def]
 
 def _prepend_zero(values: Array, masses: Array) -> Array:
     """Values at the mesh points with the value at γ = 0, the sum of the masses, in front."""
-    return np.concatenate([np.sum(masses, axis=1, keepdims=True), values], axis=1)
+    at_zero = np.sum(masses, axis=1, keepdims=True, dtype=np.longdouble).astype(np.float64)
+    return np.concatenate([at_zero, values], axis=1)
 
 
 def _bound_outside(values: Array, bends: Array) -> Array:
@@ -188,9 +198,10 @@ def compute_surcharge(
     """Budgets and Ξ at them, straight between: what pays for all that Φ lacks.
 
     `costs` rise; `shares[k]` = max over λ of λ − s between shifts k and k + 1. Only what ends
-    within `limit` is asked for; the last node lies beyond it by the widest cell of costs. Negative
-    masses are refused: without convexity nothing is proved. Left of the mesh functions are
-    straight in γ down to γ = 0, which is checked as a point.
+    within `limit` is asked for; the last node lies beyond it by the widest cell of costs. What is
+    returned makes Φ + Ξ a supersolution (docs/theory.md#theorem-j). Negative masses are refused:
+    without convexity nothing is proved. Left of the mesh functions are straight in γ down to
+    γ = 0, which is checked as a point.
     """
     t, masses = flow.nodes, flow.masses
     if not (np.all(masses >= 0) and np.all(np.isfinite(masses)) and np.all(np.diff(t) > 0)):
@@ -198,10 +209,12 @@ def compute_surcharge(
     if not np.all(np.isfinite(flow.bends)):
         raise ValueError("a flow needs finite bends")
     widest = float(np.max(np.diff(costs)[costs[:-1] <= limit], initial=0.0))
-    if t[0] != 0 or t[-1] < (limit + widest) * (1 - 1e-12):
+    if t[0] != 0 or t[-1] < limit + widest:
         raise ValueError("a flow must reach from 0 to the limit and a cell of costs beyond it")
     roots = np.sqrt(masses)
-    if np.any(flow.bends > (roots[1:] + roots[:-1]) ** 2 * (1 + 1e-12) + 1e-300):
+    # No tolerance: between two nodes a mass is then at least −4 units of itself, which the charge
+    # for convolutions pays many times.
+    if np.any(flow.bends > (roots[1:] + roots[:-1]) ** 2):
         raise ValueError("a bend of the flow is stronger than its masses")
     psi, bend = (
         _prepend_zero(mesh.sum_values(masses), masses),
@@ -250,9 +263,7 @@ def compute_surcharge(
             t, psi, bend, rise, inc, inc_bend, float(costs[k]), prior, lost, limit, lacks[k]
         )
         lack = np.maximum(lacks[k, :cells], right) + left + rounding + kernel.beyond * total
-        if kernel.spectrum is not None:
-            lack += FFT_ROUNDING * total * kernel.size_of_terms
-        lacks[k, :cells] = lack
+        lacks[k, :cells] = lack + CONVOLUTION * summed * kernel.size_of_terms
     if not np.all(np.isfinite(lacks)):  # no comparison with such a number says anything
         raise ValueError("a kernel is not finite")
     return pay_lacks(t, costs, shares, lacks, np.maximum(falls, 0.0))

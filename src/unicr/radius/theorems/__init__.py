@@ -24,7 +24,7 @@ __all__ = [
     "prove",
 ]
 
-NOTHING_PROVED = Proof(0.0, None)
+NOTHING_PROVED = Proof(0.0, None)  # a radius of 0 holds by itself
 
 # formulas first, so that the first exact one is the simplest; then by letter
 THEOREMS: Catalogue[Theorem] = Catalogue(

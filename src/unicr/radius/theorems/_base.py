@@ -171,6 +171,8 @@ class BestBound(Bound):
 def compute_half_gap(quantile: Callable[[float], float], evidence: Evidence) -> float:
     """(Q(p_A) − Q(p_B))/2 from below, Q the quantile function of a symmetric law.
 
+    The radius of docs/theory.md#theorem-b at unit scale.
+
     Q(p_A) = −Q(1 − p_A) keeps the digits of the tail; 1 − p_A is exact for p_A ≥ 1/2.
     """
     upper = -quantile(raise_tail(1.0 - evidence.p_a))
@@ -180,7 +182,10 @@ def compute_half_gap(quantile: Callable[[float], float], evidence: Evidence) -> 
 
 
 def factor_from_l2(norm: Norm, dim: int) -> float:
-    """The factor from R_2 to R_p where only ‖δ‖₂ matters: the worst δ is one-hot or all-equal."""
+    """The factor from R_2 to R_p where only ‖δ‖₂ matters: the worst δ is one-hot or all-equal.
+
+    docs/theory.md#theorem-d.
+    """
     return 1.0 if norm.p <= 2 else float(dim) ** (1 / norm.p - 0.5)
 
 

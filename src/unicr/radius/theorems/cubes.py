@@ -57,7 +57,13 @@ def match(question: Question) -> CubesBound | None:
 
 
 def _make_least_overlap(p: float, dim: int, r: float) -> Callable[[Array, Array], Array]:
-    """log of the least overlap over ‖δ‖_p ≤ r, for cubes b (rising) with gaps D."""
+    """log of the least overlap over ‖δ‖_p ≤ r, from below, for cubes b (rising) with gaps D.
+
+    Any κ ≥ 0 gives a bound (docs/theory.md#theorem-l, (m)), so how κ is sought does not matter. In
+    a block of cells the smallest cube and the smallest gap stand for all. Rounding of the two terms
+    of κ is below 1e-10 of the overlap while κr^p ≤ 1e5, which the charge of a cell's mass pays; and
+    that of sizes is below what every radius is lowered by.
+    """
     total = r**p
     v = total * np.concatenate([[0.0], np.geomspace(1e-3 / dim, 1.0, SIZES)])
     size = v ** (1 / p)

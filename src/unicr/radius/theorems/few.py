@@ -14,9 +14,12 @@ from unicr.radius.theorems._base import Bound, Theorem
 from unicr.tradeoff import compute_tradeoff
 from unicr.tradeoff.internal import compute_margin, compute_start_margin, guess_radius
 
+# How finely boxes are cut and directions tried; any cover of all directions proves.
 LOSSES = (0.015, 0.006, 0.0015)  # of the radius: what the boxes may cost, tried in this order
 MOST_VALUES = 600  # values of T after which a finer cover is given up
-GRID_OF_DIMENSION = {2: 16, 3: 8}  # per coordinate, at which the boundary is sought
+GRID_OF_DIMENSION = {2: 16, 3: 8}  # points per coordinate at which the boundary is sought
+SEARCH_TOLERANCE = 1e-4  # of the boundary along one direction: only where the cover begins
+LEAST_SHARE = 0.1  # of that boundary: a smaller radius is not worth a cover
 
 Box = tuple[tuple[float, float], ...]
 
@@ -53,7 +56,9 @@ class FewBound(Bound):
             if math.isinf(top) or along(top) < 0:
                 guess = min(top, guess_radius(p_a, p_b))
                 start = compute_start_margin(p_a, p_b)
-                top = find_first_root(along, start, guess, monotone=True, tolerance=1e-4)
+                top = find_first_root(
+                    along, start, guess, monotone=True, tolerance=SEARCH_TOLERANCE
+                )
         proved, spent = 0.0, 0
 
         def holds(r: float, finest: float) -> bool:
@@ -71,9 +76,9 @@ class FewBound(Bound):
 
         for loss in LOSSES:
             r = top * (1 - loss)
-            while r > max(proved, 0.1 * top) and not holds(r, p * loss / 2):
+            while r > max(proved, LEAST_SHARE * top) and not holds(r, p * loss / 2):
                 r *= 1 - loss
-            proved = max(proved, r if r > 0.1 * top else 0.0)
+            proved = max(proved, r if r > LEAST_SHARE * top else 0.0)
         return proved
 
 

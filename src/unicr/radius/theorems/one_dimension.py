@@ -17,6 +17,11 @@ from unicr.tradeoff import TradeOff, compute_tradeoff
 from unicr.tradeoff.internal import guess_radius
 from unicr.values import Array
 
+# Relative, off a probability F(F⁻¹(…) − u): quantiles are right to 3e-15 of x, and a relative error
+# of x is one of F times |x·ψ′(x)|, ψ = −log p, which stays below 3,000 where F ≥ 1e-11 (it is 46
+# for Gaussian noise and 2,500 for General Normal noise with β = 100).
+CLOSED_FORM_CHARGE = 1e-11
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class OneDimensionBound(TradeOffBound):
@@ -29,18 +34,17 @@ class OneDimensionBound(TradeOffBound):
     law: IID
 
     def radius(self, evidence: Evidence) -> float:
-        def root(sign: float) -> float:
+        def find_root(sign: float) -> float:
             def along(r: float) -> TradeOff:
-                return compute_tradeoff(self.law, [(sign * r, 1)])
+                return _LowerOf(compute_tradeoff(self.law, [(sign * r, 1)]))
 
-            return find_radius(along, evidence, self.guess(evidence), endless=evidence.p_a == 1.0)
+            endless = evidence.p_a == 1.0
+            return find_radius(along, evidence, self.guess(evidence), endless=endless)
 
-        return min(root(1.0), root(-1.0))
+        return min(find_root(1.0), find_root(-1.0))
 
     def tradeoff(self, r: float) -> TradeOff:
-        return _LowerOfTwo(
-            compute_tradeoff(self.law, [(r, 1)]), compute_tradeoff(self.law, [(-r, 1)])
-        )
+        return _LowerOf(*(compute_tradeoff(self.law, [(sign * r, 1)]) for sign in (1.0, -1.0)))
 
     def guess(self, evidence: Evidence) -> float:
         return guess_radius(evidence.p_a, evidence.p_b)
@@ -61,19 +65,24 @@ def match(question: Question) -> OneDimensionBound | None:
     )
 
 
-class _LowerOfTwo(TradeOff):
-    """The lower of two, at every point."""
+class _LowerOf(TradeOff):
+    """The lowest of several at every point, minus what floating point may have added."""
 
     bound = "lower"
 
-    def __init__(self, one: TradeOff, other: TradeOff) -> None:
-        self._both = (one, other)
+    def __init__(self, *tradeoffs: TradeOff) -> None:
+        self._tradeoffs = tradeoffs
 
     def beta(self, alpha: ArrayLike) -> Array:
-        return np.minimum(*(one.beta(alpha) for one in self._both))
+        return self._lower([one.beta(alpha) for one in self._tradeoffs])
 
     def alpha(self, beta: ArrayLike) -> Array:
-        return np.minimum(*(one.alpha(beta) for one in self._both))
+        # β may be a rounded 1 − α: the next number above it is at least the true one
+        above = np.nextafter(np.asarray(beta, dtype=np.float64), 2.0)
+        return self._lower([one.alpha(above) for one in self._tradeoffs])
+
+    def _lower(self, values: list[Array]) -> Array:
+        return np.asarray(np.min(values, axis=0) * (1.0 - CLOSED_FORM_CHARGE))
 
 
 THEOREM = Theorem("a", "one dimension, both signs", "one dimension; unimodal", match)

@@ -30,7 +30,9 @@ from unicr.tradeoff.internal import (
 )
 from unicr.values import Array
 
-# of δ, in units of σ or of the scale; in ℓ1 the way between two lengths costs more
+# Lengths of δ at which the dual is tabulated, in units of σ or of the scale, and how far beyond one
+# total variation is: each is proved by itself, so that more of them only lose less between them. In
+# ℓ1 the way between two lengths costs more.
 LENGTHS_OF_ORDER = {2.0: np.geomspace(0.06, 6.0, 48), 1.0: np.geomspace(0.06, 6.0, 120)}
 STEPS = np.geomspace(1e-5, 0.2, 200)  # beyond a length, as shares of it
 

@@ -14,7 +14,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 
@@ -279,9 +279,8 @@ class Selector(TwoSteps):
                 label = label if p_a > p_b else ABSTAIN
         chosen = plan.n0 * len(asked.few)
         charges = [one.charge for one in radii]
-        assert isinstance(alone, SelectiveCertificate)
         return replace(
-            alone,
+            cast("SelectiveCertificate", alone),  # what `conclude` made of this plan
             predict=label,
             n0=chosen,
             n=asked.used - chosen,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -124,11 +124,10 @@ class TwoLawVotes(TwoSteps):
         """Both bounds hold with probability ≥ 1 − α (union), and with them the radius."""
         asked, q_a = int(second.sum()), None
         half = replace(plan, alpha=plan.alpha / 2) if asked else plan
-        found = self.conclude(half, radii, selection, counts)
+        found = cast("TwoLawCertificate", self.conclude(half, radii, selection, counts))
         if asked:
             top = at(second, self.choose(selection))
             q_a = lower_bound(top, asked, plan.alpha / 2)
-        assert isinstance(found, TwoLawCertificate)
 
         def more(norm: Norm) -> Proof:
             if q_a is None:

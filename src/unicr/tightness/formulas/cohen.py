@@ -5,7 +5,7 @@ from __future__ import annotations
 from scipy import special
 
 from unicr.noise import Noise
-from unicr.tightness._formula import published
+from unicr.tightness._formula import list_published
 
 
 def gaussian(noise: Noise, dim: int, p_a: float, p_b: float) -> float:
@@ -13,7 +13,7 @@ def gaussian(noise: Noise, dim: int, p_a: float, p_b: float) -> float:
     return noise.sigma * 0.5 * float(upper - special.ndtri(p_b))
 
 
-FORMULAS = published(
+FORMULAS = list_published(
     "Cohen, Rosenfeld, Kolter, Certified Adversarial Robustness via Randomized Smoothing, 2019",
     {"cohen": ("exact", {("gaussian", 2.0): gaussian})},
 )

@@ -8,15 +8,15 @@ from collections.abc import Callable
 from scipy import special
 
 from unicr.noise import Noise
-from unicr.tightness._formula import published
+from unicr.tightness._formula import list_published
 from unicr.tightness._shared import (
     ROUNDING,
     Case,
-    best,
-    largest,
+    bisect_boundary,
+    log_of_rest,
     log_ratio,
+    maximise_on_grid,
     minus_log,
-    minus_log_rest,
 )
 
 DVIJOTHAM = (
@@ -80,7 +80,9 @@ def _laplace_renyi(noise: Noise, p_a: float, p_b: float, order: float) -> float:
     limit = _separation(p_a, p_b, order)
     if limit in (0.0, math.inf):
         return limit
-    return noise.scale * largest(lambda u: _laplace_divergence(order, u) <= limit, limit + 1)
+    return noise.scale * bisect_boundary(
+        lambda u: _laplace_divergence(order, u) <= limit, limit + 1
+    )
 
 
 def _over_orders(radius: Callable[[Noise, float, float, float], float], *, least: float) -> Case:
@@ -90,7 +92,7 @@ def _over_orders(radius: Callable[[Noise, float, float, float], float], *, least
         if p_a == 1:
             return math.inf
         low = max(least / (1 + least), 0.02)
-        return best(lambda v: radius(noise, p_a, p_b, v / (1 - v)), low, 0.999)
+        return maximise_on_grid(lambda v: radius(noise, p_a, p_b, v / (1 - v)), low, 0.999)
 
     return case
 
@@ -114,13 +116,13 @@ def _laplace_hockey_stick(noise: Noise, dim: int, p_a: float, p_b: float) -> flo
     Chained over coordinates, the trade-off functions of symmetric log-concave shifts compose to
     that of one shift by ‖δ‖₁, which therefore bounds every T_δ from below.
     """
-    return noise.scale * minus_log_rest(p_a, p_b)
+    return noise.scale * log_of_rest(p_a, p_b)
 
 
 def _laplace_over_orders(noise: Noise, dim: int, p_a: float, p_b: float) -> float:
     """Every order, and α = ∞ where D is u/λ itself and 2m = 2p_B."""
     finite = _over_orders(_laplace_renyi, least=0.0)(noise, dim, p_a, p_b)
-    infinite = noise.scale * minus_log_rest(p_a, p_b)
+    infinite = noise.scale * log_of_rest(p_a, p_b)
     return max(finite, infinite)
 
 
@@ -131,7 +133,7 @@ def _both(order: float) -> dict[tuple[str, float], Case]:
 
 
 FORMULAS = (
-    *published(
+    *list_published(
         "Li, Chen, Wang, Carin, Certified Adversarial Robustness with Additive Noise, 2019",
         {
             "li": (
@@ -140,7 +142,7 @@ FORMULAS = (
             )
         },
     ),
-    *published(
+    *list_published(
         DVIJOTHAM,
         {
             "dvijotham_kl": (f"{LIMITED} from the KL divergence; loose", _both(1.0)),

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from unicr.noise import Noise
-from unicr.tightness._formula import published
-from unicr.tightness._shared import best, log_ratio
+from unicr.tightness._formula import list_published
+from unicr.tightness._shared import log_ratio, maximise_on_grid
 
 
 def _gaussian(noise: Noise, dim: int, p_a: float, p_b: float) -> float:
@@ -16,14 +16,14 @@ def _gaussian(noise: Noise, dim: int, p_a: float, p_b: float) -> float:
         delta = (p_a - math.exp(2 * epsilon) * p_b) / (1 + math.exp(epsilon))
         return epsilon / math.sqrt(2 * math.log(1.25 / delta)) if delta > 0 else 0.0
 
-    return noise.sigma * best(radius, 0.0, min(1.0, 0.5 * log_ratio(p_a, p_b)))
+    return noise.sigma * maximise_on_grid(radius, 0.0, min(1.0, 0.5 * log_ratio(p_a, p_b)))
 
 
 def _laplace(noise: Noise, dim: int, p_a: float, p_b: float) -> float:
     return noise.scale * 0.5 * log_ratio(p_a, p_b)
 
 
-FORMULAS = published(
+FORMULAS = list_published(
     "Lecuyer, Atlidakis, Geambasu, Hsu, Jana, "
     "Certified Robustness to Adversarial Examples with Differential Privacy, 2019",
     {

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from unicr.noise import Noise
-from unicr.tightness._formula import published
-from unicr.tightness._shared import log_ratio, minus_log_rest
+from unicr.tightness._formula import list_published
+from unicr.tightness._shared import log_of_rest, log_ratio
 
 
 def _teng(noise: Noise, dim: int, p_a: float, p_b: float) -> float:
-    return noise.scale * max(0.5 * log_ratio(p_a, p_b), minus_log_rest(p_a, p_b))
+    return noise.scale * max(0.5 * log_ratio(p_a, p_b), log_of_rest(p_a, p_b))
 
 
-FORMULAS = published(
+FORMULAS = list_published(
     "Teng, Lee, Yuan, "
     "ℓ1 Adversarial Robustness Certificates: a Randomized Smoothing Approach, 2020",
     {

@@ -11,8 +11,8 @@ from scipy import special
 
 from unicr.errors import RadiusError
 from unicr.noise import IID, Noise
-from unicr.tightness._formula import published
-from unicr.tightness._shared import binary
+from unicr.tightness._formula import list_published
+from unicr.tightness._shared import make_binary
 from unicr.tightness.formulas.cohen import gaussian
 from unicr.values import Array
 
@@ -143,7 +143,7 @@ def _cross_l1(noise: Noise, dim: int, p_a: float) -> float:
     return noise.scale * _integral(_gamma_rate(noise, dim), p_a)
 
 
-FORMULAS = published(
+FORMULAS = list_published(
     "Yang, Duan, Hu, Salman, Razenshteyn, Li, Randomized Smoothing of All Shapes and Sizes, 2020",
     {
         "yang_gaussian_l1": (
@@ -156,29 +156,29 @@ FORMULAS = published(
         ),
         "yang_gennorm_l1": (
             f"{TWO_CLASS}; exact for beta ≥ 1, loose (differential method) for beta < 1",
-            {("gennorm", 1.0): binary(_gennorm_l1)},
+            {("gennorm", 1.0): make_binary(_gennorm_l1)},
         ),
-        "yang_exponential_l1": (EXACT, {("expmix", 1.0): binary(_exponential_l1)}),
+        "yang_exponential_l1": (EXACT, {("expmix", 1.0): make_binary(_exponential_l1)}),
         "yang_pareto_l1": (
             f"{TWO_CLASS}; loose (differential method)",
-            {("pareto", 1.0): binary(_pareto_l1)},
+            {("pareto", 1.0): make_binary(_pareto_l1)},
         ),
-        "yang_uniform_l1": (EXACT, {("uniform", 1.0): binary(_uniform_l1)}),
-        "yang_uniform_linf": (EXACT, {("uniform", math.inf): binary(_uniform_linf)}),
+        "yang_uniform_l1": (EXACT, {("uniform", 1.0): make_binary(_uniform_l1)}),
+        "yang_uniform_linf": (EXACT, {("uniform", math.inf): make_binary(_uniform_linf)}),
         "yang_levelset_l1": (
             f"{TWO_CLASS}; exact while p_a ≤ 1 − 1/dim",
             {
-                ("linf_exp", 1.0): binary(_cube_l1),
-                ("linf_pareto", 1.0): binary(_power_cube_l1),
-                ("splitting", 1.0): binary(_uniform_l1),
+                ("linf_exp", 1.0): make_binary(_cube_l1),
+                ("linf_pareto", 1.0): make_binary(_power_cube_l1),
+                ("splitting", 1.0): make_binary(_uniform_l1),
             },
         ),
         "yang_differential": (
             f"{TWO_CLASS}; exact for linf_exp with k = 1, else a lower bound",
             {
-                ("linf_exp", math.inf): binary(_cube_linf),
-                ("linf_pareto", math.inf): binary(_power_cube_linf),
-                ("l1_exp", 1.0): binary(_cross_l1),
+                ("linf_exp", math.inf): make_binary(_cube_linf),
+                ("linf_pareto", math.inf): make_binary(_power_cube_linf),
+                ("l1_exp", 1.0): make_binary(_cross_l1),
             },
         ),
     },
