@@ -12,12 +12,12 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from unicr import noise
+from unicr import SmoothedClassifier, noise
 from unicr.classifier import ModuleClassifier, load_classifier
 from unicr.data import load_dataset
 from unicr.norms import l1, l2
 from unicr.runs import read_log
-from unicr.smoothing import Curves, Plan, Radii, SmoothedClassifier, Votes, lower_bound
+from unicr.smoothing import Curves, Plan, Radii, Votes, lower_bound
 from unicr.smoothing.rules import Target
 
 LOG = Path(__file__).parents[2] / "shared/data/logs/cifar10_resnet110_sigma_0.50.tsv"
@@ -87,7 +87,8 @@ MEMORY = """
 import resource
 import torch
 from unicr import noise
-from unicr.smoothing import SmoothedClassifier, Votes
+from unicr import SmoothedClassifier
+from unicr.smoothing import Votes
 from torch.nn import AdaptiveAvgPool2d, Flatten, Linear, Sequential
 model = Sequential(AdaptiveAvgPool2d(4), Flatten(), Linear(48, 10))
 smoothed = SmoothedClassifier(model, noise.gaussian(sigma=0.5), batch=400, seed=0)

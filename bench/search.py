@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from unicr import SmoothedClassifier
 from unicr.classifier import load_classifier
 from unicr.data import load_dataset
 from unicr.i_opt import Axis, Grid, IOpt, Method
 from unicr.noise import parse
 from unicr.norms import l1, l2, linf
-from unicr.smoothing import Counts, Curves, Plan, Request, SmoothedClassifier, answer_all
+from unicr.smoothing import Counts, Curves, Plan, Request, answer_all
 
 DIGITS = 100
 NORMS = (l1, l2, linf)

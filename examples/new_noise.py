@@ -16,14 +16,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from unicr import noise
+from unicr import SmoothedClassifier, noise
 from unicr.classifier import load_classifier
 from unicr.data import load_dataset
 from unicr.lab.optimality import validate
 from unicr.lab.report.curves import write_curves
 from unicr.noise import IID
 from unicr.radius import RadiusCurve, certified_radius, round_down
-from unicr.smoothing import SmoothedClassifier
 
 Array = NDArray[np.float64]
 SHARPNESS = 2.0

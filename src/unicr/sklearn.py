@@ -20,8 +20,8 @@ from unicr.classifier import SklearnClassifier
 from unicr.extras import torch
 from unicr.noise import Noise, parse
 from unicr.norms import Norm
+from unicr.smoothed import SmoothedClassifier as _Smoothed
 from unicr.smoothing import Certificates
-from unicr.smoothing import SmoothedClassifier as _Smoothed
 
 STREAM = 1 << 32  # the noise of training comes from another stream than that of the votes
 

@@ -60,7 +60,9 @@ def test_scripts_that_pages_name_exist() -> None:
         for page in PAGES
         for found in re.findall(r"examples/\w+\.py", page.read_text(encoding="utf-8"))
     }
-    assert named == {f"examples/{name}.py" for name in ("audit", "certify_onnx", "new_noise")}
+    assert named == {
+        f"examples/{name}.py" for name in ("audit", "certify_onnx", "new_noise", "serve")
+    }
     assert all((ROOT / path).is_file() for path in named)
 
 

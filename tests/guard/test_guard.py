@@ -10,6 +10,7 @@ import torch
 from scipy import stats
 
 from tests.guard.planted import certificate, claims, memory
+from unicr import SmoothedClassifier
 from unicr.classifier import load_classifier
 from unicr.data import Dataset, load_dataset
 from unicr.errors import CertifyError, ModelError, RunError
@@ -18,7 +19,7 @@ from unicr.guard._memory import FIRST_STREAM
 from unicr.noise import gaussian
 from unicr.norms import l2
 from unicr.runs import Job, Row
-from unicr.smoothing import Certificate, Curves, Plan, SmoothedClassifier
+from unicr.smoothing import Certificate, Curves, Plan
 
 
 def band(batch: torch.Tensor) -> torch.Tensor:

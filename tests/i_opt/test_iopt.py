@@ -18,6 +18,7 @@ import pytest
 import torch
 from scipy import stats
 
+from unicr import SmoothedClassifier
 from unicr.classifier import load_classifier
 from unicr.data import load_dataset
 from unicr.errors import CertifyError, RunError
@@ -32,7 +33,6 @@ from unicr.smoothing import (
     Curves,
     Plan,
     Request,
-    SmoothedClassifier,
     Transcript,
     record,
 )

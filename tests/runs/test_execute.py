@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from unicr import noise
+from unicr import SmoothedClassifier, noise
 from unicr.classifier import load_classifier
 from unicr.data import Dataset, load_dataset
 from unicr.errors import CertifyError, ModelError, RunError
@@ -25,7 +25,6 @@ from unicr.smoothing import (
     Curves,
     Plan,
     Request,
-    SmoothedClassifier,
     Steps,
     norms_of,
     record,

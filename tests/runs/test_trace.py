@@ -15,7 +15,7 @@ import unicr
 from unicr.cli import app
 from unicr.noise import Lattice, parse
 from unicr.runs import Job, Spec
-from unicr.smoothing import Plan, SmoothedClassifier
+from unicr.smoothing import Plan, VoteCounter
 
 ROOT = str(Path(unicr.__file__).parent)
 
@@ -56,7 +56,7 @@ def test_one_certificate_takes_a_short_way(tmp_path: Path) -> None:
         certify(tmp_path / "second")
     assert made(calls, Spec.__post_init__) == 1
     assert made(calls, Job.__post_init__) == 1
-    assert made(calls, SmoothedClassifier.__init__) == 1
+    assert made(calls, VoteCounter.__init__) == 1
     assert made(calls, Lattice.parse) <= 1
     assert made(calls, parse) <= 2  # read, and written as a text that reads back as the same noise
     assert made(calls, Plan.__post_init__) == 1

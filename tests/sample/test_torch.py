@@ -44,6 +44,14 @@ def test_a_million_draws_are_the_same_bits(name: str) -> None:
     assert torch.equal(*both(one, choose_step(one), False, 1300, 3))
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FAMILIES)
+def test_ten_million_draws_are_the_same_bits(name: str) -> None:
+    one = FAMILIES[name]
+    for start in range(0, 12_800, 1600):
+        assert torch.equal(*both(one, choose_step(one), False, 1600, start))
+
+
 @pytest.mark.parametrize(("one", "step"), LAWS, ids=lambda x: getattr(x, "text", str(x)))
 def test_lattices_coarse_and_fine_are_the_same_bits(one: IID, step: float) -> None:
     assert torch.equal(*both(one, step, True, 130, 1 << 40))

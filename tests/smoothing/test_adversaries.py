@@ -13,9 +13,9 @@ import torch
 from scipy import special
 from torch import nn
 
-from unicr import noise
+from unicr import SmoothedClassifier, noise
 from unicr.errors import CertifyError
-from unicr.smoothing import Certificate, SmoothedClassifier
+from unicr.smoothing import Certificate, VoteCounter
 
 DIM, SHIFT = 256, 0.125
 LAW = noise.spherical_exp(k=2, sigma=1.25, dim=DIM)  # its samples are float32, as most tools' are
@@ -132,7 +132,7 @@ def test_nonces_are_drawn_once_kept_and_checked() -> None:
     assert np.array_equal(again.votes(x, 500, start=0), votes)
     others = [SmoothedClassifier(model, law, num_classes=2) for _ in range(3)]
     assert len({one.nonce, *(other.nonce for other in others)}) == 4
-    settings = SmoothedClassifier(model, law, num_classes=2, nonce=one.nonce, commitment="00" * 32)
+    settings = VoteCounter(model, law, num_classes=2, nonce=one.nonce, commitment="00" * 32)
     drawn = [list(s.votes(x, 5000, start=0)) for s in (again, settings)]
     assert drawn[0] != drawn[1]
     for bad in ("abc", "", "ab" * 31, "ab" * 33, "0x" + "ab" * 31, "zz" * 32, "\u0663" * 64):

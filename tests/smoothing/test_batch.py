@@ -13,13 +13,14 @@ import numpy as np
 import pytest
 import torch
 
+from unicr import SmoothedClassifier
 from unicr.classifier import load_classifier
 from unicr.data.internal import from_arrays
 from unicr.errors import ModelError
 from unicr.noise import gaussian
 from unicr.norms import l2
 from unicr.runs import Job, Run, certify_run, replay
-from unicr.smoothing import Passes, Plan, Request, SmoothedClassifier
+from unicr.smoothing import Passes, Plan, Request
 from unicr.smoothing import _batch as batches
 from unicr.smoothing._batch import choose_passes, list_sizes
 
@@ -207,30 +208,36 @@ def test_a_batch_that_was_asked_for_is_kept() -> None:
         smoothed.predict(torch.full(SHAPE, 0.6))
 
 
-class Watched(torch.nn.Module):
-    """Remembers which threads passed, and how many torch had for each."""
+class Meeting(torch.nn.Module):
+    """Every pass waits for another one beside it; also remembers torch's own threads in each."""
 
-    seen: ClassVar[set[tuple[int, int]]] = set()
+    together: ClassVar[threading.Barrier | None] = None
+    threads: ClassVar[set[int]] = set()
 
     def forward(self, batch: torch.Tensor) -> torch.Tensor:
-        self.seen.add((threading.get_ident(), torch.get_num_threads()))
-        time.sleep(0.002)  # so that no thread is through before another begins
+        if self.together is not None:
+            self.together.wait(timeout=60)
+            self.threads.add(torch.get_num_threads())
         return torch.stack([batch.mean((1, 2, 3)), torch.full((len(batch),), 0.3)], 1)
 
 
-@pytest.mark.parametrize("batch", [None, 8])
-@pytest.mark.parametrize("inputs", [1, 5])
-def test_passes_run_on_all_cores_with_one_thread_each(batch: int | None, inputs: int) -> None:
+@pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="one core")
+@pytest.mark.parametrize("batch", [None, 20])
+@pytest.mark.parametrize("inputs", [1, 4])
+def test_two_passes_run_beside_each_other_with_one_thread_each(
+    batch: int | None, inputs: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of one input with two passes, and of four inputs with one each."""
     threads = torch.get_num_threads()
     torch.set_num_threads(2)
     try:
-        smoothed = SmoothedClassifier(Watched(), gaussian(sigma=0.1), seed=1, batch=batch)
+        smoothed = SmoothedClassifier(Meeting(), gaussian(sigma=0.1), seed=1, batch=batch)
         x = torch.full((inputs, *SHAPE), 0.6)
-        smoothed.predict(x, n=100)  # the first call measures and looks at the model
-        Watched.seen.clear()
-        n = 2 * (smoothed.batch or 1) if inputs == 1 else max(20, (smoothed.batch or 1) // 2)
-        smoothed.predict(x, n=n)
+        smoothed.predict(x, n=20)  # the first call measures and looks at the model
+        assert smoothed.batch is not None
+        monkeypatch.setattr(Meeting, "together", threading.Barrier(2))
+        labels = smoothed.predict(x, n=2 * smoothed.batch if inputs == 1 else smoothed.batch)
     finally:
         torch.set_num_threads(threads)
-    assert len(Watched.seen) == min(2, os.cpu_count() or 1)
-    assert {each for _, each in Watched.seen} == {1}
+    assert set(labels.tolist()) == {0}
+    assert Meeting.threads == {1}

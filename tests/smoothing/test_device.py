@@ -16,11 +16,11 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten, tree_map
 
+from unicr import SmoothedClassifier
 from unicr.classifier import Classifier, load_classifier
 from unicr.classifier.internal import labels_of
 from unicr.errors import ModelError
 from unicr.noise import Noise, gaussian, gennorm, laplace
-from unicr.smoothing import SmoothedClassifier
 
 AWAY = torch.device("meta")  # a device that every torch knows, and that holds no values itself
 # what makes the processor wait for a value, beside copies

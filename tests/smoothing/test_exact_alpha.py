@@ -13,7 +13,7 @@ import pytest
 import torch
 from scipy import optimize, stats
 
-from unicr import noise
+from unicr import SmoothedClassifier, noise
 from unicr.errors import CertifyError
 from unicr.noise import Noise
 from unicr.noise.internal import LatticeNoise
@@ -27,8 +27,8 @@ from unicr.smoothing import (
     Radii,
     Request,
     Rule,
-    SmoothedClassifier,
     Transcript,
+    VoteCounter,
     Votes,
     answer_all,
     clear_winner,
@@ -477,7 +477,7 @@ def test_nonce_settings_input_and_number_decide_the_noise() -> None:
     model.load_state_dict({"weight": torch.tensor([[-1.0] * 5, [1.0] * 5]), "bias": torch.zeros(2)})
 
     def votes(nonce: str, commitment: str = "5" * 64, start: int = 0, index: int = 0) -> list[int]:
-        g = SmoothedClassifier(
+        g = VoteCounter(
             model,
             noise.gaussian(sigma=1),
             num_classes=2,

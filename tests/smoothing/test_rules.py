@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 
+from unicr import SmoothedClassifier
 from unicr.classifier import Classifier
 from unicr.cli.certify import rule_of
 from unicr.data import load_dataset
@@ -25,7 +26,6 @@ from unicr.smoothing import (
     Procedure,
     Radii,
     Rule,
-    SmoothedClassifier,
     Votes,
     norms_of,
     rules,

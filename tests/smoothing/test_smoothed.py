@@ -10,7 +10,7 @@ import torch
 from scipy import stats
 
 import unicr
-from unicr import noise
+from unicr import SmoothedClassifier, noise
 from unicr.errors import CertifyError, ModelError
 from unicr.smoothing import (
     ABSTAIN,
@@ -19,7 +19,6 @@ from unicr.smoothing import (
     NormRadius,
     Plan,
     Radii,
-    SmoothedClassifier,
     Votes,
     lower_bound,
     norms_of,
@@ -239,9 +238,9 @@ def test_selection_and_estimation_use_different_samples() -> None:
     starts: list[int] = []
 
     class Spy(SmoothedClassifier):
-        def votes(self, x, n, *, start, **more):  # type: ignore[no-untyped-def]
-            starts.append(start)
-            return super().votes(x, n, start=start, **more)
+        def answer_many(self, asked):  # type: ignore[no-untyped-def]
+            starts.extend(question.start for question, _, _ in asked)
+            return super().answer_many(asked)
 
     Spy(half_space(ONE_HOT), noise.gaussian(sigma=1), num_classes=2).certify(
         ONE_HOT, 2, n0=100, n=1000

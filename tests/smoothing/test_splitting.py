@@ -12,12 +12,12 @@ import pytest
 import torch
 
 from tests.cli.command import run
-from unicr import noise
+from unicr import SmoothedClassifier, noise
 from unicr.errors import CertifyError, NoiseError, RunError
 from unicr.noise import Lattice
 from unicr.radius import RadiusCurve, certified_radius
 from unicr.runs import Spec, load_run
-from unicr.smoothing import Certificate, Plan, SmoothedClassifier
+from unicr.smoothing import Certificate, Plan
 from unicr.smoothing.measures import OffsetVotes
 from unicr.smoothing.procedures import Offsets
 from unicr.values import Array

@@ -13,7 +13,7 @@ from scipy import special
 
 from tests.cli.command import run
 from tests.radius.test_two_laws import PAIRS
-from unicr import noise
+from unicr import SmoothedClassifier, noise
 from unicr.binomial import lower_bound
 from unicr.errors import NoiseError
 from unicr.noise.internal import Within, within
@@ -21,7 +21,7 @@ from unicr.norms import Norm
 from unicr.radius import Evidence, Question, RadiusCurve, SecondLaw
 from unicr.radius.internal import prove
 from unicr.runs import Run, load_run
-from unicr.smoothing import Plan, Radii, SmoothedClassifier
+from unicr.smoothing import Plan, Radii
 from unicr.smoothing.procedures import TwoLawCertificate, TwoLawVotes
 
 LAW = noise.spherical_gg(k=4, sigma=1, dim=12)

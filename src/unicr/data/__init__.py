@@ -6,7 +6,7 @@ Inputs are float32, images are channels first in [0, 1], and a missing label is 
 
 from __future__ import annotations
 
-from unicr.data._dataset import NO_LABEL, Dataset
+from unicr.data._dataset import NO_LABEL, Dataset, as_input
 from unicr.data._fetch import ARCHIVES, data_folder, fetch
 from unicr.data._load import load_dataset
 from unicr.data._reader import DataAsked, Reader
@@ -17,6 +17,7 @@ __all__ = [
     "DataAsked",
     "Dataset",
     "Reader",
+    "as_input",
     "data_folder",
     "fetch",
     "load_dataset",

@@ -7,7 +7,7 @@ kept, and byte images with channels last become channels first.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, overload
@@ -26,6 +26,8 @@ Labels = NDArray[np.int64]
 NO_LABEL = -1
 CHANNELS = (1, 3, 4)
 MOST = 1 << 31
+INPUT_KEYS = ("image", "img", "pixel_values", "input", "x")  # of items that are dicts
+LABEL_KEYS = ("label", "labels", "fine_label", "target", "y")
 LONGEST_LABEL = 1000  # characters; labels stand in every run and report
 
 
@@ -77,6 +79,10 @@ class Dataset:
         """The inputs at these places, as a dataset of their own, numbered from 0."""
         original = self.read
         return replace(self, size=len(places), read=lambda index: original(places[index]))
+
+    def replace_read(self, read: Callable[[int], tuple[Floats, int]]) -> Dataset:
+        """The same dataset, read by another function."""
+        return replace(self, read=read)
 
     def readable(self) -> Iterator[torch.Tensor]:
         """The inputs that can be read and are finite, in order."""
@@ -272,9 +278,10 @@ def from_arrays(
 
 
 def from_items(items: Any, name: str) -> Dataset:
-    """A dataset of a torch Dataset (or list) whose items are inputs or (input, label) pairs.
+    """A dataset of a torch or Hugging Face Dataset, or a list.
 
-    Each is read when asked for, its transforms run then.
+    Items are inputs, (input, label) pairs, or dicts with an image and a label. Each is read when
+    asked for, its transforms run then.
     """
     size = len(items)
     if not size:
@@ -282,13 +289,13 @@ def from_items(items: Any, name: str) -> Dataset:
 
     def read(index: int) -> tuple[Floats, int]:
         item = items[index]
-        value, label = item if isinstance(item, tuple | list) and len(item) == 2 else (item, None)
+        value, label = _value_and_label(item, name)
         array = _numpy(value)
         if array.ndim == 0:
             raise DataError(f"item {index} of {name} is {type(value).__name__}, not an array")
         return as_input(array), NO_LABEL if label is None else int(label)
 
-    words = getattr(items, "classes", None)
+    words = getattr(items, "classes", None) or _feature_names(items)
     classes = tuple(words) if isinstance(words, list | tuple) else None
     return Dataset(
         name=name,
@@ -299,6 +306,40 @@ def from_items(items: Any, name: str) -> Dataset:
         num_classes=len(classes) if classes else None,
         classes=classes,
     )
+
+
+def from_batches(batches: Any, name: str) -> Dataset:
+    """A dataset of a torch DataLoader, read once into memory: batches, or (batch, labels) pairs."""
+    inputs: list[NDArray[Any]] = []
+    labels: list[NDArray[Any]] = []
+    for batch in batches:
+        value, label = _value_and_label(batch, name)
+        inputs.append(_numpy(value))
+        if label is not None:
+            labels.append(_numpy(label))
+    if not inputs:
+        raise DataError(f"{name} is empty")
+    known = np.concatenate(labels) if labels else None
+    return from_arrays(np.concatenate(inputs), known, name=name, source=f"a {name} in memory")
+
+
+def _value_and_label(item: Any, name: str) -> tuple[Any, Any]:
+    """The input and the label, or None, of an item or a batch."""
+    if isinstance(item, Mapping):
+        value = next((item[key] for key in INPUT_KEYS if key in item), None)
+        if value is None:
+            raise DataError(f"items of {name} have {listed(item)}: none of {listed(INPUT_KEYS)}")
+        return value, next((item[key] for key in LABEL_KEYS if key in item), None)
+    if isinstance(item, tuple | list) and len(item) == 2:
+        return item[0], item[1]
+    return item, None
+
+
+def _feature_names(items: Any) -> list[str] | None:
+    """The class names of a Hugging Face dataset."""
+    features = getattr(items, "features", None) or {}
+    columns = [features[key] for key in LABEL_KEYS if key in features]
+    return getattr(columns[0], "names", None) if columns else None
 
 
 def count_classes(numbers: Labels, classes: Sequence[object] | None) -> int | None:

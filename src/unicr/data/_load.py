@@ -6,7 +6,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from unicr.data._dataset import Dataset, from_arrays, from_items
+from unicr.data._dataset import Dataset, from_arrays, from_batches, from_items
 from unicr.data._fetch import ARCHIVES, data_folder
 from unicr.data._labels import read_labels
 from unicr.data._reader import READERS, DataAsked
@@ -19,7 +19,8 @@ SPLITS = ("test", "train")
 def load_dataset(
     spec: Any, *, labels: Any = None, split: str = "test", label_column: str | None = None
 ) -> Dataset:
-    """The dataset that `spec` names: a path, `builtin:mnist`, arrays, or a torch Dataset.
+    """The dataset that `spec` names: a path, `builtin:mnist`, arrays, a pair (inputs, labels), a
+    torch Dataset or DataLoader, or a Hugging Face dataset.
 
     `labels` is an array, or a file (.npy, idx, or text with one label per line), where they are
     not with the inputs; `split` chooses "test" or "train" where a folder or file has both;
@@ -31,12 +32,14 @@ def load_dataset(
         return spec
     if isinstance(spec, str | Path):
         return _from_path(spec, labels, split, label_column)
-    if isinstance(spec, tuple) and len(spec) == 2 and all(hasattr(a, "shape") for a in spec):
+    if isinstance(spec, tuple) and len(spec) == 2 and hasattr(spec[0], "shape"):
         return from_arrays(*spec, name="arrays", source="arrays in memory")
     if hasattr(spec, "shape"):
         return from_arrays(spec, labels, name="arrays", source="an array in memory")
     if hasattr(spec, "__getitem__") and hasattr(spec, "__len__"):
         return from_items(spec, type(spec).__name__)
+    if hasattr(spec, "dataset") and hasattr(spec, "__iter__"):  # a torch DataLoader
+        return from_batches(spec, type(spec).__name__)
     raise DataError(
         f"{type(spec).__name__} is no dataset: give a path, arrays, or an object with "
         "__len__ and __getitem__"

@@ -18,7 +18,7 @@ from unicr.extras import torch
 from unicr.guard._memory import Answer, Memory
 from unicr.noise import Lattice
 from unicr.runs import NO_TRUST, Row, Spec, Trusted
-from unicr.smoothing import Certificate, SmoothedClassifier
+from unicr.smoothing import Certificate, VoteCounter
 from unicr.smoothing.procedures import Selector
 
 # Chooses a noise for x and certifies x with it, on the noise stream of the number given.
@@ -31,7 +31,7 @@ def policy(spec: Spec, classifier: Classifier, seed: int, trusted: Trusted = NO_
         raise RunError("the certificates of a run with a selector hold for every input: no memory")
     spec = trusted.open(spec)
     plan, curves = spec.plan, spec.curves
-    smoothed = SmoothedClassifier(
+    smoothed = VoteCounter(
         classifier,
         spec.noise,
         batch=spec.batch,

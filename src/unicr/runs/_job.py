@@ -28,7 +28,7 @@ from unicr.smoothing import (
     Curves,
     Passes,
     Plan,
-    SmoothedClassifier,
+    VoteCounter,
     checked_nonce,
     lattice_for,
 )
@@ -149,9 +149,9 @@ class Job(Terms):
         return Curves(self.norms, self.dim, searched=self.searched, lattice=self.points)
 
     @cached_property
-    def smoothed(self) -> SmoothedClassifier:
+    def smoothed(self) -> VoteCounter:
         """The smoothed classifier that the run is about, made once."""
-        return SmoothedClassifier(self.classifier, self.noise, **self.spec.smoothing)
+        return VoteCounter(self.classifier, self.noise, **self.spec.smoothing)
 
     @cached_property
     def points(self) -> Lattice | None:
@@ -252,7 +252,7 @@ class Job(Terms):
 
     def _choose_passes(self) -> Passes:
         """The size and layout of passes, which the commitment has."""
-        some = SmoothedClassifier(
+        some = VoteCounter(
             self.classifier,
             self.noise,
             batch=self.batch,

@@ -24,8 +24,8 @@ from unicr.runs._run import ENVIRONMENT
 from unicr.smoothing import (
     Counts,
     Request,
-    SmoothedClassifier,
     Steps,
+    VoteCounter,
     add,
     out_of_memory,
 )
@@ -76,7 +76,7 @@ class VoteWork:
     """Holds the model and counts votes. The model is loaded from its arguments, or came along.
 
     Where it is loaded it must have the hash `digest`: all votes of a run are of one model.
-    `settings` are those of a `SmoothedClassifier`: where its noise comes from.
+    `settings` are those of a `VoteCounter`: where its noise comes from.
     """
 
     classifier: Classifier | None
@@ -96,7 +96,7 @@ class VoteWork:
                 f"{classifier.name} is another model here than where the run was started (hash "
                 f"{classifier.digest[:12]}, not {self.digest[:12]})"
             )
-        smoothed = SmoothedClassifier(classifier, parse(self.noise), **self.settings)
+        smoothed = VoteCounter(classifier, parse(self.noise), **self.settings)
         return Counting(smoothed).count
 
 
@@ -106,7 +106,7 @@ class Counting:
     A stranger's model may raise anything: told, not raised.
     """
 
-    def __init__(self, smoothed: SmoothedClassifier) -> None:
+    def __init__(self, smoothed: VoteCounter) -> None:
         self._smoothed = smoothed
 
     def count(self, chunk: Chunk) -> tuple[Counts | Failed, float]:
@@ -135,7 +135,7 @@ def _tensor(x: Any) -> torch.Tensor:
 class InThreads(Executor):
     """Counts in this process, as many chunks at once as keep all its threads busy."""
 
-    def __init__(self, smoothed: SmoothedClassifier) -> None:
+    def __init__(self, smoothed: VoteCounter) -> None:
         super().__init__()
         self._smoothed, self._counting = smoothed, Counting(smoothed)
         self.width = 2 * smoothed.passes_at_once

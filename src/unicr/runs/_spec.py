@@ -211,7 +211,7 @@ class Spec:
 
     @property
     def smoothing(self) -> dict[str, Any]:
-        """What a `SmoothedClassifier` takes to draw the noise of the run again.
+        """What a `VoteCounter` takes to draw the noise of the run again.
 
         The key of the noise is of the commitment and the nonce, and of each input, which the
         commitment has: of no name of a file and no other text.

@@ -32,7 +32,7 @@ from unicr.smoothing import (
     Curves,
     NormRadius,
     Plan,
-    SmoothedClassifier,
+    VoteCounter,
     recompute,
 )
 
@@ -338,14 +338,14 @@ def replay(
     rows = run.readable()
     chosen = random.SystemRandom().sample(rows, min(count, len(rows)))
     curves = spec.curves
-    smoothed = SmoothedClassifier(classifier, spec.noise, **spec.smoothing)
+    smoothed = VoteCounter(classifier, spec.noise, **spec.smoothing)
     for row in sorted(chosen, key=lambda row: row.idx):
         complaint = _input(row, data, spec.lattice)
         yield row.idx, complaint or _replay_one(row, data, smoothed, spec.plan, curves)
 
 
 def _replay_one(
-    row: Row, data: Dataset, smoothed: SmoothedClassifier, plan: Plan, curves: Curves
+    row: Row, data: Dataset, smoothed: VoteCounter, plan: Plan, curves: Curves
 ) -> str | None:
     c = row.certificate
     try:

@@ -20,7 +20,7 @@ from unicr.smoothing import (
     Counts,
     Curves,
     Plan,
-    SmoothedClassifier,
+    VoteCounter,
     answer_all,
     clear_winner,
     lower_bound,
@@ -40,7 +40,7 @@ class SelectiveClassifier:
     probable one; g(x) is the most probable class of the chosen classifier under its noise. Models
     are anything that `load_classifier` takes. There is no memory: nothing depends on what was asked
     before, and a certificate speaks of every input in its ball. `seed`, `nonce` and `lattice` are
-    those of `SmoothedClassifier`; the lattice is one for all members.
+    those of `VoteCounter`; the lattice is one for all members.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class SelectiveClassifier:
         self.settings = Selector(noise, tuple(choices), **settings)
         self.model = Selective(load_classifier(selector), members)
         finest = self.settings.finest(noise)
-        self._smoothed = SmoothedClassifier(
+        self._smoothed = VoteCounter(
             self.model,
             finest,
             batch=batch,

@@ -23,7 +23,7 @@ from unicr.smoothing._question import (
 from unicr.smoothing._radii import Curves, Radii
 from unicr.smoothing._smoothed import (
     AUTO,
-    SmoothedClassifier,
+    VoteCounter,
     checked_nonce,
     clear_winner,
     norms_of,
@@ -58,11 +58,11 @@ __all__ = [
     "Radii",
     "Request",
     "Rule",
-    "SmoothedClassifier",
     "SmoothedModel",
     "SmoothedModule",
     "Steps",
     "Transcript",
+    "VoteCounter",
     "Votes",
     "add",
     "answer_all",

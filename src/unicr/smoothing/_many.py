@@ -1,39 +1,50 @@
-"""Several inputs at once: what counts as one input, and the certificates of many as one table."""
+"""The certificates of several inputs as one table, with the scores of a labelled dataset."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Any, overload
 
 import numpy as np
 
-from unicr.classifier import Classifier, check_shape
-from unicr.data import Dataset
-from unicr.errors import CertifyError, ModelError
-from unicr.extras import torch
+from unicr.errors import CertifyError
+from unicr.extras import require
+from unicr.metrics import Scores, accuracy_curve
 from unicr.smoothing._certificate import Certificate
 from unicr.tables import Tabular
 
 
 class Certificates(Tabular, Sequence[Certificate]):
-    """The certificates of several inputs, in their order; `classes` names the labels.
+    """The certificates of several inputs, in their order.
 
     A sequence, and a table: `to_frame()`, `to_csv()`, `to_latex()`, or shown by a notebook.
+    `classes` names the classes. `labels` are the true ones, -1 where there is none; with
+    them there are scores. `save` writes the run that the certificates come from.
     """
 
     def __init__(
-        self, certificates: Iterable[Certificate], classes: Sequence[str | int] | None = None
+        self,
+        certificates: Iterable[Certificate],
+        classes: Sequence[str | int] | None = None,
+        *,
+        labels: Sequence[int] | None = None,
+        save: Callable[[Path], None] | None = None,
     ) -> None:
         self._certificates = tuple(certificates)
         self.classes = None if classes is None else tuple(classes)
+        self.labels = None if labels is None else tuple(labels)
+        self._save = save
 
     @overload
     def __getitem__(self, index: int) -> Certificate: ...
     @overload
     def __getitem__(self, index: slice) -> Certificates: ...
     def __getitem__(self, index: int | slice) -> Certificate | Certificates:
-        found = self._certificates[index]
-        return found if isinstance(found, Certificate) else Certificates(found, self.classes)
+        if not isinstance(index, slice):
+            return self._certificates[index]
+        labels = None if self.labels is None else self.labels[index]
+        return Certificates(self._certificates[index], self.classes, labels=labels)
 
     def __len__(self) -> int:
         return len(self._certificates)
@@ -50,9 +61,55 @@ class Certificates(Tabular, Sequence[Certificate]):
         """The certified radii in one norm (the only one, if there is just one)."""
         return np.array([one.radius(norm) for one in self], dtype=np.float64)
 
+    def scores(self, norm: str | float | None = None) -> Scores:
+        """Radii, hits and abstentions in one norm (the first, where none is given)."""
+        if self.labels is None:
+            raise CertifyError("no labels came with the inputs: give labels= to certify")
+        if not len(self):
+            raise CertifyError("there are no certificates")
+        text = self[0].radii[0].norm if norm is None else norm
+        return Scores(
+            name="certificates",
+            norm=str(text),
+            radius=np.array([one.radius(text) for one in self], dtype=np.float64),
+            correct=np.array(self.predict == np.array(self.labels), dtype=np.float64),
+            abstained=np.array([one.abstained for one in self], dtype=np.float64),
+            alpha=self[0].alpha,
+        )
+
+    def accuracy(self, radius: float = 0, norm: str | float | None = None) -> float:
+        """The share of inputs that are classified correctly with at least this radius."""
+        return self.scores(norm).certified_accuracy(radius)
+
+    @property
+    def average_radius(self) -> float:
+        """The mean radius in the first norm, 0 for inputs that are wrong or abstained.
+
+        A few easy inputs can raise it: look at `accuracy(radius)` too.
+        """
+        return self.scores().average_radius
+
+    def plot(self, norm: str | float | None = None, *, axes: Any = None) -> Any:
+        """Draw certified accuracy against the radius; returns the matplotlib axes."""
+        scores = self.scores(norm)
+        if axes is None:
+            axes = require("matplotlib.pyplot", "plots").subplots()[1]
+        # accuracy falls just after each radius, so a step ends at it
+        radii = np.concatenate([[0.0], scores.steps()])
+        axes.step([*radii, radii[-1]], [*accuracy_curve(scores, radii), 0.0], where="pre")
+        axes.set(xlabel=f"radius ({scores.norm})", ylabel="certified accuracy", ylim=(0, 1.02))
+        return axes
+
+    def save(self, folder: str | Path) -> None:
+        """Write the run of these certificates, which `unicr verify` and `report` take."""
+        if self._save is None:
+            raise CertifyError("these certificates are no whole run: save what certify returned")
+        self._save(Path(folder).expanduser())
+
     def plain_rows(self) -> list[dict[str, Any]]:
         """One row for each input; the column `class` has its name where names are known."""
-        return [{"input": i, **self._named(one)} for i, one in enumerate(self)]
+        labels = [{}] * len(self) if self.labels is None else [{"label": v} for v in self.labels]
+        return [{"input": i, **labels[i], **self._named(one)} for i, one in enumerate(self)]
 
     def _named(self, certificate: Certificate) -> dict[str, Any]:
         values = certificate.to_dict()
@@ -65,47 +122,3 @@ class Certificates(Tabular, Sequence[Certificate]):
     def __repr__(self) -> str:
         kept = sum(not one.abstained for one in self)
         return f"Certificates({len(self)} inputs, {kept} certified)"
-
-
-def inputs_of(x: Any, classifier: Classifier, known: dict[tuple[int, ...], bool]) -> Any:
-    """The inputs that `x` holds, None where it is one input by itself.
-
-    A dataset is many. An array of one axis, or one that only works as one input, is one; one that
-    only works as a stack is many. Where the model takes both nobody can know: an error. `known`
-    remembers the answer for each shape.
-    """
-    if isinstance(x, Dataset):
-        return (x[i][0] for i in range(len(x)))
-    values = torch.as_tensor(x)
-    if values.ndim < 2 or len(values) == 0:
-        return None
-    shape = tuple(values.shape)
-    if shape not in known:
-        known[shape] = _is_stack(values, classifier)
-    return iter(values) if known[shape] else None
-
-
-def _is_stack(values: torch.Tensor, classifier: Classifier) -> bool:
-    probe = torch.where(torch.isfinite(values), values, torch.zeros_like(values))
-    alone = _works(classifier, probe)
-    if len(values) == 1 and alone is None:  # (1, H, W): one image of one channel
-        return False
-    stacked = _works(classifier, probe[0])
-    if alone is None and stacked is None:
-        raise CertifyError(
-            f"an array of shape {tuple(values.shape)} may be one input or {len(values)}, and "
-            f"{classifier.name} takes both: give a dataset (unicr.data.load_dataset) for many, or "
-            "say input_shape= when you make the SmoothedClassifier"
-        )
-    if alone is not None and stacked is not None:
-        raise alone
-    return alone is not None
-
-
-def _works(classifier: Classifier, sample: torch.Tensor) -> ModelError | None:
-    """None where the model takes this as one input, else why not."""
-    try:
-        check_shape(classifier, sample)
-    except ModelError as error:
-        return error
-    return None

@@ -7,7 +7,7 @@ import hashlib
 import math
 import re
 import secrets
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import islice
@@ -16,10 +16,9 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from unicr.classifier import Classifier, load_classifier
+from unicr.classifier import Classifier, check_shape, load_classifier
 from unicr.classifier.internal import Tally
-from unicr.data import Dataset
-from unicr.errors import CertifyError
+from unicr.errors import CertifyError, ModelError
 from unicr.extras import torch
 from unicr.noise import Lattice, Noise
 from unicr.noise.internal import LatticeNoise, derive, lattice_for
@@ -36,7 +35,6 @@ from unicr.smoothing._batch import (
 )
 from unicr.smoothing._certificate import ABSTAIN, Certificate
 from unicr.smoothing._counting import Ask, Draw, Runner, count_votes
-from unicr.smoothing._many import Certificates, inputs_of
 from unicr.smoothing._plan import Plan
 from unicr.smoothing._question import CLASSES, Request, answer_all
 from unicr.smoothing._radii import Curves
@@ -47,7 +45,7 @@ PASSES_EACH = 16  # of a thread: the last ones, of which some threads have none,
 AUTO = "auto"  # a lattice so fine that radii hold for every change
 
 
-class SmoothedClassifier:
+class VoteCounter:
     """g(x) = the class that f most often gives to x + ε.
 
     `model` is a classifier of `unicr.classifier`, a torch module, or a callable. x is moved to a
@@ -72,7 +70,6 @@ class SmoothedClassifier:
         nonce: str | None = None,
         lattice: Lattice | str | None = AUTO,
         commitment: str | None = None,
-        input_shape: tuple[int, ...] | None = None,
     ) -> None:
         self.classifier = model if isinstance(model, Classifier) else load_classifier(model)
         self.noise = noise
@@ -91,31 +88,16 @@ class SmoothedClassifier:
         else:
             own = hashlib.sha256(self.classifier.digest.encode()).hexdigest()
             self._key = stream_key(commitment or own, self.nonce)
-        self.input_shape = None if input_shape is None else tuple(input_shape)
-        self._stacks: dict[tuple[int, ...], bool] = {}
         self._alone = False
 
     def __repr__(self) -> str:
-        return f"SmoothedClassifier({self.classifier.name!r}, {self.noise!r})"
+        return f"{type(self).__name__}({self.classifier.name!r}, {self.noise!r})"
 
     def _repr_html_(self) -> str:
         lattice = self._lattice.text if isinstance(self._lattice, Lattice) else self._lattice
         facts = {"model": self.classifier.name, "noise": repr(self.noise), "lattice": lattice}
-        names = ("num_classes", "input_shape", "batch", "channels_last", "seed", "nonce")
+        names = ("num_classes", "batch", "channels_last", "seed", "nonce")
         return facts_to_html(facts | {name: getattr(self, name) for name in names})
-
-    def _inputs(self, x: Any) -> Iterator[torch.Tensor] | None:
-        """The inputs of a stack or a dataset; None where x is one input."""
-        if self.input_shape is None or isinstance(x, Dataset):
-            return inputs_of(x, self.classifier, self._stacks)
-        x = torch.as_tensor(x)
-        if tuple(x.shape) == self.input_shape:
-            return None
-        if tuple(x.shape[1:]) == self.input_shape:
-            return iter(x)
-        raise CertifyError(
-            f"inputs have shape {self.input_shape}, so {tuple(x.shape)} is neither one nor several"
-        )
 
     def lattice_of(
         self, x: torch.Tensor, norms: Iterable[Norm] = (l2,), *, own: bool = False
@@ -283,9 +265,11 @@ class SmoothedClassifier:
             raise CertifyError("the input is not finite (NaN or infinity): nothing is certified")
         return x
 
-    def predict(self, x: Any, *, n: int = 1000, alpha: float = 0.001, input_index: int = 0) -> Any:
-        """The class of g at x, or −1: wrong with probability at most α (a two-sided binomial test
-        between the two classes with most votes). For a stack of inputs or a dataset, an array.
+    def predict_many(
+        self, inputs: Iterable[torch.Tensor], *, n: int, alpha: float, input_index: int = 0
+    ) -> list[int]:
+        """The class of g at each input, or −1: wrong with probability at most α (`clear_winner`).
+
         An n at which even votes that all agree would abstain is refused.
         """
         if 2.0 ** (1 - n) > alpha > 0:
@@ -294,17 +278,14 @@ class SmoothedClassifier:
                 f"n={n} votes can decide nothing at alpha={alpha:g}, even if all agree: take "
                 f"{least} or more"
             )
-        several = self._inputs(x)
-        if several is None:
-            return clear_winner(self.votes(x, n, start=0, input_index=input_index), alpha)
-        found: list[int] = []
-        question, left = Request(n, 0), enumerate(several, input_index)
+        classes: list[int] = []
+        question, left = Request(n, 0), enumerate(inputs, input_index)
         while some := list(islice(left, self.overlap(n))):
-            for counts in self.answer_many([(question, one, i) for i, one in some]):
+            for counts in self.answer_many([(question, x, i) for i, x in some]):
                 if isinstance(counts, Exception):
                     raise counts
-                found.append(clear_winner(counts, alpha))
-        return np.array(found, dtype=np.int64)
+                classes.append(clear_winner(counts, alpha))
+        return classes
 
     def overlap(self, n: int) -> int:
         """How many questions of n votes each, answered at once, keep all threads busy."""
@@ -319,40 +300,29 @@ class SmoothedClassifier:
         """How many passes should be asked for at once, so that no thread waits for long."""
         return PASSES_EACH * len(self._runners)
 
-    def certify(
+    def certify_one(
         self,
-        x: Any,
+        x: torch.Tensor,
         norm: Norm | float | str | Iterable[Norm | float | str] = 2,
-        *,
-        n0: int = 100,
-        n: int = 100_000,
-        alpha: float = 0.001,
         plan: Plan | None = None,
         searched: bool = False,
         input_index: int = 0,
-    ) -> Any:
-        """Certify g at x in one or several norms, from the same votes.
+    ) -> Certificate:
+        """The certificate of g at one input, in one or several norms, from the same votes."""
+        plan, norms = plan or Plan(), norms_of(norm)
+        own = plan.procedure.on_own_grid
+        lattice = self.lattice_of(self._checked(x), norms, own=own)
+        curves = Curves(norms, x.numel(), searched=searched, lattice=lattice)
+        self.choose_passes(x, asks=(plan.n0, plan.n))
+        return self.certify_with(x, plan, curves, input_index)
 
-        x is one input (the answer is a `Certificate`), or a stack of inputs or a dataset (the
-        answer is `Certificates`, a table of them; input i has the noise of number
-        `input_index` + i, and α is for each input by itself).
-
-        n0 samples choose the class, n fresh ones bound its probability from below at confidence
-        1 − α; the radius follows by the bracket of `unicr.radius`: the proved one, or with
-        `searched` the paper's approximate one. `plan` says more: both bounds, or early stopping.
-        """
-        plan = plan or Plan(n0=n0, n=n, alpha=alpha)
-        several = self._inputs(x)
-        inputs = iter([torch.as_tensor(x)]) if several is None else several
-        found, curves, norms = [], None, norms_of(norm)
-        for index, one in enumerate(inputs, input_index):
-            if curves is None:
-                own = plan.procedure.on_own_grid
-                lattice = self.lattice_of(self._checked(one), norms, own=own)
-                curves = Curves(norms, one.numel(), searched=searched, lattice=lattice)
-                self.choose_passes(one, asks=(plan.n0, plan.n))
-            found.append(self.certify_with(one, plan, curves, index))
-        return found[0] if several is None else Certificates(found, self.classifier.classes)
+    def try_input(self, x: torch.Tensor) -> ModelError | None:
+        """None where the model takes x as one input, else why not."""
+        try:
+            check_shape(self.classifier, x)
+        except ModelError as error:
+            return error
+        return None
 
     def certify_with(
         self, x: torch.Tensor, plan: Plan, curves: Curves, input_index: int

@@ -233,10 +233,10 @@ def test_training_draws_other_noise_than_certification(
     digits: Examples, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Certificates need votes independent of the weights: no stream may be used for both."""
+    from unicr import SmoothedClassifier
     from unicr.classifier import load_classifier
     from unicr.noise import Noise
     from unicr.noise.internal import LatticeNoise
-    from unicr.smoothing import SmoothedClassifier
 
     seeds: set[object] = set()
     keys: set[object] = set()

@@ -19,7 +19,7 @@ from unicr.lab.attack._verdict import verdict
 from unicr.noise import Lattice, Noise
 from unicr.norms import parse_norm
 from unicr.select import Selector
-from unicr.smoothing import Counts, Passes, SmoothedClassifier, SmoothedModel
+from unicr.smoothing import Counts, Passes, SmoothedModel, VoteCounter
 
 Judge = Callable[[torch.Tensor, int, int, int], Counts]  # votes at x, n, of an input, for a class
 
@@ -132,7 +132,7 @@ class _Worker:
         if study.selector is not None:
             given = {"seed": seed, "lattice": study.lattice, **passes}
             return selective_judge(self._classifier, study.selector, **given)
-        smoothed = SmoothedClassifier(
+        smoothed = VoteCounter(
             self._classifier,
             noise,
             num_classes=study.num_classes,
