@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.golden.cases import KINDS
+from tests.golden.cases import KINDS, noise_of
+from tests.golden.truth import true_radius
 from unicr.errors import UnicrError
 from unicr.radius import _cache, _curve
 
@@ -52,6 +53,17 @@ def test_a_radius_keeps_its_bracket(golden: dict[str, Any]) -> None:
     if now is not None and "error" not in golden:
         _compare(now["proved"], golden["proved"], golden["searched"])
         assert now["searched"] >= now["proved"]
+
+
+def test_radii_near_one_half_are_compared_with_the_truth() -> None:
+    """Where the golden searched radius was only an older engine's, the row holds the true one."""
+    rows = [json.loads(line) for line in (HERE / "radii.jsonl").read_text("utf-8").splitlines()]
+    rows = [row for row in rows if row.get("truth")]
+    assert len(rows) == 21
+    for row in rows:
+        case = row["case"]
+        truth = true_radius(noise_of(case["noise"], case["dim"]), case["norm"], case["p_a"])
+        assert row["searched"] == pytest.approx(truth, rel=1e-12)
 
 
 @pytest.mark.parametrize("golden", _golden("curves"))

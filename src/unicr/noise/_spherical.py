@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     import torch
 
 
+MARGIN = 1e-12  # for the sign of a second derivative: some roundings of a power
+
+
 @lru_cache(maxsize=64)
 def _radius_law(noise: RadialNoise) -> RadiusLaw:
     """The law of ‖z‖ at unit scale."""
@@ -55,6 +58,10 @@ class RadialNoise(Named):
     conditioned: ClassVar[bool] = False
     """Whether this is another radial noise, kept within a ball."""
     _radial_support: tuple[float, float] = (0.0, math.inf)
+    _proved: bool = False
+    """Whether φ is known by formula to fall, and log φ to be concave in log r."""
+    _flat: bool = False
+    """Whether φ is known to be constant up to the end of the support, which is 1 at unit scale."""
 
     def __init__(
         self,
@@ -70,6 +77,27 @@ class RadialNoise(Named):
     @abstractmethod
     def _radial(self, r: Array) -> Array:
         """log φ(r) at unit scale, up to a constant."""
+
+    @property
+    def _power(self) -> int:
+        """The e for which ‖z − δ‖^e − ‖z‖^e has a simple law: trade-offs look at r^e."""
+        return 2 if self.order == 2 else 1
+
+    def _drop(self, r: Array, gap: Array) -> Array:
+        """log φ(r) − log φ(ρ), ρ^e = r^e + gap, at unit scale, within some roundings of itself.
+
+        It may be that of a gap which differs from the given one by 1e-12 of it. Needed where
+        `_proved`: a difference of two logarithms is not that accurate.
+        """
+        raise NotImplementedError
+
+    def _steepness(self, r: Array) -> Array:
+        """−d log φ/d(r^e) at unit scale. Needed where `_proved` and `_bend` may be 1."""
+        raise NotImplementedError
+
+    def _bend(self, low: float, high: float) -> int:
+        """1 (−1) if log φ is convex (concave) in r^e for low ≤ r ≤ high by its formula, else 0."""
+        return 0
 
     @property
     def _points(self) -> tuple[float, ...]:
@@ -176,6 +204,7 @@ class Powered(RadialNoise):
 
     k: float
     j: float = 0.0
+    _proved = True  # −j·w − e^(kw) falls and is concave in w = log r
 
     @property
     def _points(self) -> tuple[float, ...]:
@@ -195,6 +224,20 @@ class Powered(RadialNoise):
 
     def _radial(self, r: Array) -> Array:
         return np.asarray(-special.xlogy(self.j, r) - r**self.k)
+
+    def _drop(self, r: Array, gap: Array) -> Array:
+        longer = np.log1p(gap / r**self._power) / self._power
+        return np.asarray(self.j * longer + r**self.k * np.expm1(self.k * longer))
+
+    def _bend(self, low: float, high: float) -> int:
+        # with v = r^e: (d/dv)² of −(j/e)·log v − v^(k/e) has the sign of j − k(k/e − 1)·r^k
+        factor = self.k * (self.k / self._power - 1)
+        if self.j >= factor * high**self.k * (1 + MARGIN):
+            return 1
+        return -1 if self.j <= factor * low**self.k * (1 - MARGIN) else 0
+
+    def _steepness(self, r: Array) -> Array:
+        return np.asarray((self.j + self.k * r**self.k) / (self._power * r**self._power))
 
 
 class SphericalNoise(RadialNoise):

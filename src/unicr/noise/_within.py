@@ -35,11 +35,20 @@ class Within(RadialNoise):
             raise NoiseError(f"share={share!r} must lie strictly between 0 and 1")
         ball = float(base.unit._law.ppf(share))
         self._put(dim=base.dim, _base=base, _share=float(share), _numbers={}, _given="scale")
-        self._put(_scale=base.scale, _radial_support=(0.0, ball))
+        self._put(_scale=base.scale, _radial_support=(0.0, ball), _proved=base._proved)
         self._put(_sigma=self._scale * self._std)
 
     def _radial(self, r: Array) -> Array:
         return self._base._radial(r)
+
+    def _drop(self, r: Array, gap: Array) -> Array:
+        return self._base._drop(r, gap)
+
+    def _steepness(self, r: Array) -> Array:
+        return self._base._steepness(r)
+
+    def _bend(self, low: float, high: float) -> int:
+        return self._base._bend(low, high)
 
     @property
     def _points(self) -> tuple[float, ...]:

@@ -19,16 +19,14 @@ from unicr.noise import Noise
 from unicr.noise.internal import plainest
 from unicr.norms import Norm
 from unicr.radius._cache import load_or_make, load_shipped_curves, name_curve
-from unicr.radius._direction import has_spectra
 from unicr.radius._grade import Grade, find_weakest
 from unicr.radius._question import Evidence, Question, replace_noise
-from unicr.radius._readings import FINE_TAILS, LAST_TAIL, Readings
+from unicr.radius._readings import FINE_TAILS, Readings
 from unicr.radius._result import reconcile
 from unicr.radius._rounding import lower_radius
 from unicr.radius._worst import NODES, WorstDirection, place_nodes, read_from_below
 from unicr.radius.theorems import Bound, find_exact_bound, list_bounds, prove
 from unicr.radius.theorems._base import Steps
-from unicr.radius.theorems.spherical import quadrature
 from unicr.tables import to_html
 from unicr.values import Array
 
@@ -53,6 +51,11 @@ class RadiusCurve:
             raise RadiusError(
                 f"{noise.text} has no curve in {question.norm}: it has one in lp with p <= 1; "
                 "unicr.radius.certified_radius gives single radii"
+            )
+        if law.noise.radial and law.noise.radial.order == 2 and find_exact_bound(law) is None:
+            raise RadiusError(
+                f"{noise.text} has no curve: its density rises with the length somewhere; "
+                "unicr.radius.certified_radius samples single radii"
             )
         self.question = question
         self.unit = get_unit_curve(law.unit)
@@ -187,13 +190,8 @@ class UnitCurve:
         return alpha[keep], np.maximum.accumulate(proved)
 
     def _search(self) -> Steps:
-        if has_spectra(self.question.noise):
-            worst = WorstDirection(self.question)
-            return place_nodes(worst.alpha, worst.last)
-        estimate = quadrature(self.question)
-        assert estimate is not None, "RadiusCurve takes noise with spectra or spherical noise"
-        last = estimate.radius(Evidence(1 - LAST_TAIL, LAST_TAIL))
-        return place_nodes(lambda r: float(estimate.tradeoff(r).alpha(0.5)), last)
+        worst = WorstDirection(self.question)
+        return place_nodes(worst.alpha, worst.last)
 
 
 @lru_cache(maxsize=128)

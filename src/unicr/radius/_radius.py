@@ -19,7 +19,6 @@ from unicr.radius._question import Evidence, Question, SecondLaw, replace_noise
 from unicr.radius._result import Radius, name_guarantee, reconcile
 from unicr.radius._spectrum import read_spectrum
 from unicr.radius.theorems import NOTHING_PROVED, Bound, Proof, find_exact_bound, prove
-from unicr.radius.theorems.spherical import quadrature
 from unicr.radius.theorems.two_laws import check_two_laws
 from unicr.values import Array
 
@@ -174,8 +173,6 @@ def _bracket(
         searcher = "composition along the worst direction found"
         found = reconcile(proof.radius, proof.theorem, found, searcher, NUMERIC_ERROR)
         return proof, found, "composition", {"direction": direction}
-    if round_ball:
-        return _estimate(question, evidence)
     if engine == "numeric":
         raise RadiusError(
             f"no numeric engine covers {noise.text} against {question.norm}: its coordinates are "
@@ -225,15 +222,6 @@ def _simplify(question: Question, *, plain: bool) -> Question:
         noise = noise.coordinate * float(scales[0])
     noise = plainest(noise) if plain else noise
     return question if noise is question.noise else replace_noise(question, noise)
-
-
-def _estimate(question: Question, evidence: Evidence) -> Bracket:
-    """The radius of a spherical density that rises somewhere: nothing is proved."""
-    found = quadrature(question.unit)
-    assert found is not None, "only spherical noise comes here"
-    direction = found.directions[0].unit(question.norm) if found.directions else None
-    radius = found.radius(evidence) * question.noise.scale
-    return NOTHING_PROVED, radius, "spherical", {"direction": direction}
 
 
 def _sample(

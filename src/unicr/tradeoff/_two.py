@@ -53,8 +53,7 @@ def make_two_levels(noise: RadialNoise) -> Levels:
 
 @lru_cache(maxsize=4)
 def _make_levels(noise: RadialNoise) -> Levels:
-    power = 2 if noise.order == 2 else 1
-    return Levels(noise, power, CELLS[power])
+    return Levels(noise, CELLS[noise._power])
 
 
 def bound_two_parts(found: Levels, noise: RadialNoise, shift: float, shares: Array) -> TwoParts:
@@ -64,22 +63,24 @@ def bound_two_parts(found: Levels, noise: RadialNoise, shift: float, shares: Arr
     (docs/theory.md#theorem-o).
     """
     s, law, a, b = shift / noise.scale, noise._law, found.edges[:-1], found.edges[1:]
-    slope, power = s * found.slope, 2 if noise.order == 2 else 1
-    if noise.order == 2:
-        chance, mu = ball_chance(noise.dim, s), slope / math.sqrt(noise.dim)
+    slope, power = s * found.slope, noise._power
+    make = ball_chance if power == 2 else cross_chance
+    chance, most = make(found, s), make(found, s, above=True)
+    if power == 2:
+        mu = slope / math.sqrt(noise.dim)
         t = mu * np.linspace(-4.0, 6.0, LINES) + 0.5 * mu * mu
     else:
-        chance = cross_chance(noise.dim, s)
         # L jumps to ±s·slope where log φ is a straight line: a line just beyond is needed
         up = slope * np.append(np.geomspace(0.01, 1.0, 60) * (1 + 1e-7), np.geomspace(1.02, 12, 40))
         t = np.clip(np.concatenate([-up[::-1], up]), -600.0, 600.0)
     balls = law.ppf(np.minimum(shares, 1.0 - 1e-15))[:, None] ** power
     share_in = np.clip((shares[:, None] - law.cdf(a)) / np.maximum(found.mass, 1e-300), 0.0, 1.0)
     # P(‖z − δ‖ < T | r) in a cell, from both sides
-    low, high = chance(a, b, balls - b**power), chance(b, a, balls - a**power)
+    shortest, longest = balls - b**power, balls - a**power
+    low, high = chance(shortest, shortest, b), most(longest, longest, b)
     inside, outside = np.empty((2, shares.size, LINES))
     for i, one in enumerate(t.tolist()):
-        above, below = (chance(a, b, found.gap(side)) for side in (one, -one))
+        above, below = (chance(*found.gaps(side)) for side in (one, -one))
         seen, growth = found.mass * above, math.exp(one)
         within = share_in @ seen
         # {L < t} under the shifted law is {‖z − δ‖ < ρ(r, −t)} under P: in the ball where ρ < T
@@ -97,6 +98,6 @@ def total_variation(noise: RadialNoise, lengths: Array) -> Array:
     """
     found = make_two_levels(noise)
     make, flat = ball_chance if noise.order == 2 else cross_chance, np.ravel(lengths) / noise.scale
-    a, b, equal = found.edges[:-1], found.edges[1:], np.zeros(found.mass.size)
-    half = [float(make(noise.dim, s)(a, b, equal) @ found.mass) for s in flat]
+    equal = np.zeros(found.mass.size)
+    half = [float(make(found, s)(equal, equal, found.edges[1:]) @ found.mass) for s in flat]
     return np.maximum(1.0 - 2 * np.asarray(half), 0.0).reshape(np.shape(lengths))

@@ -17,8 +17,12 @@ class Ball(SphericalNoise):
     example = "ball(sigma=1, dim=784)"
     _radial_support = (0.0, 1.0)
     _points = (1.0,)
+    _proved = _flat = True
 
     def _radial(self, r: Array) -> Array:
+        return np.zeros_like(r)
+
+    def _drop(self, r: Array, gap: Array) -> Array:
         return np.zeros_like(r)
 
 

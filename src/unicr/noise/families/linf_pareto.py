@@ -18,6 +18,7 @@ class LinfPareto(CubeNoise):
     example = "linf_pareto(a=794, sigma=1, dim=784)"
     parameters = (Parameter("a", low=2.0, high=1e7, slider=(6000.0, 50000.0, 8000.0)),)
     a: float
+    _proved = True  # −a·log(1 + e^w) falls and is concave in w = log r
 
     @property
     def _points(self) -> tuple[float, ...]:
@@ -30,6 +31,15 @@ class LinfPareto(CubeNoise):
 
     def _radial(self, r: Array) -> Array:
         return np.asarray(-self.a * np.log1p(r))
+
+    def _drop(self, r: Array, gap: Array) -> Array:
+        return np.asarray(self.a * np.log1p(gap / (1 + r)))
+
+    def _bend(self, low: float, high: float) -> int:
+        return 1  # −a·log(1 + r) is convex in r
+
+    def _steepness(self, r: Array) -> Array:
+        return np.asarray(self.a / (1 + r))
 
 
 linf_pareto = family_of(LinfPareto)

@@ -21,6 +21,7 @@ class SphericalGG(SphericalNoise):
     example = "spherical_gg(k=1530, sigma=0.5, dim=3072)"
     parameters = (Parameter("k", low=0.0, high=5e6, slider=(0.0, 2000.0, 100.0)),)
     k: float
+    _proved = True  # −2k·w − e^(2w)/2 falls and is concave in w = log r
 
     @property
     def _points(self) -> tuple[float, ...]:
@@ -33,6 +34,15 @@ class SphericalGG(SphericalNoise):
 
     def _radial(self, r: Array) -> Array:
         return np.asarray(-special.xlogy(2 * self.k, r) - r * r / 2)
+
+    def _drop(self, r: Array, gap: Array) -> Array:
+        return np.asarray(self.k * np.log1p(gap / (r * r)) + 0.5 * gap)
+
+    def _bend(self, low: float, high: float) -> int:
+        return 1  # −k·log v − v/2 is convex in v = r²
+
+    def _steepness(self, r: Array) -> Array:
+        return np.asarray(self.k / (r * r) + 0.5)
 
 
 spherical_gg = family_of(SphericalGG)

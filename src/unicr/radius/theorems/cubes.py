@@ -13,7 +13,13 @@ from unicr.radius._grade import Grade, grade_proof
 from unicr.radius._question import Evidence, Question
 from unicr.radius.theorems._base import Theorem, TradeOffBound
 from unicr.tradeoff import TradeOff
-from unicr.tradeoff.internal import cube_levels_tradeoff, falls, guess_radius, maximise
+from unicr.tradeoff.internal import (
+    cube_levels_tradeoff,
+    falls,
+    guess_radius,
+    maximise,
+    rounds_outward,
+)
 from unicr.values import Array
 
 SIZES = 600  # of one coordinate, between which the overlap is rounded down
@@ -46,9 +52,10 @@ def match(question: Question) -> CubesBound | None:
     noise, p = question.noise.radial, question.norm.p
     if noise is None or not math.isinf(noise.order) or not 1 < p < math.inf or not falls(noise):
         return None
+    own = Grade.OUTWARD_ROUNDING if rounds_outward(noise) else Grade.FLOATING_POINT
     return CubesBound(
         theorem=THEOREM.name,
-        grade=grade_proof(Grade.OUTWARD_ROUNDING, noise),
+        grade=grade_proof(own, noise),
         engine="quadrature",
         tolerance=TOLERANCE,
         noise=noise,
@@ -72,6 +79,7 @@ def _make_least_overlap(p: float, dim: int, r: float) -> Callable[[Array, Array]
         first = np.arange(0, b.size, BLOCK)
         side, near = b[first], np.minimum.reduceat(gap, first)
         moved = np.maximum(size[None, 1:] - near[:, None], 0.0) / (2 * side[:, None])
+        moved *= 1 + 1e-15  # a difference and a quotient: two roundings
         with np.errstate(divide="ignore"):
             w = np.log1p(-np.minimum(moved, 1.0))
         middle = w[w.shape[0] // 2]

@@ -1,4 +1,4 @@
-"""(i) Spherical noise: any direction is as bad as any other, so one quadrature is exact."""
+"""(i) Spherical noise: any direction is as bad as any other, so one integral is exact."""
 
 from __future__ import annotations
 
@@ -6,61 +6,55 @@ import math
 from dataclasses import dataclass
 
 from unicr.noise.internal import RadialNoise
-from unicr.radius._boundary import find_radius
 from unicr.radius._grade import Grade, grade_proof
 from unicr.radius._question import Evidence, Question
+from unicr.radius._readings import LAST_TAIL
 from unicr.radius.theorems._base import (
+    FIRST_P_A,
+    Steps,
     Theorem,
     TradeOffBound,
     factor_from_l2,
     list_extreme_directions,
 )
 from unicr.tradeoff import TradeOff
-from unicr.tradeoff.internal import ball_tradeoff, falls, guess_radius, spherical_tradeoff
+from unicr.tradeoff.internal import ball_steps, ball_tradeoff, falls, guess_radius, rounds_outward
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class SphericalBound(TradeOffBound):
-    """The ℓ2 radius by quadrature over length and angle, carried to ℓp by the worst δ.
+    """The ℓ2 radius by an integral over the length, rounded outwards, carried to ℓp by the worst δ.
 
-    Where the density falls with the length, T falls with ‖δ‖_2 (docs/theory.md#theorem-i).
-    The quadrature errs on the safe side for the built-in families; a user's φ that falls is summed
-    with outward rounding (`outward`). `factor` leads from ℓ2 to the norm.
+    T falls with ‖δ‖_2 because the density falls with the length (docs/theory.md#theorem-i). That of
+    a built-in family does by its formula; of a user's it is checked, and the grade says so.
+    `factor` leads from ℓ2 to the norm.
     """
 
     noise: RadialNoise
     factor: float
-    outward: bool
-
-    def radius(self, evidence: Evidence) -> float:
-        """The first root along any direction."""
-        return find_radius(self.tradeoff, evidence, self.guess(evidence), monotone=self.outward)
 
     def tradeoff(self, r: float) -> TradeOff:
-        make = ball_tradeoff if self.outward else spherical_tradeoff
-        return make(self.noise, r / self.factor)
+        return ball_tradeoff(self.noise, r / self.factor)
 
     def guess(self, evidence: Evidence) -> float:
         size = self.noise.sigma if math.isfinite(self.noise.sigma) else 1.0
         return size * guess_radius(evidence.p_a, evidence.p_b) * self.factor
 
+    def curve(self) -> Steps:
+        first, last = (
+            self.radius(Evidence(FIRST_P_A)),
+            self.radius(Evidence(1.0 - LAST_TAIL, LAST_TAIL)),
+        )
+        alpha, radius = ball_steps(self.noise, first / self.factor, last / self.factor)
+        return alpha, radius * self.factor
+
 
 def match(question: Question) -> SphericalBound | None:
-    """Built-in families, or a density that falls with the length."""
-    found = quadrature(question)
-    users = found is not None and found.noise.facts.source != "analytic"
-    return found if found is not None and (not users or found.outward) else None
-
-
-def quadrature(question: Question) -> SphericalBound | None:
-    """The same for every spherical noise; for a user's φ that rises an estimate, which proves
-    nothing.
-    """
+    """A density that falls with the ℓ2 length."""
     noise = question.noise.radial
-    if noise is None or noise.order != 2:
+    if noise is None or noise.order != 2 or not falls(noise):
         return None
-    outward = noise.facts.source != "analytic" and falls(noise)
-    own = Grade.OUTWARD_ROUNDING if outward else Grade.FLOATING_POINT
+    own = Grade.OUTWARD_ROUNDING if rounds_outward(noise) else Grade.FLOATING_POINT
     return SphericalBound(
         theorem=THEOREM.name,
         grade=grade_proof(own, noise),
@@ -69,13 +63,12 @@ def quadrature(question: Question) -> SphericalBound | None:
         directions=list_extreme_directions(question.norm, question.dim, 2.0),
         noise=noise,
         factor=factor_from_l2(question.norm, question.dim),
-        outward=outward,
     )
 
 
 THEOREM = Theorem(
     "i",
-    "spherical, to quadrature",
-    "spherical noise: built-in families, or a density that falls with the length",
+    "spherical, falling density",
+    "spherical noise whose density falls with the length",
     match,
 )

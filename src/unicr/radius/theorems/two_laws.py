@@ -103,7 +103,7 @@ def match(question: Question) -> TwoLawsBound | None:
         theorem=THEOREM.name
         if question.norm.p == noise.order
         else f"{THEOREM.name} + (h) inclusion",
-        grade=grade_proof(Grade.OUTWARD_ROUNDING, noise),
+        grade=grade_proof(Grade.FLOATING_POINT, noise),
         engine="quadrature",
         noise=noise,
         factor=factor,

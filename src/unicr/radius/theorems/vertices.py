@@ -12,7 +12,13 @@ from unicr.radius._grade import Grade, grade_proof
 from unicr.radius._question import Evidence, Question
 from unicr.radius.theorems._base import Theorem, TradeOffBound, list_extreme_directions
 from unicr.tradeoff import TradeOff
-from unicr.tradeoff.internal import cross_tradeoff, cube_tradeoff, falls, guess_radius
+from unicr.tradeoff.internal import (
+    cross_tradeoff,
+    cube_tradeoff,
+    falls,
+    guess_radius,
+    rounds_outward,
+)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -50,9 +56,10 @@ def match(question: Question) -> VerticesBound | None:
     every = math.isinf(noise.order) and math.isinf(norm.p)
     if not ((norm.p <= 1 or every) and falls(noise)):
         return None
+    own = Grade.OUTWARD_ROUNDING if rounds_outward(noise) else Grade.FLOATING_POINT
     return VerticesBound(
         theorem=THEOREM.name,
-        grade=grade_proof(Grade.OUTWARD_ROUNDING, noise),
+        grade=grade_proof(own, noise),
         engine="quadrature",
         exact=True,
         directions=list_extreme_directions(norm, question.dim, 1.0),
