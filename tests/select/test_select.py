@@ -143,6 +143,7 @@ def test_a_changed_certificate_is_found(run: Path, tmp_path: Path, field: str) -
         }[field]
         for each in rows:
             forged.add(replace(row, certificate=changed) if each.idx == row.idx else each)
+        forged.set_seal()
         found = list(verify(forged))
     assert [problem.idx for problem in found] == [row.idx]
 

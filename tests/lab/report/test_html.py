@@ -198,6 +198,7 @@ def test_many_noises_are_shown_without_curves(place: Path, tmp_path: Path) -> No
             c = row.certificate
             text = f"gaussian(sigma={0.5 + row.idx / 100})"
             store.add(replace(row, certificate=c and replace(c, noise=text)))
+        store.set_seal()
     content, _ = written(tmp_path, tmp_path / "own", images=False)
     assert content["runs"][0]["noises"] == 11
     assert content["runs"][0]["curves"]["2"] == []
@@ -230,6 +231,7 @@ def test_a_noise_that_cannot_be_made_again_leaves_a_report(tmp_path: Path) -> No
     make_run(tmp_path / "run", data)
     with Run(tmp_path / "run", create=True) as store:
         store.set_spec(replace(store.spec, noise=ClosedNoise("gone.py:law")))
+        store.set_seal()
     content, notes = written(tmp_path, tmp_path / "run")
     assert any("no noisy copies" in note for note in notes)
     assert len(content["pictures"]) == 12
@@ -326,6 +328,7 @@ def test_an_infinite_radius_is_said_and_not_drawn(tmp_path: Path) -> None:
     with Run(tmp_path / "b", create=True) as store:
         store.set_spec(spec)
         store.add(Row(0, 0, "0" * 64, 0.1, certificate))
+        store.set_seal()
     content, _ = written(tmp_path, tmp_path / "b")
     run = content["runs"][0]
     assert run["rows"]["radii"]["2"]["radius"] == ["inf"]
