@@ -14,6 +14,7 @@ import pytest
 from PIL import Image
 
 from tests.cli.command import Done, run
+from unicr import load_run
 
 
 def header(shape: tuple[int, ...], kind: str = "<f4") -> bytes:
@@ -262,7 +263,12 @@ def test_labels_that_are_missing_or_words_are_told(tmp_path: Path) -> None:
     words = tmp_path / "words" / "words.npz"
     words.parent.mkdir()
     np.savez(words, x=x, y=np.array(["cat", "dog", "ant", "cat"]))
-    assert "0 'ant', 1 'cat', 2 'dog'" in certify(words, "--verbose").err
+    certify(words).check_refused("cat, dog", "10 outputs", "--classes")
+    names = ["dog", *(f"c{i}" for i in range(7)), "cat", "ant"]
+    assert certify(words, "--classes", *names).code == 0
+    with load_run(words.parent / "run") as kept:
+        assert [row.label for row in kept.rows()] == [8, 0, 9]
+    assert run("verify", words.parent / "run", "--replay", 2).code == 0
 
 
 def test_options_and_endings_in_a_users_words(tmp_path: Path) -> None:

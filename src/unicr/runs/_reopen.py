@@ -108,8 +108,8 @@ class Trusted:
         found = load_dataset(self.data or spec.data, **{**kept, **given})
         if model is not None:
             found = match_data(model, found)
-        elif spec.classes is not None:
-            found = found.aligned(spec.classes)
+        if spec.classes is not None and (model is None or model.classes is None):
+            found = found.aligned(spec.classes)  # names that the run was given with --classes
         if list(found.shape) != list(spec.shape):
             raise RunError(
                 f"{found.name} has inputs of shape {found.shape}, the run of {spec.shape}"
