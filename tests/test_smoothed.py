@@ -247,6 +247,23 @@ def test_a_time_budget_chooses_the_number_of_votes(smoothed: SmoothedClassifier)
         smoothed.predict(x, seconds=0)
 
 
+def test_a_time_budget_uses_each_sample_once() -> None:
+    """All votes of a prediction are those of samples 0 … n − 1 of its stream."""
+    asked: list[tuple[int, int]] = []
+
+    class Spy(SmoothedClassifier):
+        def votes(self, x, n, *, start, **more):  # type: ignore[no-untyped-def]
+            asked.append((start, n))
+            return super().votes(x, n, start=start, **more)
+
+    smoothed = Spy(MODEL, TEXT, seed=0)
+    smoothed.predict(load_dataset("builtin:mnist")[0][0], seconds=0.5)
+    (first, n), (second, more) = asked
+    assert (first, n) == (0, 64)
+    assert second == 64
+    assert more > 0
+
+
 def test_the_service_answers(tmp_path: Path) -> None:
     """examples/serve.py, asked as an ASGI server asks it."""
     import asyncio

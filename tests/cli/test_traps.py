@@ -116,8 +116,8 @@ def test_a_noise_of_ones_own_is_data_for_everybody_else(real: Path, tmp_path: Pa
     (real / "law.py").rename(real / "gone.py")
     try:
         assert unicr("verify", folder, "--replay", "3") == 0
-        unicr("attack", folder, "--attack", "gaussian", "--factor", "1", "--samples", "2", "--n",
-              "50", "--effort", "0.1", "--fresh")  # fmt: skip
+        unicr("attack", folder, "--attack", "gaussian", "--factor", "1", "--samples", "2",
+              "--votes", "50", "--effort", "0.1", "--fresh")  # fmt: skip
         unicr("guard", folder, "--queries", real / "q.npy")
         unicr("report", folder, "-o", tmp_path / "page.html")
         assert "code in a file" not in (tmp_path / "page.html").read_text()
@@ -140,7 +140,7 @@ COMMANDS: list[list[str]] = [
     ["export", "-o", "out.jsonl"],
     ["export", "-o", "out.tsv"],
     ["report", "-o", "out.html"],
-    ["attack", "--attack", "gaussian", "--factor", "1", "--samples", "2", "--n", "50"],
+    ["attack", "--attack", "gaussian", "--factor", "1", "--samples", "2", "--votes", "50"],
     ["guard"],
     ["guard", "--queries", "q.npy"],
     ["seal"],

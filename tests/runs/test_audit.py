@@ -65,8 +65,8 @@ def certified(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = place / "run"
     common = ["--model", MODEL, "--data", DATA, "--norm", "2", "inf", "--n", "300", "--max", COUNT]
     unicr("certify", *common, "--noise", "gaussian(sigma=0.5)", "--out", folder)
-    unicr("attack", folder, "--attack", "gaussian", "--factor", "1", "--samples", "4", "--n", "50",
-          "--effort", "0.2")  # fmt: skip
+    unicr("attack", folder, "--attack", "gaussian", "--factor", "1", "--samples", "4",
+          "--votes", "50", "--effort", "0.2")  # fmt: skip
     rng = np.random.default_rng(0)
     np.save(place / "queries.npy", rng.random((3, 1, 28, 28)).astype(np.float32))
     unicr("guard", folder, "--norm", "2", "--queries", place / "queries.npy")

@@ -216,7 +216,7 @@ def test_a_run_cannot_write_on_the_terminal(tmp_path: Path, capsys: Any) -> None
         "UPDATE outcomes SET counts = 'many'",
         f"UPDATE outcomes SET counts = '{DEEP}'",
         "UPDATE settings SET value = '[]'",
-        'UPDATE settings SET value = \'{"level": "high"}\'',
+        'UPDATE settings SET value = \'{"alpha": "high"}\'',
         "UPDATE settings SET value = 'x'",
         f"UPDATE settings SET value = '{DEEP}'",
     ],
@@ -225,7 +225,7 @@ def test_a_run_cannot_write_on_the_terminal(tmp_path: Path, capsys: Any) -> None
 def test_attacks_of_no_sense_are_told_in_a_line(tmp_path: Path, change: str, capsys: Any) -> None:
     small(tmp_path)
     with AttackStore(tmp_path) as store:
-        store.begin("pgd", {"level": 0.001, "votes": 10})
+        store.begin("pgd", {"alpha": 0.001, "votes": 10})
         store.add([Outcome("pgd", "2", 1.0, 0, 1, 0.1, 0.1, (1, 9), "kept")])
     execute(tmp_path / "attacks.sqlite", change)
     assert unicr("verify", tmp_path) == 1

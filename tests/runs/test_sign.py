@@ -115,8 +115,8 @@ def test_a_file_that_is_removed_is_noticed(place: Path, copy: Path, name: str) -
 
 
 def test_attacks_that_are_removed_or_added_are_noticed(place: Path, copy: Path) -> None:
-    unicr("attack", copy, "--attack", "gaussian", "--factor", "1", "--samples", "4", "--n", "50",
-          "--effort", "0.2")  # fmt: skip
+    unicr("attack", copy, "--attack", "gaussian", "--factor", "1", "--samples", "4",
+          "--votes", "50", "--effort", "0.2")  # fmt: skip
     assert unicr(*checks(place, copy)) == 1
     unicr("seal", copy, "--key", place / "alice", "--timestamp", (place / "address").read_text())
     assert unicr(*checks(place, copy)) == 0

@@ -70,9 +70,10 @@ class Trusted:
                     f"--model {spec.model}"
                 )
         named = self.model or spec.model
-        given = {k: v for k, v in vars(self.loading).items() if v is not None}
+        # what was not said is None, empty, or a flag that is not set: the run's own counts there
+        given = {k: v for k, v in vars(self.loading).items() if v not in (None, (), False)}
         kept = _stored_arguments(spec.loading, LOADING) if self.model is None else {}
-        return {**kept, **given, "spec": named}
+        return {**kept, **given, "spec": named, "trust": self.trust}
 
     def open_model(self, spec: Spec) -> Classifier:
         """The run's model; another one is refused by its hash."""

@@ -136,8 +136,8 @@ def check_outcomes(store: AttackStore, rows: Mapping[int, Row]) -> Iterator[str]
     yield from _gaps(outcomes, rows)
     for one in outcomes:
         where = f"{one.attack} at {one.factor!r} R in l{one.norm} on input {one.idx}"
-        row, level = rows.get(one.idx), settings.get(one.attack, {}).get("level")
-        if row is None or row.certificate is None or one.certified != row.predict or level is None:
+        row, alpha = rows.get(one.idx), settings.get(one.attack, {}).get("alpha")
+        if row is None or row.certificate is None or one.certified != row.predict or alpha is None:
             yield f"{where}: the run has no such certificate, or the attack no settings"
             continue
         claimed = row.certificate.in_norm(one.norm)
@@ -148,5 +148,5 @@ def check_outcomes(store: AttackStore, rows: Mapping[int, Row]) -> Iterator[str]
             yield f"{where}: moved by {one.length!r}, allowed are {one.bound!r}"
         elif sum(one.counts) != settings[one.attack].get("votes"):
             yield f"{where}: {sum(one.counts)} votes"
-        elif one.verdict != verdict(one.counts, one.certified, level):
+        elif one.verdict != verdict(one.counts, one.certified, alpha):
             yield f"{where}: {one.verdict!r} stored, the votes say otherwise"
