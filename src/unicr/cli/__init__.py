@@ -16,37 +16,37 @@ from unicr.errors import UnicrError, one_line, printable
 GROUPS = {
     "Start here": {
         "demo": "Certify built-in models on real digits, in less than a minute.",
-        "explore": "Open a page with densities, radii and curves that follow sliders.",
+        "explore": "Open a local page with sliders for noise, norm and p_A.",
         "data": "Download well-known datasets.",
     },
     "Certify a model": {
-        "commit": "Fix what `unicr certify` will do, before anybody knows its noise.",
+        "commit": "Record all settings of a run before its random noise is known.",
         "certify": "Certify every input of a dataset; an interruption loses nothing.",
         "score": "Print certified accuracy at radii, p_A percentiles, average radii.",
         "report": "Write one offline HTML page about runs.",
         "export": "Write the certificates of a run as a table, radii rounded down.",
-        "recertify": "Carry a published log of radii to any other norm.",
-        "convert": "Write a model as a file that needs no trust.",
+        "recertify": "Compute radii in other norms from a published log.",
+        "convert": "Convert a model to ONNX or safetensors, which cannot run code.",
     },
     "Choose the noise": {
         "noise": "List the built-in noises, or show the facts of one.",
         "optimality": "Rank noises of equal sigma by radius, and say what is proved.",
         "i-opt": "Find the best noise for every input, then certify it (I-OPT).",
-        "select": "Make a selector that gives each input its noise, for certify.",
+        "select": "Train a selector that chooses a noise for each input.",
         "c-opt": "Find the best noise for a classifier by training (C-OPT).",
         "train": "Train a classifier on noisy inputs.",
     },
     "One radius": {
-        "radius": "Certify one pair of probabilities: how far may the input move?",
+        "radius": "Compute the certified radius for given probabilities p_A, p_B.",
         "curve": "Draw the radius against p_A for one or more noises.",
-        "tightness": "Hold a published formula's radius against the bracket.",
+        "tightness": "Check whether a published radius formula is tight, loose or wrong.",
     },
     "Check": {
         "verify": "Recompute every claim of a run from its votes.",
-        "check-log": "Look for what cannot be true in published logs.",
-        "seal": "Print the seals of a run folder, sign them and have them dated.",
+        "check-log": "Find contradictions in published logs.",
+        "seal": "Print the seals (checksums) of a run, sign and time-stamp them.",
         "attack": "Attack every certified input of a run, at its radius and beyond.",
-        "guard": "Answer queries and never contradict a region certified before.",
+        "guard": "Classify inputs without contradicting an earlier certificate.",
     },
 }
 PLUGINS = "unicr.commands"  # the group of entry points that add commands
@@ -62,7 +62,7 @@ def overview() -> str:
         "",
         "Usage: unicr COMMAND [OPTIONS]    unicr COMMAND --help says more, with examples",
     ]
-    groups = {**GROUPS, "From other distributions": plugin_summaries()}
+    groups = {**GROUPS, "From plugins": plugin_summaries()}
     for group, commands in groups.items():
         if not commands:
             continue

@@ -66,7 +66,9 @@ def convert_words(kind: Any, tokens: Sequence[Token]) -> Any:
 EVERY_OPTION = Parameter(
     negative=(), consume_multiple=True, name_transform=option_name, converter=convert_words
 )
-Repeated = Parameter(consume_multiple=False)  # --trust A --trust B: one word each, then a position
+Repeated = Parameter(
+    consume_multiple=False, show_default=False
+)  # --trust A --trust B: one word each, then a position
 Unasked = Parameter(parse=False)  # a field that the command itself sets
 
 Out = Annotated[Path, Parameter(name=["--out", "-o"])]
@@ -88,7 +90,12 @@ def spread(settings: type, group: str | None = None) -> None:
 def read_as(kind: type, parse: Callable[[str], Any]) -> None:
     """Let options of this type be one word, which `parse` reads."""
     PARSERS[kind] = parse
-    Parameter(n_tokens=1, accepts_keys=False)(kind)
+    Parameter(n_tokens=1, accepts_keys=False, show_default=_as_typed)(kind)
+
+
+def _as_typed(value: Any) -> str:
+    """A default as a user would type it: fixed, not Fixed()."""
+    return str(getattr(value, "text", value)).removesuffix("()")
 
 
 def command(function: Command) -> Command:

@@ -17,5 +17,5 @@ class RunOptions(Trusted):
     reading: DataOptions = field(default_factory=DataOptions)
 
 
-spread(RunOptions, "Your own copy of model and data (what is left out is as in the run)")
+spread(RunOptions, "Your own copy of the model and data (by default those that the run names)")
 RUN = RunOptions()

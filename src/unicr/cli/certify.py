@@ -78,8 +78,9 @@ def certify(
 ) -> int:
     """Certify every input of a dataset; an interruption loses nothing.
 
-    All that decides the run is committed to before a number is drawn; where `unicr commit` did that
-    in the same folder before, --nonce is needed. Exit code 3 if some inputs failed. Example:
+    Before the first sample is drawn, all settings are fixed by a digest. If you ran `unicr commit`
+    on this folder, pass the nonce that you received with --nonce. Exit code 3 if some inputs
+    failed. Example:
 
     unicr certify --model builtin:mnist-mlp-0.5 --data builtin:mnist \\
       --noise 'gaussian(sigma=0.5)' --norm 1 2 inf --n 10000 --max 20 --out my-run
@@ -87,8 +88,9 @@ def certify(
     Parameters
     ----------
     model
-        builtin:mnist-mlp-0.5, an .onnx file, file.py:name, hf:DIR; .pt2, .pt and .joblib files
-        need --trust.
+        builtin:mnist-mlp-0.5, builtin:resnet20 with --weights, an .onnx file, file.py:name,
+        hf:DIR, hub:ORGANISATION/NAME; .pt2, .pt and .joblib files need --trust. Required unless
+        --selector is given.
     data
         builtin:mnist, an .npz, .npy, .csv, .parquet, idx or CIFAR file, or a folder of images.
     noise

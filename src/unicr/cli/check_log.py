@@ -41,7 +41,7 @@ def check_log(
     stated: Annotated[list[str] | None, Parameter(name="--accuracy")] = None,
     json_: Json = False,
 ) -> int:
-    """Look for what cannot be true in published logs.
+    """Find contradictions in published logs.
 
     Exit code 1 with findings. The model is not needed. Example:
 

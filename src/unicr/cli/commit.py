@@ -32,7 +32,7 @@ def commit(
     reading: DataOptions = READING,
     place: Place = PLACE,
 ) -> None:
-    """Fix what `unicr certify` will do, before anybody knows its noise.
+    """Record all settings of a run before its random noise is known.
 
     Takes the options of `unicr certify`, reads the model and every input, and writes
     OUT/commitment.json, whose SHA-256 is the commitment. Date it (--timestamp), ask an auditor or a

@@ -18,7 +18,7 @@ def convert(
     trust: Annotated[list[Path] | None, Repeated] = None,
     shape: list[int] | None = None,
 ) -> None:
-    """Write a model as a file that needs no trust.
+    """Convert a model to ONNX or safetensors, which cannot run code.
 
     The file is opened once, so it must be named with --trust; whoever gets the new one need not
     trust anybody. Labels of both are compared on random inputs. Example:

@@ -13,7 +13,7 @@ Browser = Annotated[bool, Parameter(negative="--no-browser")]
 
 @command
 def explore(*, port: int = 0, browser: Browser = True) -> None:
-    """Open a page with densities, radii and curves that follow sliders.
+    """Open a local page with sliders for noise, norm and p_A.
 
     It runs on this machine alone; Ctrl-C ends it. Example: unicr explore --no-browser
 

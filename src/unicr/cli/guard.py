@@ -31,10 +31,11 @@ def guard(
     seed: int | None = None,
     options: RunOptions = RUN,
 ) -> int:
-    """Answer queries and never contradict a region certified before.
+    """Classify inputs without contradicting an earlier certificate.
 
-    The certificates of the run are the first regions of the memory. Every answer is a JSON line on
-    stdout; the summary goes to stderr. Exit code 3 if some queries got no answer. Example:
+    Each answer is stored with its radius; a later input within that radius gets the same class. The
+    certificates of the run are stored first. Every answer is a JSON line on stdout; the summary
+    goes to stderr. Exit code 3 if some queries got no answer. Example:
 
     unicr guard my-run --norm 2 --queries builtin:mnist --max 30
 
@@ -51,8 +52,8 @@ def guard(
     max_
         Answer at most this many queries.
     seed
-        Seed of the noise for new points, for a new memory. Random unless given: who knows it can
-        choose queries on which the samples mislead.
+        Seed of the noise for new points, for a new memory. Random by default. Keep it secret:
+        somebody who knows it can choose inputs that get wrong certificates.
     """
     from unicr.guard import Guard, Memory, made_for, plant, policy
     from unicr.norms import parse_norm

@@ -49,7 +49,7 @@ def radius(
     json_: Json = False,
     settings: EngineOptions = ENGINE,
 ) -> None:
-    """Certify one pair of probabilities: how far may the input move?
+    """Compute the certified radius for given probabilities p_A, p_B.
 
     Example: unicr radius --noise 'laplace(sigma=1)' --norm 2 --dim 3072 --pa 0.99
 
@@ -60,23 +60,23 @@ def radius(
     norm
         The lp norm of the radius: 1, 2, inf, 0.5, …
     dim
-        Number of input coordinates, e.g. 3072; joint noises know it.
+        Number of input values, e.g. 3072. Not needed for joint noises.
     p_a
         Lower bound of the top class's probability.
     p_b
         Upper bound of every other class's probability; 1 - pa if left out.
     q_a
-        Lower bound of the top class's probability under the same noise within a ball: spherical
-        noise, or l1_exp (Laplace noise is its k=1, j=0) with a ball in l1.
+        Lower bound of the top class's probability under the same noise restricted to a ball: an
+        l2 ball for spherical noise, an l1 ball for l1_exp (Laplace noise is l1_exp with k=1, j=0).
     share
-        The share of the noise that the ball holds, e.g. 0.8.
+        The share of the noise inside that ball, e.g. 0.8.
     searched
         Report the searched radius (the paper's approximate one) in place of the proved one.
     engine
         auto, exact (theorems only), numeric (composition, no closed forms) or montecarlo (the
         paper's own algorithm, for any density; auto takes it where nothing else applies).
     seconds
-        Seconds of computing after which it is given up.
+        Give up after this many seconds of computing.
     json_
         Print one JSON object.
     """

@@ -27,7 +27,7 @@ def recertify(
     searched: bool = False,
     out: MaybeOut = None,
 ) -> None:
-    """Carry a published log of radii to any other norm.
+    """Compute radii in other norms from a published log.
 
     The model is not needed. A log does not carry its alpha: the new radii hold at the confidence
     it was made with. They must come from p_A alone (p_B = 1 - p_A), as in this format. Example:

@@ -33,7 +33,7 @@ def score(
     Parameters
     ----------
     runs
-        Run folders, or logs, which do not say their alpha.
+        Run folders or published logs. A log does not contain its alpha.
     radii
         Radii at which to print the certified accuracy.
     norm

@@ -29,7 +29,7 @@ Authority = Annotated[
 
 @command
 def seal(run: Path, /, *, key: SigningKey = None, timestamp: Authority = None) -> None:
-    """Print the seals of a run folder, sign them and have them dated.
+    """Print the seals (checksums) of a run, sign and time-stamp them.
 
     A seal is a SHA-256 over every setting and every result. Give it to whoever gets the run, by
     another way than the run: `unicr verify RUN --seal HEX` compares. With --key or --timestamp,

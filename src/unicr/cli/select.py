@@ -39,7 +39,7 @@ def select(
     reading: DataOptions = READING,
     loading: Loading = LOADING,
 ) -> None:
-    """Make a selector that gives each input its noise, for certify.
+    """Train a selector that chooses a noise for each input.
 
     Train it on inputs that neither the models were trained on nor you certify later, or bring your
     own with --by. Example:

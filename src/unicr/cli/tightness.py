@@ -17,7 +17,7 @@ def tightness(
     p_a: list[float] | None = None,
     out: MaybeOut = None,
 ) -> int:
-    """Hold a published formula's radius against the bracket.
+    """Check whether a published radius formula is tight, loose or wrong.
 
     Exit code 1 if it is WRONG at one of the p_A. Example:
 

@@ -34,8 +34,8 @@ def verify(
 ) -> int:
     """Recompute every claim of a run from its votes.
 
-    Exit code 0 only if everything holds. Nothing that comes with the run is executed: see --trust.
-    Attacks and a guard's memory beside the run are checked too. Example:
+    Exit code 0 only if everything holds. No code from the run is executed unless you allow it with
+    --trust. Results of `unicr attack` and `unicr guard` in the folder are checked too. Example:
 
     unicr verify my-run --replay 5
 
@@ -47,8 +47,8 @@ def verify(
         Also run this many inputs again, with the model and the data. They are chosen at random
         every time.
     prove
-        Prove every radius again from its p_A and p_B, without any curve: up to a minute each.
-        Without this, one of each noise and norm whose curve is kept on this machine's disk.
+        Prove every radius again without stored curves: up to a minute each. By default only the
+        largest radius of each noise and norm is proved again, where this machine stored its curve.
     seal
         A seal that you received separately: it must be that of the run (or of the attacks or the
         guard's memory in its folder). May be given several times.

@@ -25,9 +25,9 @@ class DataOptions:
     Parameters
     ----------
     labels
-        A file of labels, where they are not with the inputs: .npy, idx, or text lines.
+        A file of labels, if the data file has none: .npy, idx, or text with one per line.
     split
-        Which part to read, where the data has both.
+        Read the test or the train part, if the data has both.
     label_column
         The column of a table that holds the labels.
     """

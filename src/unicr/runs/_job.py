@@ -114,15 +114,15 @@ class Place:
     Parameters
     ----------
     workers
-        Processes; 0 runs everything in this one, whose threads share torch models. More pay for
-        models that Python runs (functions, scikit-learn). With ray: how many actors.
+        Number of worker processes. 0: this process alone, which already uses all cores for torch
+        models. Use more for Python functions and scikit-learn models. With ray: number of actors.
     ray
         A Ray cluster: auto (also without a value), HOST:PORT, ray://HOST:PORT, or local, which
         starts one on this machine.
     gpus
         GPUs that each Ray worker reserves; may be a fraction.
     chunk
-        The most samples of one task, with workers or ray.
+        Largest number of samples in one task (with workers or ray).
     """
 
     workers: int = 0

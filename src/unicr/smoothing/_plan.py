@@ -149,19 +149,20 @@ class Plan:
     n0
         Samples that choose the class.
     n
-        Fresh samples that bound its probability, at most.
+        Largest number of fresh samples that bound its probability.
     alpha
         Failure probability of one certificate.
     rule
-        When to stop, and which bounds follow: fixed (all n samples); three (bounds p_B too);
-        'target(radius=0.5)' (until that radius in the first norm is certified or refuted);
-        'pilot(share=0.01)' (as few as the n0 votes say are enough, giving away 1 % of the largest
-        radius on average; with n = 100000 take n0 = 1000); randomised; every (counts all offsets
-        of splitting noise, so there is no alpha); or a rule of your own.
+        How many samples to take. fixed: all n. three: all n, and bound p_B as well.
+        'target(radius=0.5)': stop when this radius in the first norm is certified or ruled out.
+        'pilot(share=0.01)': the n0 votes choose a smaller n; a radius loses on average 1 % of the
+        largest possible one (use n0 = 1000). randomised: a slightly larger p_A by a random
+        tie-break. every: count all offsets of splitting noise, so that nothing is left to chance.
+        A plugin can add others.
     procedure
-        How an input is certified: two_steps (choose a class, then bound its probability);
-        'two_laws(share=0.5)' (DSRS: half of n goes to a second law, the noise within the ball that
-        holds this share of it, where that pays; for spherical noise and l1_exp).
+        How an input is certified. two_steps: choose a class, then bound its probability.
+        'two_laws(share=0.5)': the DSRS method, for spherical noise and l1_exp; half of n comes from
+        the same noise restricted to a ball that holds this share of it, if that pays.
     """
 
     n0: int = 100

@@ -60,10 +60,10 @@ class Training:
     samples
         Noisy copies of each input in a step; the method's own number if left out.
     weight
-        Weight of what consistency or macer adds to the cross-entropy; with smoothadv, of
-        consistency.
+        consistency, macer: the weight of their extra loss. smoothadv: the weight of an added
+        consistency loss.
     radius
-        How far smoothadv attacks, and margin at most; the radius that macer asks for.
+        smoothadv: size of the attack. margin: largest size of the attack. macer: target radius.
     steps
         Steps of smoothadv's attack.
     start
