@@ -22,6 +22,7 @@ import tomllib
 import urllib.request
 import zipfile
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -122,13 +123,15 @@ def here(zoo: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     ended = unicr(*certify, *sizes, "--norm", "inf", "--out", "run", folders=(zoo,), cwd=folder)
     assert ended.code == 0, ended.err
     assert "8 inputs" in ended.out
-    assert "early stopping" in ended.out
+    with closing(sqlite3.connect(folder / "run" / "run.sqlite")) as db:
+        taken = db.execute("SELECT DISTINCT json_extract(claims, '$.n') FROM results").fetchall()
+    assert taken == [(200,)]  # the rule takes half of n
     return folder
 
 
 def test_the_command_is_in_the_overview_and_runs(zoo: Path) -> None:
     said = unicr("--help", folders=(zoo,)).out
-    assert "From other distributions\n" in said
+    assert "From plugins\n" in said
     words = "A family, a rule, an adapter, an attack and a command from outside."
     assert f"\n  zoo         {words[:66]}\n" in said
     assert unicr("zoo", folders=(zoo,)).out == "an animal: student(nu=5, sigma=1)\n"

@@ -55,7 +55,7 @@ def test_every_member_is_passed_full_batches_and_answers_the_same_for_any_part()
     predictor = SelectiveClassifier(member, law, member, [law, law], batch=100)
     predictor.certify(torch.zeros(3), 2, n=130, n0=7)
     predictor.predict(torch.zeros(3), n=33)
-    assert sizes == {25}
+    assert sizes == {100}
 
 
 def test_what_the_lattice_takes_is_taken_from_every_part() -> None:
@@ -98,14 +98,17 @@ def test_runs_are_verified_replayed_and_resumed_as_they_were_made(
     if kind == "off the lattice":
         job = replace(job, data=brighter(job.data), lattice="1/2550")
     certify_run(job, tmp_path).close()
-    again = replace(job, seed=None, nonce=None, lattice="auto", limit=3)
+    # a run with a nonce committed to its inputs; one with a seed may grow
+    limit = 3 if kind in ("seed", "real") else 2
+    fresh = {"seed": None, "nonce": None, "nonce_origin": None}
+    again = replace(job, **fresh, lattice="auto", limit=limit)
     with certify_run(again, tmp_path, resume=True) as run:
         spec, rows = run.spec, list(run.rows())
         assert list(verify(run, data=job.data)) == []
         assert (spec.lattice is None) == (kind == "real")
         assert (spec.nonce is None) == (kind in ("seed", "real"))
         found = [row.certificate for row in rows if row.certificate is not None]
-        assert len(found) == 3
+        assert len(found) == limit
         assert not any(one.between_points for one in found)
         if kind == "nonce":
             model = NO_TRUST.open_model(spec)

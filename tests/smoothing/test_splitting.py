@@ -193,7 +193,9 @@ def test_the_model_sees_what_was_published(scale: float, lattice: str | None) ->
         return torch.zeros(len(batch), dtype=torch.long)
 
     x, count = 51 / 255, 40_000
-    smooth = SmoothedClassifier(watch, noise.splitting(scale=scale), seed=4, lattice=lattice)
+    law = noise.splitting(scale=scale)
+    # a given batch: passes that measure the best size would be watched too
+    smooth = SmoothedClassifier(watch, law, seed=4, lattice=lattice, batch=500)
     smooth.votes(torch.full((2,), x), count // 2, start=0)
     seen = np.sort(torch.cat(batches).double().numpy().ravel())
     places = (np.arange(400_000) + 0.5) / 400_000 * 2 * scale

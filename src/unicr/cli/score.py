@@ -58,7 +58,7 @@ def score(
     print(score_table(groups, radii, format_, verbose=verbose))
     if out is not None:
         write_scores(groups, radii, out)
-    for name, words in about.items() if verbose else ():
+    for name, words in about.items():
         print(printable(f"{name}: {words}"), file=sys.stderr)
     for problem in problems:
         print(f"left out: {printable(str(problem))}", file=sys.stderr)

@@ -15,7 +15,7 @@ import numpy as np
 
 from unicr.values import Array
 
-CELLS = 10_400
+CELLS = 10_400  # of .0025 deviations each: what the Gauss rule and the cubic below are counted for
 REACH = 13.0  # deviations: a tail of 6e-39, below any that a radius asks for
 # Of every tabulated tail. The exponent of the density is at most REACH²/2 in size and is right to
 # ten roundings, 2e-13; c to 2e-13 (Stirling); sums of up to 10,400 terms to as many halves of a
