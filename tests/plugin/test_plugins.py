@@ -125,7 +125,7 @@ def here(zoo: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert "8 inputs" in ended.out
     with closing(sqlite3.connect(folder / "run" / "run.sqlite")) as db:
         taken = db.execute("SELECT DISTINCT json_extract(claims, '$.n') FROM results").fetchall()
-    assert taken == [(200,)]  # the rule takes half of n
+    assert (200,) in taken  # the rule stops after half of n where that is enough
     return folder
 
 

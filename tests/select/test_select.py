@@ -396,10 +396,10 @@ def test_the_command_line_with_a_selector_of_ones_own(tmp_path: Path) -> None:
     run_unicr(*certify).check_refused("is code")
     rule = ["--trust", tmp_path / "rule.py"]
     run_unicr(*certify, "--trust", made / "selector.json").check_refused("is code")
+    run_unicr(*certify, "--model", "x").check_refused("in place of both")
     done = run_unicr(*certify, *rule, "--verbose")
     assert (done.code, "chosen noise: " in done.out) == (0, True)
     assert run_unicr("verify", tmp_path / "run", "--replay", "2", *rule).code == 0
-    run_unicr(*certify, "--model", "x").check_refused("in place of both")
 
 
 @pytest.mark.parametrize(

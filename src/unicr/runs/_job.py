@@ -175,6 +175,8 @@ class Job(Terms, Place):
             nonce = secrets.token_hex(32) if self.nonce is None else self.nonce
             object.__setattr__(self, "nonce", checked_nonce(nonce))
             object.__setattr__(self, "nonce_origin", origin)
+        else:
+            object.__setattr__(self, "nonce_origin", None)  # a seed has no origin
         if len(self.devices) > 1 and (self.workers or self.ray):
             raise CertifyError(
                 f"--device {','.join(self.devices)} has one process on each: leave --workers and "
