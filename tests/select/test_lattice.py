@@ -100,8 +100,7 @@ def test_runs_are_verified_replayed_and_resumed_as_they_were_made(
     certify_run(job, tmp_path).close()
     # a run with a nonce committed to its inputs; one with a seed may grow
     limit = 3 if kind in ("seed", "real") else 2
-    fresh = {"seed": None, "nonce": None, "nonce_origin": None}
-    again = replace(job, **fresh, lattice="auto", limit=limit)
+    again = replace(job, seed=None, nonce=None, nonce_origin=None, lattice="auto", limit=limit)
     with certify_run(again, tmp_path, resume=True) as run:
         spec, rows = run.spec, list(run.rows())
         assert list(verify(run, data=job.data)) == []
