@@ -46,7 +46,7 @@ def test_text_rounds_down(capsys: pytest.CaptureFixture[str]) -> None:
     run(*split("radius --noise laplace(sigma=1) --norm 1 --dim 784 --pa 0.9"))
     out = capsys.readouterr().out
     assert "radius     1.13804 " in out
-    assert "one-hot, log-concave (b)" in out
+    assert "(b) one-hot, log-concave" in out
 
 
 def test_p_b_searched_and_engine(capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,7 +3,9 @@
 import re
 from pathlib import Path
 
-from unicr.radius._rounding import CHARGES
+import pytest
+
+from unicr.radius._rounding import CHARGES, Charge
 
 ROOT = Path(__file__).parents[2]
 THEORY = (ROOT / "docs" / "theory.md").read_text(encoding="utf-8")
@@ -24,5 +26,21 @@ def test_every_cited_place_of_the_theory_page_exists() -> None:
 
 
 def test_the_table_of_rounding_charges_is_the_one_of_the_code() -> None:
-    rows = [f"| {one.theorems} | {one.of} | {one.size} | {one.reason} |" for one in CHARGES]
+    rows = [
+        f"| {one.theorems} | {one.of} | {one.size} | {one.reason} | `{one.constant}` |"
+        for one in CHARGES
+    ]
     assert "\n".join(rows) in THEORY
+
+
+@pytest.mark.parametrize("charge", CHARGES, ids=lambda one: one.of)
+def test_every_charge_names_a_constant_of_its_size(charge: Charge) -> None:
+    """The file defines the constant, and the numbers of the table are those of the code."""
+    file, _, names = charge.constant.partition(" ")
+    text = (ROOT / "src" / "unicr" / file).read_text(encoding="utf-8")
+    values = [re.search(rf"^{name} = (.*)$", text, re.M) for name in names.split(", ")]
+    assert all(values), charge.constant
+    written = [value[1].split("#")[0].strip() for value in values if value is not None]
+    stated = re.findall(r"\d+e-\d+", charge.size)
+    plain = [word for word in written if re.fullmatch(r"\d+e-\d+", word)]
+    assert set(plain) <= set(stated), (written, charge.size)

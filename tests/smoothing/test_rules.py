@@ -66,8 +66,8 @@ def test_a_rule_is_a_value_with_a_proof(rule: Rule) -> None:
     "text",
     [
         *("targt(radius=1)", "target", "target(size=1)", "target(radius='a')", "fixed(1)"),
-        *("__import__", "target(radius=inf)", "target(radius=1e999)", "tolerance(radius=-1)"),
-        *("tolerance", "union(candidates=0)", "(" * 300, "tolerance(radius=1, share=1)"),
+        *("__import__", "target(radius=inf)", "target(radius=1e999)", "pilot(share=-1)"),
+        *("nothing", "union(candidates=0)", "(" * 300, "pilot(share=1, radius=1)"),
     ],
 )
 def test_rules_that_make_no_sense_are_refused_in_one_line(text: str) -> None:
@@ -123,6 +123,9 @@ class Half(Rule):
     def conclude(self, votes, plan, radii):
         p_a = lower_bound(votes.top, votes.n, plan.alpha / 2)
         return p_a, 1.0 - p_a
+
+    def best(self, plan):
+        return lower_bound(plan.n, plan.n, plan.alpha / 2)
 '''
 
 

@@ -113,7 +113,7 @@ def describe(result: Radius, *, searched: bool) -> str:
     if result.proved > 0 or result.searched == 0 or searched:
         kind = "searched, " if searched else ""
         rows.append(("radius", f"{round_down(result.radius)}   {about.replace('(', f'({kind}')}"))
-        rows.append(("proved", f"{round_down(result.proved)}   {result.proof}"))
+        rows.append(("proved", f"{round_down(result.proved)}   {result.theorem}"))
     else:
         rows.append(("radius", f"searched, not proved   {about}"))
     if result.grade is not None:

@@ -297,7 +297,7 @@ class SymmetricLaw(Law):
 
     @abstractmethod
     def tail(self, z: Array) -> Array:
-        """P(X > z) for z ≥ 0."""
+        """P(X > z) for z ≥ 0, infinity included."""
 
     @abstractmethod
     def tail_inverse(self, v: Array) -> Array:

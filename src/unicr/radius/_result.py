@@ -52,12 +52,6 @@ class Radius:
     seed: int | None = None
     vector: Array | None = field(default=None, compare=False)
 
-    @property
-    def proof(self) -> str:
-        """The theorem in words, with its letter on the theory page in brackets."""
-        letter, _, words = self.theorem.partition(") ")
-        return f"{words} {letter})" if words else self.theorem
-
     def __repr__(self) -> str:
         bracket = f"proved {round_down(self.proved)}, searched {round_down(self.searched)}"
         about = f"{self.noise}, {self.norm}, dimension {self.dim}, p_A {self.p_a:g}"

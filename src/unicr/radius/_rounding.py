@@ -17,44 +17,119 @@ RADIUS_CHARGE = 1e-13
 
 # Relative, onto a tail probability before its quantile is taken. Near p_A = 1/2 a quantile is a
 # small difference: an error of one unit in the last place of the probability is then a large
-# relative error of the radius, which `RADIUS` alone would not cover.
+# relative error of the radius, which `RADIUS_CHARGE` alone would not cover.
 TAIL_CHARGE = 2e-15
 
 
 class Charge(NamedTuple):
-    """A number that floating point may spoil, by how much, and why not by more."""
+    """A number that floating point may spoil, by how much, why not by more, and which constant."""
 
     theorems: str
     of: str
     size: str
     reason: str
+    constant: str
 
 
 CHARGES = (
-    Charge("all", "the radius, after the scale", "1e-13, relative", "quantiles, powers, products"),
-    Charge("b, d", "1 − p_A and p_B", "2e-15, relative", "quantiles near 1/2 are differences"),
-    Charge("a, c, f, n", "H(t) of a composition", "2e-13 + 4e-16 per coordinate",
-           "Fourier sums; masses of one law"),
-    Charge("a, c, f, n", "mass outside the window", "2e-15", "Chernoff, on both sides"),
-    Charge("a, c, f, j, n", "L in a cell", "4 units of its terms", "two log-densities"),
-    Charge("i, l, m, o", "mass of a cell", "2η, relative; 1e-10 where it is tabulated",
-           "chords of the log-density"),
-    Charge("i, l, m, o", "a gap that was tested", "2e-12, relative", "a quotient and a logarithm"),
-    Charge("i, o", "a tail of the angle", "4e-12, relative, and 16 units of y",
-           "10,400 terms, their places"),
-    Charge("l, m, o", "a power of 1 − share", "1e-12, relative", "exponents of at most 700"),
-    Charge("i, l, m", "H(t)", "2e-14", "two sums over 12,000 cells"),
-    Charge("o", "both parts of the dual", "1e-9·(1 + e^t)", "sums over 4,000 cells"),
-    Charge("a", "T and its inverse in closed form", "1e-11, relative", "quantiles, one density"),
-    Charge("j", "a convolution", "8e-15 of its terms",
-           "FFT or 15 products; sums of 20 in a weight"),
-    Charge("j", "Φ at a mesh point", "1e-14", "FFT with values of at most 1; one reading"),
-    Charge("j", "H of the first coordinate", "1e-14", "its masses, and the places of its atoms"),
-    Charge("j", "a budget", "1e-11, relative", "r^p − u^p + κ(d − 1), at least r^p/2000"),
-    Charge("j", "integrals in a kernel", "1e-15", "sums of positive terms"),
-    Charge("j", "cumulated sums of masses", "2n units of long double and 4 of double",
-           "n additions, one after the other"),
-    Charge("curves", "a reading between steps", "4e-15, relative", "one product and one sum"),
+    Charge(
+        "all", "the radius, after the scale", "1e-13, relative",
+        "quantiles, powers, products", "radius/_rounding.py RADIUS_CHARGE",
+    ),
+    Charge(
+        "b, d", "1 − p_A and p_B", "2e-15, relative",
+        "quantiles near 1/2 are differences", "radius/_rounding.py TAIL_CHARGE",
+    ),
+    Charge(
+        "a, c, f, n", "H(t) of a composition", "2e-13 + 4e-16 per coordinate",
+        "Fourier sums; masses of one law", "tradeoff/_compose.py ROUNDING, ROUNDING_EACH",
+    ),
+    Charge(
+        "a, c, f, n", "mass outside the window", "1e-15 on each side",
+        "Chernoff", "tradeoff/_compose.py OUTSIDE_WINDOW",
+    ),
+    Charge(
+        "a, c, f, j, n", "L in a cell", "4 units of its terms",
+        "two log-densities", "tradeoff/_ratio.py EPS",
+    ),
+    Charge(
+        "i, l, m, o", "mass of a cell", "2η, relative; 1e-10 where it is tabulated",
+        "chords of the log-density", "tradeoff/_falling.py TABULATED",
+    ),
+    Charge(
+        "i, l, m, o", "a gap that was tested", "2e-12, relative",
+        "a quotient and a logarithm", "tradeoff/_falling.py TESTED",
+    ),
+    Charge(
+        "i, o", "a tail of the angle", "4e-12, relative, and 16 units of y",
+        "10,400 terms, their places", "tradeoff/_angle.py ROUNDING, PLACE",
+    ),
+    Charge(
+        "l, m, o", "a power of 1 − share", "1e-12, relative",
+        "exponents of at most 700", "tradeoff/_falling.py CLOSED",
+    ),
+    Charge(
+        "i, l, m", "H(t)", "2e-14",
+        "two sums over 12,000 cells", "tradeoff/_falling.py ROUNDING",
+    ),
+    Charge(
+        "o", "both parts of the dual", "1e-9·(1 + e^t)",
+        "sums over 4,000 cells", "tradeoff/_two.py DUAL_CHARGE",
+    ),
+    Charge(
+        "a", "T and its inverse in closed form", "1e-11, relative",
+        "quantiles, one density", "radius/theorems/one_dimension.py CLOSED_FORM_CHARGE",
+    ),
+    Charge(
+        "j", "a convolution", "8e-15 of its terms",
+        "FFT or 15 products; sums of 20 in a weight", "radius/bellman/_verify.py CONVOLUTION",
+    ),
+    Charge(
+        "j", "Φ at a mesh point", "1e-14",
+        "FFT with values of at most 1; one reading", "radius/bellman/_sheet.py SMOOTHING_CHARGE",
+    ),
+    Charge(
+        "j", "H of the first coordinate", "1e-14",
+        "its masses, and the places of its atoms", "radius/bellman/_sheet.py START_CHARGE",
+    ),
+    Charge(
+        "j", "a budget", "1e-11, relative",
+        "r^p − u^p + κ(d − 1), at least r^p/2000", "radius/bellman/_sheet.py BUDGET_CHARGE",
+    ),
+    Charge(
+        "j", "integrals in a kernel", "1e-15",
+        "sums of positive terms", "radius/bellman/_verify.py KERNEL_ROUNDING",
+    ),
+    Charge(
+        "j", "cumulated sums of masses",
+        "2(n + 2) units of long double and 1 of double, for each of 4 values",
+        "n additions, one after the other", "radius/bellman/_kernel.py LONG_UNIT",
+    ),
+    Charge(
+        "j", "one inequality", "16 units of double",
+        "its sums, and the places in cells of budgets",
+        "radius/bellman/_verify.py ROUNDINGS_PER_CHECK",
+    ),
+    Charge(
+        "j", "a bend", "1e-9, relative",
+        "two slopes and two quotients, right to 1e-12", "radius/bellman/_chord.py BEND_ROUNDING",
+    ),
+    Charge(
+        "j", "ψ(u) − ψ(0)", "1e-12",
+        "values of some hundred, right to some units", "radius/bellman/_chord.py REACH_ROUNDING",
+    ),
+    Charge(
+        "j", "a term of a stencil", "1e-13, relative",
+        "exponents of at most 110; Gauss points", "radius/bellman/_stencil.py ROUNDING",
+    ),
+    Charge(
+        "curves", "a reading between steps", "4e-15, relative",
+        "one product and one sum", "radius/_readings.py READING_CHARGE",
+    ),
+    Charge(
+        "curves", "a stored radius", "1e-12, relative, twice",
+        "exp and log of some hundred", "radius/_cache.py PACKED_CHARGE",
+    ),
 )  # fmt: skip
 
 

@@ -67,7 +67,10 @@ class Rule(Registered, ABC):
         """(p_A, p_B) at total failure probability plan.alpha: p_A from below, p_B from above."""
 
     def best(self, plan: Plan) -> float:
-        """The largest p_A that can ever be established: every sample votes for one class."""
+        """The largest p_A that can ever be established: every sample votes for one class.
+
+        This is that of n samples at the whole α: a rule that takes fewer, or shares α, has its own.
+        """
         return math.exp(math.log(plan.alpha) / plan.n)
 
 

@@ -59,7 +59,7 @@ def test_radii_are_those_of_certified_radius(words: dict[str, str], spec: str) -
     expected = certified_radius(parse(spec), "inf", 20, p_a=0.8)
     assert found["proved"] == pytest.approx(expected.proved, rel=1e-4)
     assert found["searched"] == pytest.approx(expected.searched, rel=1e-4)
-    assert found["theorem"] == expected.proof
+    assert found["theorem"] == expected.theorem
     assert found["guarantee"] == expected.guarantee
     assert parse(found["noise"]) == parse(spec)
 

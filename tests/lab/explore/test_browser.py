@@ -92,7 +92,7 @@ def test_it_opens_quietly_and_asks_nobody_else(page: tuple[Any, Explorer]) -> No
     shows(driver, "proved", round_down(expected.proved))
     shows(driver, "searched", round_down(expected.searched))
     shows(driver, "guarantee", "exact")
-    shows(driver, "theorem", "one-hot, log-concave (b)")
+    shows(driver, "theorem", "(b) one-hot, log-concave")
     shows(driver, "noise-text", "laplace(sigma=1)")
     shows(driver, "command", "unicr radius --noise 'laplace(sigma=1)' --norm 1 --dim 784 --pa 0.9")
     wait(lambda: drawn(driver, "curve") == 1 and drawn(driver, "density") == 1)

@@ -99,7 +99,7 @@ def radius(query: Query) -> Answer:
     return {
         **_bracket(found, noise.scale),
         "guarantee": found.guarantee,
-        "theorem": found.proof,
+        "theorem": found.theorem,
         "grade": found.grade,
         "engine": found.engine,
         "direction": None if direction is None else direction.text,

@@ -332,7 +332,7 @@ def tabulate_gauss(mesh: Mesh, smooth: float) -> Array:
 
 
 def _find_reach(unit: IID, r: float) -> float:
-    """Where the hockey-stick of the largest shift has fallen to `OUTSIDE`."""
+    """Where the hockey-stick of the largest shift has fallen to `MESH_END`."""
     reach = 0.0
     for law in make_both_laws(unit, r):
         far = np.flatnonzero(np.cumsum(law.mass[::-1])[::-1] > MESH_END)

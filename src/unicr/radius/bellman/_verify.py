@@ -4,8 +4,8 @@ A `Flow` is Φ(E, ·) = G_s ⊗ Ψ(E, ·) for budgets 0 ≤ E ≤ t_N: with τ =
 
     Ψ(E) = (1 − τ)Ψ_e + τΨ_{e+1} − τ(1 − τ)C_e,
 
-every Ψ(E) a mesh function with masses ≥ 0. `surcharge` returns a rising function Ξ of E, the same
-at every ℓ, with which
+every Ψ(E) a mesh function with masses ≥ 0. `compute_surcharge` returns a rising function Ξ of E,
+the same at every ℓ, with which
 
     A_u Φ(E) + Ξ(E) ≤ Φ(E + c(u)) + Ξ(E + c(u))        for ALL shifts u, all E, all ℓ.
 

@@ -1,6 +1,7 @@
 """When to stop sampling an input, and what its votes are worth then: one rule, one file.
 
-A new rule is a new file here: `unicr certify --rule 'name(setting=1)'` and `unicr verify` find it.
+A new rule is a new file here: `unicr certify --rule 'name(setting=1)'` and `unicr verify` find it
+(`unicr.registry`). The imports below are for Python users only.
 """
 
 from unicr.smoothing._plan import Rule, Votes

@@ -21,10 +21,11 @@ FEWEST, POINTS, PRIOR = 60, 16, 0.5
 
 @dataclass(frozen=True)
 class Pilot(Rule):
-    """At most this `share` of the largest radius is given away, as Gaussian noise has radii.
+    """The fewest samples that are expected to lose at most this `share` of the largest radius.
 
-    That is an expectation over what p_A may be after the n0 votes. Sizes are n, n/√2, n/2, …. They
-    follow from the votes and Φ⁻¹ alone, so that `verify` finds the same ones with any other curves.
+    The expectation is over what p_A may be after the n0 votes, for Gaussian radii. Sizes are n,
+    n/√2, n/2, …. They follow from the votes and Φ⁻¹ alone, so that `verify` finds the same ones
+    with any other curves.
     """
 
     share: float = 0.01
@@ -37,9 +38,7 @@ class Pilot(Rule):
     def check(self, plan: Plan) -> None:
         """A share, not negative."""
         if not 0 <= self.share < math.inf:
-            raise CertifyError(
-                f"the tolerance (share={self.share!r}) must be one finite number, not negative"
-            )
+            raise CertifyError(f"share={self.share!r} must be a finite number, not negative")
 
     def size(self, votes: Votes, plan: Plan) -> int:
         """The fewest samples whose radius is expected to be little below that of all n."""
@@ -66,7 +65,10 @@ class Pilot(Rule):
         return max(self.size(votes, plan) - votes.n, 0)
 
     def conclude(self, votes: Votes, plan: Plan, radii: Radii) -> tuple[float, float]:
-        """(p_A, 1 − p_A); 0 where there are other votes than the n0 ones asked for."""
+        """(p_A, 1 − p_A); p_A = 0 where the number of votes is not the one that the n0 votes chose.
+
+        Otherwise the size could be chosen by the fresh votes, and the bound would not hold.
+        """
         asked = votes.n == self.size(votes, plan)
         p_a = lower_bound(votes.top, votes.n, plan.alpha) if asked else 0.0
         return p_a, 1.0 - p_a
