@@ -131,7 +131,8 @@ def _place_edges(noise: IID, shift: float, turns: tuple[float, ...] | None) -> A
     moved = mesh + shift
     after = np.clip(np.searchsorted(mesh, moved), 1, mesh.size - 1)
     place = (moved - mesh[after - 1]) / (mesh[after] - mesh[after - 1])
-    moved = moved[(np.abs(place - 0.5) < 0.4) | (np.abs(place - 0.5) > 0.5)]
+    if turns is not None:  # else five points of a cell must see every feature of both densities
+        moved = moved[(np.abs(place - 0.5) < 0.4) | (np.abs(place - 0.5) > 0.5)]
     corners = np.asarray([*noise.breakpoints, *noise.support], dtype=np.float64)
     fixed = np.concatenate([corners, corners + shift, np.asarray(turns or ())])
     points = np.unique(np.concatenate([mesh, moved, fixed[np.isfinite(fixed)]]))
