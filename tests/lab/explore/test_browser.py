@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
+import numpy as np
 import pytest
+from scipy import special
 
 from tests.browser import browser_or_skip, console_errors, requested
 from unicr.lab.explore import Explorer
@@ -104,6 +107,45 @@ def test_it_opens_quietly_and_asks_nobody_else(page: tuple[Any, Explorer]) -> No
     assert len(entries) >= 5
     assert hosts == {f"127.0.0.1:{page[1].server_port}"}
     assert {urlsplit(url).netloc for url in entries} == hosts
+
+
+MARKS = """
+const texts = [...document.querySelectorAll('#curve text[text-anchor=' + arguments[0] + ']')];
+return texts.map((e) => [e.textContent, e.getAttribute(arguments[1])]);
+"""
+
+
+def marks(driver: Any, anchor: str, axis: str) -> dict[float, float]:
+    """Where the numbers of an axis stand, in pixels."""
+    pairs = driver.execute_script(MARKS, anchor, axis)
+    numbers = [(word, float(at)) for word, at in pairs if re.fullmatch(r"[\d.]+", word)]
+    return {float(word): at for word, at in numbers}
+
+
+def test_the_drawn_curve_is_the_closed_form(page: tuple[Any, Explorer]) -> None:
+    """Every corner of the line, read by the numbers at both axes, has the radius at its p_A."""
+    driver = visit(page)
+    wait(lambda: drawn(driver, "curve") == 1)
+    line = driver.find_element("css selector", "#curve .line:not(.thin)").get_attribute("d")
+    corners = np.array(
+        [[float(v) for v in pair.split()] for pair in re.split("[ML]", line) if pair]
+    )
+    across, up = marks(driver, "middle", "x"), marks(driver, "end", "y")
+    p, at = np.array(sorted(across)), np.array([across[v] for v in sorted(across)])
+    per_logit, start = np.polyfit(special.logit(p), at, 1)
+    assert np.max(np.abs(start + per_logit * special.logit(p) - at)) < 0.01
+    radii, height = np.array(sorted(up)), np.array([up[v] - 4 for v in sorted(up)])
+    per_radius, ground = np.polyfit(radii, height, 1)
+    p_a = special.expit((corners[:, 0] - start) / per_logit)
+    drawn_radius = (corners[:, 1] - ground) / per_radius
+    law = parse("laplace(sigma=1)")
+    inside = (p_a > 0.51) & (p_a < 0.9999)
+    true = np.array([certified_radius(law, 1, 784, p_a=float(v)).proved for v in p_a[inside]])
+    pixel = 0.02 / abs(per_radius)
+    assert inside.sum() > 20
+    assert np.all(drawn_radius[inside] <= true * (1 + 2e-3) + pixel)
+    # near one half a curve is read from below, by a part of its first steps
+    assert np.all((drawn_radius[inside] >= true * 0.98 - pixel)[p_a[inside] > 0.6])
 
 
 def test_sliders_move_the_bracket_to_what_python_computes(page: tuple[Any, Explorer]) -> None:
