@@ -230,7 +230,7 @@ def test_a_radius_that_is_asked_for_again_is_the_same() -> None:
 @pytest.mark.important
 def test_a_curve_says_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     """One line for each scale, to whoever listens, and to nobody else afterwards."""
-    monkeypatch.setattr("unicr.radius.bellman._radius.SMALLEST", 5.0)
+    monkeypatch.setattr("unicr.radius.bellman._radius.SMALLEST_PROBIT", 5.0)
     heard: list[tuple[str, float, float | None, str]] = []
     with listen(lambda *words: heard.append(words)):
         bellman_curve(noise.laplace(scale=1).unit, Norm(1.5), 2)
