@@ -250,4 +250,4 @@ def test_what_a_notebook_shows() -> None:
     assert "<td>0.640" in curve._repr_html_()
     found = certified_radius(noise.gaussian(sigma=0.5), 2, 784, p_a=0.9)
     assert repr(found).startswith("Radius(0.640775: exact, proved 0.640775, ")
-    assert "<td>Gaussian (d)</td>" in found._repr_html_()
+    assert "<td>(d) Gaussian</td>" in found._repr_html_()

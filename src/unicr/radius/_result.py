@@ -64,7 +64,7 @@ class Radius:
             "proved",
             "searched",
             "guarantee",
-            "proof",
+            "theorem",
             "grade",
             "noise",
             "norm",
