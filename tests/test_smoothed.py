@@ -126,6 +126,32 @@ def test_scores_are_counted_by_hand(
         unlabelled.accuracy(0.5)
 
 
+def test_an_input_without_a_label_is_never_right() -> None:
+    """An abstention is −1 and so is a missing label: the two do not make a hit."""
+
+    def coin(batch: torch.Tensor) -> torch.Tensor:
+        return (batch[:, 0] > 0).long()
+
+    smoothed = SmoothedClassifier(coin, TEXT, num_classes=2, input_shape=(2,), seed=0)
+    found = smoothed.certify((torch.tensor([[0.0, 0.0], [9.0, 0.0]]), [-1, 1]), **FEW)
+    assert found.predict.tolist() == [-1, 1]
+    assert found.accuracy(0) == 0.5
+
+
+def test_an_array_of_bytes_and_one_of_floats_are_told_apart() -> None:
+    """Bytes may have channels last; floats of the same shape are what they are."""
+    model = nn.Sequential(nn.Flatten(), nn.Linear(3 * 8 * 6, 2))
+    smoothed = SmoothedClassifier(model, TEXT, seed=0)
+    one = np.zeros((8, 6, 3), np.uint8)
+    assert isinstance(smoothed.certify(one, **FEW), Certificate)
+    assert isinstance(smoothed.certify(one.astype(np.float32), **FEW), Certificate)
+    conv = nn.Sequential(nn.Conv2d(3, 2, 3), nn.AdaptiveAvgPool2d(1), nn.Flatten())
+    smoothed = SmoothedClassifier(conv, TEXT, seed=0)
+    assert isinstance(smoothed.certify(one, **FEW), Certificate)
+    with pytest.raises(UnicrError, match="does not work on inputs of shape"):
+        smoothed.certify(one.astype(np.float32), **FEW)
+
+
 def test_the_plot_falls_where_accuracy_does(
     smoothed: SmoothedClassifier, digits: tuple[np.ndarray, np.ndarray]
 ) -> None:
@@ -224,13 +250,15 @@ def test_classes_name_the_outputs(digits: tuple[np.ndarray, np.ndarray]) -> None
     assert found.to_dict()["class"] == [names[p] if p >= 0 else None for p in found.predict]
 
 
-def test_failures_name_the_input() -> None:
+def test_failures_name_the_input(tmp_path: Path) -> None:
     def model(batch: torch.Tensor) -> torch.Tensor:
         return batch[:, :2] / (batch.abs().amax() < 5).float()
 
     smoothed = SmoothedClassifier(model, TEXT, num_classes=2, input_shape=(4,), seed=0)
-    with pytest.raises(CertifyError, match="input 1: "):
-        smoothed.certify(torch.tensor([[0.0] * 4, [9.0] * 4]), **FEW)
+    inputs, folder = torch.tensor([[0.0] * 4, [9.0] * 4, [1.0] * 4]), tmp_path / "run"
+    for _ in range(2):  # the second call finds the failure in the folder
+        with pytest.raises(CertifyError, match="input 1: "):
+            smoothed.certify((inputs, [0, 0, 0]), folder=folder, **FEW)
 
 
 def test_a_time_budget_chooses_the_number_of_votes(smoothed: SmoothedClassifier) -> None:

@@ -13,6 +13,7 @@ import warnings
 import weakref
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,6 @@ from unicr.progress import show, tell
 from unicr.runs import Job, Row, Run, certify_run
 from unicr.smoothing import (
     AUTO,
-    Certificate,
     Certificates,
     Plan,
     VoteCounter,
@@ -132,7 +132,7 @@ class SmoothedClassifier(VoteCounter):
         named = isinstance(model, str | Path)
         self._model_arguments = {"spec": str(model), **loading} if named else None
         self._given_nonce = nonce
-        self._stacks: dict[tuple[int, ...], bool] = {}
+        self._stacks: dict[tuple[tuple[int, ...], str], bool] = {}
 
     def certify(
         self,
@@ -270,17 +270,13 @@ class SmoothedClassifier(VoteCounter):
             counted += samples
             tell("certifying", min(counted, total), total, f"{counted:,} of {total:,} samples")
 
-        def refuse_failure(row: Row) -> None:
-            if row.certificate is None:
-                raise CertifyError(f"input {row.idx}: {row.reason}")
-
         try:
             with show() if progress else nullcontext():
                 run = certify_run(
                     job,
                     Path(place),
                     resume=folder is not None,
-                    on_result=refuse_failure,
+                    on_result=_refuse_failure,
                     on_samples=count,
                 )
         except BaseException:
@@ -298,9 +294,7 @@ class SmoothedClassifier(VoteCounter):
             return None
         if labels is None and _holds_numbers(x):
             return self._dataset(np.asarray(x, dtype=np.float32), None)
-        data = load_dataset(x, labels=labels) if isinstance(x, str | Path) else load_dataset(x)
-        if labels is not None and not isinstance(x, str | Path):
-            data = data.labelled(labels)
+        data = load_dataset(x, labels=labels)
         return self._within_bounds(match_data(self.classifier, data))
 
     def _is_stack(self, x: Any) -> bool:
@@ -314,10 +308,11 @@ class SmoothedClassifier(VoteCounter):
             return shape != self.input_shape
         if len(shape) < 2 or shape[0] == 0:
             return False
-        if shape not in self._stacks:
+        known = (shape, str(x.dtype))  # bytes may have channels last, floats may not
+        if known not in self._stacks:
             values = x.detach().cpu().numpy() if hasattr(x, "detach") else np.asarray(x)
-            self._stacks[shape] = self._works_as_stack(values)
-        return self._stacks[shape]
+            self._stacks[known] = self._works_as_stack(values)
+        return self._stacks[known]
 
     def _works_as_stack(self, values: Any) -> bool:
         finite = np.where(np.isfinite(values), values, 0).astype(values.dtype)
@@ -353,7 +348,7 @@ class SmoothedClassifier(VoteCounter):
             return values, label
 
         original = data.read
-        return data.replace_read(read)
+        return replace(data, read=read)
 
     def _check_bounds(self, values: Any, what: str) -> None:
         if self.bounds is None:
@@ -373,10 +368,18 @@ def _holds_numbers(x: Any) -> bool:
     return isinstance(x[0], int | float) or _holds_numbers(x[0])
 
 
+def _refuse_failure(row: Row) -> None:
+    """Raise what an input failed of."""
+    if row.certificate is None:
+        raise CertifyError(f"input {row.idx}: {row.reason}")
+
+
 def _results(run: Run, data: Dataset, classes: Sequence[str | int] | None) -> Certificates:
     """The certificates of a run as a table that can be saved as that run."""
     rows = list(run.rows())
-    certificates = [row.certificate for row in rows if isinstance(row.certificate, Certificate)]
+    for row in rows:  # also of an earlier call, which a folder keeps
+        _refuse_failure(row)
+    certificates = [row.certificate for row in rows if row.certificate is not None]
     labels = [row.label for row in rows]
     known = labels if any(label >= 0 for label in labels) else None
 

@@ -80,10 +80,6 @@ class Dataset:
         original = self.read
         return replace(self, size=len(places), read=lambda index: original(places[index]))
 
-    def replace_read(self, read: Callable[[int], tuple[Floats, int]]) -> Dataset:
-        """The same dataset, read by another function."""
-        return replace(self, read=read)
-
     def readable(self) -> Iterator[torch.Tensor]:
         """The inputs that can be read and are finite, in order."""
         for index in range(self.size):

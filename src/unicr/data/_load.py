@@ -53,14 +53,20 @@ def load_dataset(
     """
     if split not in SPLITS:
         raise DataError(f"split {split!r} is not one of {', '.join(SPLITS)}")
-    if isinstance(spec, Dataset):
-        return spec
     if isinstance(spec, str | Path):
         return _from_path(spec, labels, split, label_column)
+    data = _from_object(spec)
+    return data if labels is None else data.labelled(labels)
+
+
+def _from_object(spec: Any) -> Dataset:
+    """The dataset that arrays, or a collection of inputs, are."""
+    if isinstance(spec, Dataset):
+        return spec
     if isinstance(spec, tuple) and len(spec) == 2 and hasattr(spec[0], "shape"):
         return from_arrays(*spec, name="arrays", source="arrays in memory")
     if hasattr(spec, "shape"):
-        return from_arrays(spec, labels, name="arrays", source="an array in memory")
+        return from_arrays(spec, name="arrays", source="an array in memory")
     if hasattr(spec, "__getitem__") and hasattr(spec, "__len__"):
         return from_items(spec, type(spec).__name__)
     if hasattr(spec, "dataset") and hasattr(spec, "__iter__"):  # a torch DataLoader

@@ -68,13 +68,17 @@ class Certificates(Tabular, Sequence[Certificate]):
         if not len(self):
             raise CertifyError("there are no certificates")
         text = self[0].radii[0].norm if norm is None else norm
+        labels = np.array(self.labels)
+        between = [one.lattice for one in self if one.between_points]
         return Scores(
             name="certificates",
             norm=str(text),
             radius=np.array([one.radius(text) for one in self], dtype=np.float64),
-            correct=np.array(self.predict == np.array(self.labels), dtype=np.float64),
+            # an abstention is −1, as is a missing label: an input without a label is never right
+            correct=np.array((self.predict == labels) & (labels >= 0), dtype=np.float64),
             abstained=np.array([one.abstained for one in self], dtype=np.float64),
             alpha=self[0].alpha,
+            grid=between[0] if between else None,
         )
 
     def accuracy(self, radius: float = 0, norm: str | float | None = None) -> float:

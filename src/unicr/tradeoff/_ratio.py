@@ -126,7 +126,10 @@ def _make_mesh(noise: IID, monotone: bool) -> Array:
 
 
 def _place_edges(noise: IID, shift: float, turns: tuple[float, ...] | None) -> Array:
-    """The mesh of P, what of Q's mesh is not close to it, and the corners of both."""
+    """The meshes of P and Q, and the corners of both.
+
+    Where L is monotone between `turns`, points of Q's mesh close to one of P's are left out.
+    """
     mesh = _make_mesh(noise, turns is not None)
     moved = mesh + shift
     after = np.clip(np.searchsorted(mesh, moved), 1, mesh.size - 1)
