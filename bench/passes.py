@@ -105,7 +105,7 @@ def cohen_loop(
 def art_loop(module: torch.nn.Module, x: torch.Tensor, n: int) -> Callable[[], object] | None:
     """adversarial-robustness-toolbox at its default batch, where it is installed."""
     try:
-        import statsmodels  # noqa: F401  (ART imports it when it certifies)
+        import statsmodels.stats.proportion  # noqa: F401  (ART imports it when it certifies)
         from art.estimators.certification.randomized_smoothing import PyTorchRandomizedSmoothing
     except ImportError:
         return None

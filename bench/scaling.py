@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
@@ -66,7 +67,7 @@ def on_ray(ray: Any, actors: int, count: int) -> None:
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     ray.init(num_cpus=actors, include_dashboard=False, log_to_driver=False, logging_level="error")
     try:
-        with executor(Sleep(), ray="local", workers=actors) as where:
+        with closing(executor(Sleep(), ray="local", workers=actors)) as where:
             rate, cost = measure(where, count)
     finally:
         ray.shutdown()
@@ -113,7 +114,7 @@ def main() -> None:
     else:
         for actors, count in ((1, 4000), (4, 16_000), (8, 30_000)):
             on_ray(ray, actors, count)
-    with executor(Sleep(), workers=4) as where:
+    with closing(executor(Sleep(), workers=4)) as where:
         rate, cost = measure(where, 4000)
     print(f"  4 local processes: {rate:6.0f} chunks/s, {1e6 * cost:.0f} us of the driver each")
     print("\nthe cost of a sample, by processor time")

@@ -29,7 +29,7 @@ from unicr.classifier import MLP, ModuleClassifier, load_classifier
 from unicr.data import load_dataset
 from unicr.lab.report.runs import score_table
 from unicr.runs import Job, Run, certify_run, load_scores, replay, verify
-from unicr.smoothing import Plan, norms_of
+from unicr.smoothing import Plan, read_norms
 
 
 def write_onnx(modules: Iterable[torch.nn.Module], shape: tuple[int, ...], path: Path) -> None:
@@ -86,7 +86,7 @@ def main() -> int:
         classifier=model,
         data=data,
         noise=noise.gaussian(sigma=0.5),
-        norms=norms_of([2, "inf"]),
+        norms=read_norms([2, "inf"]),
         plan=Plan(n=options.samples),
         data_spec=str(data_file),
         seed=0,

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from unicr import SmoothedClassifier, noise
 from unicr.classifier import load_classifier
 from unicr.data import load_dataset
-from unicr.lab.optimality import validate
+from unicr.lab.optimality import compare_noises
 from unicr.lab.report.curves import write_curves
 from unicr.noise import IID
 from unicr.radius import RadiusCurve, certified_radius, round_down
@@ -68,7 +68,7 @@ def main() -> None:
     }
     for norm in (1, "inf"):
         print(f"\nl{norm}, dimension {options.dim}, sigma 1")
-        for comparison in validate(list(rivals.values()), norm, options.dim, PROBABILITIES):
+        for comparison in compare_noises(list(rivals.values()), norm, options.dim, PROBABILITIES):
             standings = dict(zip(rivals, comparison.standings, strict=True))
             radii = ", ".join(f"{k} {round_down(s.searched, 5)}" for k, s in standings.items())
             best = [name for name, standing in standings.items() if standing.possible]

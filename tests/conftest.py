@@ -6,6 +6,7 @@ from __future__ import annotations
 import random
 import secrets
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from _pytest.fixtures import SubRequest
@@ -45,3 +46,15 @@ def one_thread() -> Iterator[None]:
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(threads)
+
+
+LONG = Path(__file__).parent / "long.txt"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The tests of tests/long.txt take too long for `make test`; `.ci/run` runs them."""
+    long = set(LONG.read_text().splitlines())
+    for item in items:
+        if item.nodeid in long:
+            item.add_marker(pytest.mark.slow)
+            item.add_marker(pytest.mark.important)

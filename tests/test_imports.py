@@ -90,7 +90,7 @@ def test_an_auditor_needs_no_torch(tmp_path: Path) -> None:
     problem = ("--noise", "gaussian(sigma=0.5)", "--dim", 6)
     for words, said in (
         (("radius", *problem, "--norm", 2, "--pa", 0.9), "0.640775"),  # Cohen et al.: σ Φ⁻¹(p_A)
-        (("verify", folder), "3 inputs checked from their counts, 0 do not hold"),
+        (("verify", folder), "3 certificates recomputed from their votes: all hold"),
         (("score", folder), "certified_accuracy"),
         (("export", folder, "--norm", 2, "-o", table), "written to"),
         (("recertify", table, *problem, "--norm", "inf"), "radius"),

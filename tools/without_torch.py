@@ -46,7 +46,7 @@ def main() -> None:
     radius = f"{math.floor(closed * 1e6) / 1e6:.6f}"  # radii are printed rounded down
     if radius not in unicr("radius", *PROBLEM, "--pa", "0.9"):
         raise SystemExit(f"the radius is not {radius}")
-    if "0 do not hold" not in unicr("verify", run):
+    if "all hold" not in unicr("verify", run):
         raise SystemExit("the run does not hold")
     with tempfile.TemporaryDirectory() as folder:
         curve, table = Path(folder) / "curve.csv", Path(folder) / "run.tsv"

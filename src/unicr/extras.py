@@ -61,7 +61,9 @@ class _Lazy(ModuleType):
         # inspect and doctest ask every module for names of this kind: that is no use of it
         if name.startswith("__") and name != "__version__":
             raise AttributeError(name)
-        return getattr(require(self.__name__), name)
+        value = getattr(require(self.__name__), name)
+        setattr(self, name, value)  # found at once the next time
+        return value
 
 
 if not TYPE_CHECKING:

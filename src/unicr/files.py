@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import importlib.util
+import json
+import math
 import os
+import re
+import stat
 import sys
 from collections.abc import Iterable
 from functools import lru_cache
@@ -17,6 +22,7 @@ from unicr.errors import SpecError, UnicrError, foreign
 from unicr.text import split_reference
 
 LARGE = 1 << 28  # bytes; what unpacks to less harms nobody, however small the file is
+HALF = re.compile(r"\\u[dD][89a-fA-F]")  # how JSON writes half of a character
 RATIO = 200  # unpacked by stored bytes: deflate reaches 1030, data worth reading comes nowhere near
 
 
@@ -61,14 +67,76 @@ def file_digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def read_plain(path: Path, most: int) -> bytes:
+    """The bytes of a plain file of at most so many; OSError where it is a pipe, a device, a folder
+    or longer: none of these may hold up whoever looks into a stranger's folder.
+    """
+    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError(errno.EINVAL, "it is no plain file", str(path))
+        content = file.read(most + 1)
+    if len(content) > most:
+        raise OSError(errno.EFBIG, f"it has more than {most} bytes", str(path))
+    return content
+
+
+def read_json(text: str | bytes) -> Any:
+    """Plain values of a JSON text (bytes: of UTF-8) that says the same to every reader.
+
+    ValueError where a name is given twice in one object (some programs take the first value, others
+    the last), for numbers that JSON does not have or a float cannot hold, and for halves of
+    characters, which no file can be written with.
+    """
+    text = text.decode() if isinstance(text, bytes) else text
+    value = json.loads(
+        text, object_pairs_hook=_once, parse_constant=_refuse_constant, parse_float=_finite
+    )
+    if HALF.search(text):  # or a whole character: json writes those beyond U+FFFF as two halves
+        json.dumps(value, ensure_ascii=False).encode()
+    return value
+
+
+def read_stored(value: Any) -> Any:
+    """`read_json` of a cell of a table: ValueError where that is no text, which other programs may
+    read in another way.
+    """
+    if not isinstance(value, str):
+        raise ValueError(f"{value!s:.60} is no text of JSON")
+    return read_json(value)
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(f"{next(n for n in names if names.count(n) > 1)!r:.60} is given twice")
+    return found
+
+
+def _refuse_constant(text: str) -> Any:
+    raise ValueError(f"{text} is no number of JSON")
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"{text:.30} is beyond what a float can hold")
+    return value
+
+
 def combined_digest(*parts: str) -> str:
     """One digest of several texts without line breaks."""
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
+def memory_size() -> int:
+    """How many bytes of memory this machine has."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
 def check_size(path: Path, size: int, stored: int, kind: type[UnicrError]) -> None:
     """Refuse a file that unpacks to more than memory, or from `stored` bytes to far more."""
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    memory = memory_size()
     if size > memory:
         raise kind(f"{path} needs {size:.3g} bytes of memory and this machine has {memory:.3g}")
     if size > LARGE and size > RATIO * stored:

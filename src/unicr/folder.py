@@ -15,6 +15,7 @@ import json
 import os
 import secrets
 import shutil
+import stat
 import tempfile
 import threading
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -75,6 +76,20 @@ def plain(values: Mapping[str, Any]) -> dict[str, Any]:
     return dict(json.loads(json.dumps(values)))
 
 
+def refuse_links(*paths: Path) -> None:
+    """RunError where one of these is a link, or a file that has another name too.
+
+    A folder may come from a stranger: whoever writes through a link in it writes elsewhere.
+    """
+    for path in paths:
+        try:
+            found = path.lstat()
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        if stat.S_ISLNK(found.st_mode) or (stat.S_ISREG(found.st_mode) and found.st_nlink > 1):
+            raise RunError(f"{path} is a link: nothing is written through it; copy the folder")
+
+
 class Lock:
     """The right to write `path`: one process at a time has it, and in it one owner.
 
@@ -109,8 +124,14 @@ class Lock:
 
     def _locked_handle(self) -> int:
         while True:
-            handle = os.open(self._file, os.O_RDWR | os.O_CREAT, 0o644)
             try:
+                handle = os.open(self._file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
+            except OSError as error:
+                if error.errno != errno.ELOOP:
+                    raise
+                raise RunError(f"{self._file} is a link: nothing is written through it") from None
+            try:
+                refuse_links(self._file)  # the file is emptied below
                 try:
                     fcntl.lockf(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 except OSError as error:

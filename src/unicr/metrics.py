@@ -20,6 +20,7 @@ class Scores:
     Inputs that failed count as wrong, with radius 0. `grid` is the grid between
     whose points the radii hold, None where they hold for every change. `p_a` are the lower bounds
     of the top class's probability of the certified inputs, None where a log does not have them.
+    `certified` says which inputs are certified where no input has a label, else None.
     """
 
     name: str
@@ -30,10 +31,21 @@ class Scores:
     alpha: float | None = None
     grid: str | None = None
     p_a: Array | None = None
+    certified: Array | None = None
 
     def __post_init__(self) -> None:
         if len(self.radius) == 0:
             raise UnicrError(f"{self.name} has no results yet")
+
+    @property
+    def labelled(self) -> bool:
+        """Whether there are labels: without any, nothing is an accuracy."""
+        return self.certified is None
+
+    @property
+    def shown(self) -> Scores:
+        """What a table shows: without labels every certified input counts, whatever its class."""
+        return self if self.certified is None else replace(self, correct=self.certified)
 
     @property
     def _counted(self) -> Array:

@@ -34,7 +34,7 @@ from unicr.smoothing import (
     VoteCounter,
     add,
     clear_winner,
-    norms_of,
+    read_norms,
 )
 
 FIRST_VOTES = 64  # measure the speed; they count too
@@ -198,7 +198,7 @@ class SmoothedClassifier(VoteCounter):
             classifier=self.classifier,
             data=data,
             noise=self.noise,
-            norms=norms_of(norm),
+            norms=read_norms(norm),
             plan=plan,
             searched=searched,
             seed=self.seed,

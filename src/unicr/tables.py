@@ -8,6 +8,7 @@ import io
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from unicr.errors import printable
 from unicr.extras import require
 from unicr.values import round_down
 
@@ -56,7 +57,9 @@ def columns(rows: Sequence[Record]) -> list[str]:
 
 
 def to_csv(rows: Sequence[Record]) -> str:
-    """CSV text; a text that a spreadsheet would run as a formula gets an apostrophe in front."""
+    """CSV text; a text that a spreadsheet would run as a formula gets an apostrophe in front, and
+    what would command a terminal is left out.
+    """
     out = io.StringIO()
     writer = csv.DictWriter(out, columns(rows), restval="", lineterminator="\n")
     writer.writeheader()
@@ -110,8 +113,11 @@ def cell(name: str, value: Any) -> str:
 
 
 def _harmless(value: Any) -> Any:
-    return f"'{value}" if isinstance(value, str) and value[:1] in "=+@-\t\r" and value else value
+    if not isinstance(value, str) or not value:
+        return value
+    quoted = f"'{value}" if value[0] in "=+@-\t\r" else value
+    return "\n".join(map(printable, quoted.split("\n")))
 
 
 def _escaped(text: str) -> str:
-    return "".join(SPECIAL.get(sign, sign) for sign in text)
+    return "".join(SPECIAL.get(sign, sign) for sign in printable(text))

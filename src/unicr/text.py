@@ -7,6 +7,7 @@
     0.5:5 or 0.1:1:1.25                       a range, perhaps with a step (`read_range`)
     1/255 or 2^-20                            an exact step (`read_fraction`)
     path/to/file.py:name                      what a Python file defines (`split_reference`)
+    sum(a(x=1), b(x=2)) * 3                   texts within a text (`split_arguments`)
 
 `write_call` writes what `read_call` reads. Noises, rules, measures, procedures, norms, lattices,
 grids of C-OPT and I-OPT and options of the command line are all read here.
@@ -20,6 +21,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from itertools import pairwise
 
 from unicr.errors import SpecError
 
@@ -128,6 +130,28 @@ def read_range(text: str, parts: int = 2) -> tuple[float, ...]:
     if len(words) != parts:
         raise SpecError(f"{text!r} has {len(words)} parts, {parts} are needed")
     return tuple(read_number(word) for word in words)
+
+
+def split_arguments(text: str, name: str) -> tuple[list[str], str] | None:
+    """The arguments of `name(…)` as texts, and what follows it; None where another text is given.
+
+    Commas within brackets belong to an argument.
+    """
+    stripped = text.strip()
+    start = len(stripped) - len(stripped.lstrip("("))
+    if not stripped[start:].startswith(f"{name}("):
+        return None
+    depth, cuts = 0, [start + len(name)]
+    for at in range(cuts[0], len(stripped)):
+        letter = stripped[at]
+        depth += (letter in "([{") - (letter in ")]}")
+        if depth == 1 and letter == ",":
+            cuts.append(at)
+        if depth == 0:
+            ends = [*cuts, at]
+            words = [stripped[a + 1 : b].strip() for a, b in pairwise(ends)]
+            return words, f"{'(' * start}{name}{stripped[at + 1 :]}"
+    raise SpecError(f"a bracket of {name}(…) is not closed")
 
 
 def read_assignment(text: str) -> tuple[str, str]:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+LARGEST = 1 << 53  # number of samples: up to here every whole number is a float
 
 
 def number(value: float) -> str:

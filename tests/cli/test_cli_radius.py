@@ -122,7 +122,7 @@ def test_curve_files(ending: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         assert b"<?xml" in head
     else:
         lines = file.read_text().splitlines()
-        assert lines[0] == "noise,norm,dim,p_a,proved,searched,grade"
+        assert lines[0] == "noise,norm,dim,p_a,proved,searched,confident,confidence,grade"
         assert {line.split(")")[0] for line in lines[1:]} == {"gaussian(sigma=1", "laplace(sigma=1"}
 
 

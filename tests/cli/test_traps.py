@@ -132,6 +132,8 @@ def test_a_noise_of_ones_own_is_data_for_everybody_else(real: Path, tmp_path: Pa
         (real / "gone.py").rename(real / "law.py")
 
 
+OWN = ("--model", "builtin:mnist-mlp-0.5", "--data", "builtin:mnist", "--norm", "1",
+       "--noise", "laplace(scale=0.3)", "--n", "200", "--max", "3")  # fmt: skip
 COMMANDS: list[list[str]] = [
     ["verify"],
     ["verify", "--replay", "2"],
@@ -139,13 +141,21 @@ COMMANDS: list[list[str]] = [
     ["score"],
     ["export", "-o", "out.jsonl"],
     ["export", "-o", "out.tsv"],
+    ["export", "-o", "out.parquet"],
     ["report", "-o", "out.html"],
+    ["report", "--format", "evidence", "-o", "out.json"],
+    ["report", "--format", "cyclonedx", "-o", "out.json"],
     ["attack", "--attack", "gaussian", "--factor", "1", "--samples", "2", "--votes", "50"],
     ["guard"],
     ["guard", "--queries", "q.npy"],
     ["seal"],
     ["optimality", "--noise", "gaussian(sigma=1)"],
+    ["check-log", "--noise", "gaussian(sigma=1)", "--n", "1000", "--alpha", "0.001"],
+    ["recertify", "--noise", "gaussian(sigma=1)", "--norm", "2", "--dim", "784", "--out", "o.tsv"],
+    ["commit", *OWN],
+    ["certify", *OWN, "--resume"],
 ]
+PLACES = {"optimality": "--run", "commit": "--out", "certify": "--out"}  # else the first word
 TARGETS = ["model", "data", "noise", "rows", "everything"]
 
 
@@ -195,7 +205,7 @@ def test_no_command_springs_a_trap(
     folder, marker = trapped(real, tmp_path, target, kind)
     monkeypatch.chdir(tmp_path)
     for words in COMMANDS:
-        place = ["--run", str(folder)] if words[0] == "optimality" else [str(folder)]
+        place = [PLACES[words[0]], str(folder)] if words[0] in PLACES else [str(folder)]
         with suppress(UnicrError, OSError):
             unicr(words[0], *place, *words[1:])
         assert not marker.exists(), f"{target} as {kind}: unicr {' '.join(words)}"

@@ -1,4 +1,4 @@
-"""Every place of the theory page that the code cites is there."""
+"""Every place of the documentation that the code cites is there, and guarantees cite one."""
 
 import re
 from pathlib import Path
@@ -6,23 +6,38 @@ from pathlib import Path
 import pytest
 
 from unicr.radius._rounding import CHARGES, Charge
+from unicr.smoothing import Procedure, Rule
+from unicr.smoothing._plan import PROCEDURES, RULES
 
 ROOT = Path(__file__).parents[2]
+CITATION = re.compile(r"docs/([\w-]+\.md)#([\w-]+)")
 THEORY = (ROOT / "docs" / "theory.md").read_text(encoding="utf-8")
 
 
-def test_every_cited_place_of_the_theory_page_exists() -> None:
+def places(page: str) -> set[str]:
+    """The anchors of a page: those that it names, and its headings."""
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    headings = re.findall(r"^#+ (.+)$", text, re.M)
+    named = set(re.findall(r"^\(([\w-]+)\)=$", text, re.M))
+    return named | {re.sub(r"[^\w -]", "", one).lower().replace(" ", "-") for one in headings}
+
+
+def test_every_cited_place_of_the_documentation_exists() -> None:
     cited = {
-        (anchor, path.name)
-        for path in (ROOT / "src").rglob("*.py")
-        for anchor in re.findall(r"docs/theory\.md#([\w-]+)", path.read_text(encoding="utf-8"))
+        (page, anchor, path.name)
+        for folder in ("src", "packages")
+        for path in (ROOT / folder).rglob("*.py")
+        for page, anchor in CITATION.findall(path.read_text(encoding="utf-8"))
     }
-    assert len({anchor for anchor, _ in cited}) >= 12
-    targets = set(re.findall(r"^\(([\w-]+)\)=$", THEORY, re.M))
-    headings = re.findall(r"^#+ (.+)$", THEORY, re.M)
-    targets |= {re.sub(r"[^\w -]", "", one).lower().replace(" ", "-") for one in headings}
-    missing = [(anchor, name) for anchor, name in cited if anchor not in targets]
-    assert missing == []
+    assert len({anchor for _, anchor, _ in cited}) >= 12
+    known = {page: places(page) for page, _, _ in cited}
+    assert [one for one in cited if one[1] not in known[one[0]]] == []
+
+
+@pytest.mark.parametrize("kind", [*RULES.values(), *PROCEDURES.values()], ids=lambda k: k.name)
+def test_what_a_rule_and_a_procedure_guarantee_has_its_proof(kind: type[Rule | Procedure]) -> None:
+    function = kind.conclude if issubclass(kind, Rule) else kind.steps
+    assert CITATION.search(function.__doc__ or "")
 
 
 def test_the_table_of_rounding_charges_is_the_one_of_the_code() -> None:

@@ -17,7 +17,7 @@ PROOFS = sorted(
 )
 # Kinds of noise: asking for one of these outside `noise` means that what was learnt about a noise
 # does not travel with it.
-KINDS = ("IID", "Family", "Named", "Anisotropic", "RadialNoise", "SphericalNoise", "Joint", "Noise")
+KINDS = ("IID", "Family", "Anisotropic", "RadialNoise", "Joint", "Noise")
 
 
 def _is_number(node: ast.expr) -> bool:

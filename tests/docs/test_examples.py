@@ -50,7 +50,7 @@ def test_a_new_noise(tmp_path: Path) -> None:
         "new_noise.py", "--out", str(tmp_path), "--dim", "16", "--digits", "1", "--samples", "500"
     )
     assert "log_concave=True" in printed
-    assert "exact, by (b) one-hot, log-concave, facts checked on a grid" in printed
+    assert "exact, by (b) one-hot, log-concave, floating point with a charge" in printed
     kept = float(printed.split("the worst classifier keeps ")[1].split()[0])
     assert kept == pytest.approx(0.5, abs=0.0062)  # 5.5 standard deviations of 200,000 votes
     assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")
@@ -69,7 +69,7 @@ def test_an_onnx_model(onnx_run: tuple[Path, str]) -> None:
 def test_the_audit_agrees_with_an_honest_run(onnx_run: tuple[Path, str]) -> None:
     printed = example("audit.py", str(onnx_run[0]))
     assert "6 certificates checked from scratch, 0 claim too much" in printed
-    assert "6 inputs checked from their counts, 0 do not hold" in printed
+    assert "6 certificates recomputed from their votes: all hold" in printed
 
 
 def test_the_audit_catches_a_radius_that_is_too_large(
@@ -137,7 +137,7 @@ def test_the_audit_leaves_out_what_it_cannot_judge(exported: Path) -> None:
 
 def test_the_audit_has_the_bounds_of_the_package() -> None:
     from unicr.noise import gaussian
-    from unicr.smoothing import Plan, Radii, Votes, lower_bound, norms_of, upper_bound
+    from unicr.smoothing import Plan, Radii, Votes, lower_bound, read_norms, upper_bound
     from unicr.smoothing.rules import ThreeTests
 
     script = loaded("audit")
@@ -147,7 +147,7 @@ def test_the_audit_has_the_bounds_of_the_package() -> None:
     counts = [10, 700, 290]
     row = {"selection": [2, 60, 38], "counts": counts, "alpha": 0.003}
     both = {"rule": {"name": "three"}}
-    plan, radii = Plan(alpha=0.003, rule=ThreeTests()), Radii(gaussian(sigma=1), norms_of(2), 2)
+    plan, radii = Plan(alpha=0.003, rule=ThreeTests()), Radii(gaussian(sigma=1), read_norms(2), 2)
     expected = plan.rule.conclude(Votes(700, 290, 1000), plan, radii)
     assert script.bounds(row, both) == pytest.approx(expected, rel=1e-10)
 

@@ -76,7 +76,7 @@ def test_a_researcher_with_a_noise_of_her_own(here: Path) -> None:
     with Run(here / "huber") as made:
         assert made.spec.to_dict()["noise_data"] is not None
         assert {row.status for row in made.rows()} <= {"certified", "abstained"}
-    assert ", 0 differ" in walk("verify huber --replay 2")  # without the file that made it
+    assert ": the same votes" in walk("verify huber --replay 2")  # without the file that made it
 
 
 @pytest.fixture(scope="module")
@@ -195,8 +195,8 @@ def test_an_engineer_with_four_kinds_of_models(certified: Path) -> None:
 def test_an_auditor_gives_no_options(certified: Path) -> None:
     walk = Walk()
     for name in ("onnx", "hf"):
-        assert ", 0 differ" in walk(f"verify {name} --replay 2")
+        assert ": the same votes" in walk(f"verify {name} --replay 2")
     for name, code in (("table", "flowers.joblib"), ("wide", "wide.pt2")):
         refused = run("verify", name, "--replay", 2)  # what may run code is named by its reader
         refused.check_refused("--trust")
-        assert ", 0 differ" in walk(f"verify {name} --replay 2 --trust {code}")
+        assert ": the same votes" in walk(f"verify {name} --replay 2 --trust {code}")

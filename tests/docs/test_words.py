@@ -32,6 +32,10 @@ DIALECT = {
     r"of everything random": "random seed",
     r"read so were": "tested on",
     r"come out again": "the same seed gives the same result",
+    r"checked from their counts": "recomputed from their votes",
+    r"by another way than": "separately",
+    r"the word of whoever": "you have to believe the author",
+    r"you were told": "you received, you expected",
 }
 
 

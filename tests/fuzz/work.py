@@ -5,9 +5,12 @@ The draws are derandomised, so that a failure on one machine is a failure on eve
 
 from __future__ import annotations
 
+import os
+import resource
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -43,6 +46,19 @@ def within(seconds: int = SECONDS) -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
         signal.signal(signal.SIGVTALRM, before)
+
+
+@contextmanager
+def memory_of(megabytes: int) -> Iterator[None]:
+    """No more than this beyond what the process has already."""
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    old = resource.getrlimit(resource.RLIMIT_AS)
+    limit = pages * os.sysconf("SC_PAGE_SIZE") + (megabytes << 20)
+    resource.setrlimit(resource.RLIMIT_AS, (limit, old[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, old)
 
 
 def drawn(examples: int) -> Callable[[Any], Any]:

@@ -20,12 +20,23 @@ from scipy import stats
 
 from unicr import SmoothedClassifier
 from unicr.classifier import load_classifier
+from unicr.cli import app
 from unicr.data import load_dataset
 from unicr.errors import CertifyError, RunError
 from unicr.i_opt import Axis, Grid, IOpt, i_opt_run
 from unicr.noise import parse
 from unicr.norms import Norm, l1, l2, linf
-from unicr.runs import Job, Row, Run, certify_run, load_scores, replay, verify
+from unicr.runs import (
+    Job,
+    Row,
+    Run,
+    certify_run,
+    evidence,
+    load_scores,
+    read_commitment,
+    replay,
+    verify,
+)
 from unicr.smoothing import (
     THIS_INPUT,
     Certificate,
@@ -255,6 +266,46 @@ def test_a_run_is_an_ordinary_run(tmp_path: Path) -> None:
     i_opt_run(workers, settings, tmp_path / "b")
     for name in ("l1", "linf"):
         assert rows_of(tmp_path / "a" / name) == rows_of(tmp_path / "b" / name)
+
+
+def test_a_search_is_committed_to_before_its_nonce(tmp_path: Path, capsys: Any) -> None:
+    """Two norms: one commitment, which the run of each norm has; another search is refused."""
+    out = tmp_path / "out"
+    words = ["i-opt", "--model", "builtin:mnist-mlp-0.5", "--data", "builtin:mnist", "--norm", "2",
+             "inf", "--n0", "100", "--n", "200", "--max", "2", "--out", str(out), "--init",
+             "gaussian(sigma=0.5)", "--range", "beta=2:2:1"]  # fmt: skip
+    sigmas, required = ["sigma=0.25:1:2"], ["--require", "accuracy(inf, 0.001) >= 0.5"]
+    nonce = ["--nonce", "5c" * 32]
+
+    def run(*more: str) -> object:
+        return app([*words, *sigmas, *more], exit_on_error=False, print_error=False)
+
+    with pytest.raises(CertifyError, match="before there is a nonce"):
+        run("--commit", *nonce)
+    with pytest.raises(CertifyError, match="give it with --commit"):
+        run(*required)
+    assert run("--commit", *required) == 0
+    found = read_commitment(out)
+    assert found is not None
+    assert f"commitment {found[0]}" in capsys.readouterr().out
+    assert [path.name for path in out.iterdir()] == ["commitment.json"]
+    with pytest.raises(RunError, match="give --nonce"):
+        run()
+    with pytest.raises(RunError, match=r"not what .* commits to"):
+        run("--keep-prediction", *nonce)
+    assert run(*nonce) == 0
+    verdicts = {}
+    for norm in ("2", "inf"):
+        folder = out / f"l{norm}"
+        assert read_commitment(folder) == found
+        with Run(folder) as opened:
+            assert opened.spec.commitment == found[0]
+            facts = evidence(opened)
+        verdicts[norm] = (facts["verdict"], facts["requirements"][0]["verdict"])
+        check = ["verify", str(folder), "--replay", "1", "--commitment", found[0], *nonce]
+        assert app(check, exit_on_error=False, print_error=False) == 0
+    elsewhere = ("in the run of that norm",) * 2
+    assert verdicts == {"2": elsewhere, "inf": ("pass", "pass")}
 
 
 def test_resume_goes_on_and_refuses_another_search(tmp_path: Path) -> None:

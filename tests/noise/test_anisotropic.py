@@ -51,15 +51,16 @@ def test_it_is_a_value() -> None:
     assert one != noise.Anisotropic(base, (1.0, 0.5, 2.5))
     assert hash(one) == hash(noise.Anisotropic(base, list(SCALES)))
     assert one.dim == 3
-    assert one.text == "Anisotropic(gennorm(beta=1.5, sigma=1), [1, 0.5, 2])"
-    assert (one * 2).scales.tolist() == [2.0, 1.0, 4.0]
+    assert one.text == "gennorm(beta=1.5, sigma=1).scales(1, 0.5, 2)"
+    assert noise.parse(one.text) == one
+    assert (one * 2).entries.tolist() == [2.0, 1.0, 4.0]
     assert one.sigma == pytest.approx(math.sqrt(5.25 / 3), rel=1e-12)
     assert one.facts == base.facts
     long = noise.Anisotropic(base, np.linspace(1, 2, 500))
     assert long.text == "Anisotropic(gennorm(beta=1.5, sigma=1), 500 scales from 1 to 2)"
     assert long.cache_key != noise.Anisotropic(base, np.geomspace(1, 2, 500)).cache_key
     with pytest.raises(ValueError, match="read-only"):
-        one.scales[0] = 3.0
+        one.entries[0] = 3.0
 
 
 @pytest.mark.parametrize(

@@ -242,7 +242,7 @@ def test_the_radius_of_spherical_exp(k: float, dim: int) -> None:
     """‖z‖^k follows a Gamma law of shape d/k."""
     one = noise.spherical_exp(k=k, dim=dim, scale=1)
     for u in (1e-6, 0.1, 0.5, 0.9, 1 - 1e-6):
-        r = mp.mpf(float(one.radius_ppf(u)))
+        r = mp.mpf(float(one.length.ppf(u)))
         assert float(mp.gammainc(mp.mpf(dim) / k, 0, r**k, regularized=True)) == pytest.approx(
             u, rel=1e-9
         )
@@ -253,7 +253,7 @@ def test_the_radius_of_spherical_gg(k: float, dim: int) -> None:
     """‖z‖²/2 follows a Gamma law of shape d/2 − k."""
     one = noise.spherical_gg(k=k, dim=dim, scale=1)
     for u in (1e-6, 0.1, 0.5, 0.9, 1 - 1e-6):
-        r = mp.mpf(float(one.radius_ppf(u)))
+        r = mp.mpf(float(one.length.ppf(u)))
         shape = mp.mpf(dim) / 2 - mp.mpf(k)
         assert float(mp.gammainc(shape, 0, r * r / 2, regularized=True)) == pytest.approx(
             u, rel=1e-9
@@ -267,7 +267,7 @@ def test_the_length_of_powers(family: str, k: float, j: float, dim: int) -> None
     make: Any = noise.FAMILIES[family]
     one = make(k=k, j=j, dim=dim, scale=1)
     for u in (1e-6, 0.5, 1 - 1e-6):
-        r = mp.mpf(float(one.radius_ppf(u)))
+        r = mp.mpf(float(one.length.ppf(u)))
         shape = mp.mpf(dim - j) / k
         assert float(mp.gammainc(shape, 0, r**k, regularized=True)) == pytest.approx(u, rel=1e-9)
 
@@ -277,7 +277,7 @@ def test_the_length_of_linf_pareto(a: float, dim: int) -> None:
     """‖z‖/(1 + ‖z‖) follows Beta(d, a − d)."""
     one = noise.linf_pareto(a=a, dim=dim, scale=1)
     for u in (1e-6, 0.5, 1 - 1e-6):
-        r = float(one.radius_ppf(u))
+        r = float(one.length.ppf(u))
         assert special.betainc(dim, a - dim, r / (1 + r)) == pytest.approx(u, rel=1e-6)
 
 
@@ -285,7 +285,7 @@ def test_the_length_of_linf_pareto(a: float, dim: int) -> None:
 def test_the_radius_of_the_ball(dim: int) -> None:
     one = noise.ball(dim=dim, scale=1)
     u = np.array([1e-6, 0.1, 0.5, 0.999])
-    np.testing.assert_allclose(one.radius_ppf(u), u ** (1 / dim), rtol=1e-11)
+    np.testing.assert_allclose(one.length.ppf(u), u ** (1 / dim), rtol=1e-11)
 
 
 # ------------------------------------------------------------------------------ outside

@@ -251,3 +251,12 @@ def test_what_a_notebook_shows() -> None:
     found = certified_radius(noise.gaussian(sigma=0.5), 2, 784, p_a=0.9)
     assert repr(found).startswith("Radius(0.640775: exact, proved 0.640775, ")
     assert "<td>(d) Gaussian</td>" in found._repr_html_()
+
+
+@pytest.mark.parametrize("spec", ["splitting(sigma=3.5)", "laplace(sigma=1)", "uniform(sigma=1)"])
+def test_a_closed_form_is_read_closely_near_one_half(spec: str) -> None:
+    law, p = noise.parse(spec), np.array([0.5001, 0.5003, 0.501, 0.51])
+    direct = np.array([certified_radius(law, 1, 3072, p_a=float(q)).proved for q in p])
+    read = RadiusCurve(law, 1, 3072)(p)
+    assert np.all(read <= direct)
+    assert np.all(read >= 0.997 * direct)

@@ -171,14 +171,14 @@ def test_scales_of_their_own_are_rounded_to_smaller_ones() -> None:
 
     def left(r: float) -> float:
         return compute_margin(
-            compute_tradeoff(law.base, [(r / float(s), 1) for s in law.scales]), 0.9, 0.1
+            compute_tradeoff(law.base, [(r / float(s), 1) for s in law.entries]), 0.9, 0.1
         )
 
     assert left(found) >= 0
     assert left(1.05 * found) < 0
     # 48 scales stand for 70: what is rounded down costs something, so less would be unsound
     assert left(1.001 * found) > 0
-    one = float(law.scales.min()) * -math.log(2 * 0.1)
+    one = float(law.entries.min()) * -math.log(2 * 0.1)
     assert certified_radius(law, l1, 70, p_a=0.9).proved == pytest.approx(one, rel=1e-12)
 
 

@@ -34,7 +34,7 @@ def test_other_cubes_have_the_mean_of_one_over_their_size(k: float, j: float) ->
     """One coordinate: R = 2·(p − ½)/E[1/b], b the size of the uniform cube in the mixture."""
     law = noise.linf_exp(k=k, j=j, scale=1, dim=CIFAR)
     u = (np.arange(200_000) + 0.5) / 200_000
-    r = law.radius_ppf(u)
+    r = law.length.ppf(u)
     # b has the density −φ'(b)·b^d: r weighted by d log φ/d log r over its mean d
     weight = (j + k * r**k) / CIFAR
     rate = float(np.mean(weight / r) / np.mean(weight))
@@ -130,15 +130,17 @@ def pow2(r: Array) -> Array:
 
 def test_pow2_of_yang_et_al_is_proved() -> None:
     """(1 + ‖z‖²)^(−a) is a Gaussian of random size: in high dimension nearly a Gaussian."""
-    law = noise.Spherical(pow2, dim=CIFAR, sigma=1)
+    law = noise.from_radial_density(pow2, dim=CIFAR, sigma=1)
     found = certified_radius(law, 2, p_a=0.9)
     assert found.guarantee == "exact"
     assert 0.97 * special.ndtri(0.9) <= found.proved <= special.ndtri(0.9)
     # rs4a's own level sets of (1 + ‖z‖)^(−3082), σ = 1: radius 1 at p_A = 0.88046007
-    theirs = noise.Spherical(lambda r: -3082 * np.log1p(r), dim=CIFAR, sigma=1)
+    theirs = noise.from_radial_density(lambda r: -3082 * np.log1p(r), dim=CIFAR, sigma=1)
     found = certified_radius(theirs, 2, p_a=0.88046007)
     assert 1 - 2e-3 <= found.proved <= 1 + 1e-5
-    built_in = certified_radius(noise.Spherical(lambda r: -r, dim=30, sigma=1), 2, p_a=0.9)
+    built_in = certified_radius(
+        noise.from_radial_density(lambda r: -r, dim=30, sigma=1), 2, p_a=0.9
+    )
     same = certified_radius(noise.spherical_exp(k=1, sigma=1, dim=30), 2, p_a=0.9)
     assert same.proved * (1 - 1e-3) <= built_in.proved <= same.proved * (1 + 1e-5)
 
@@ -148,7 +150,7 @@ def test_the_power_of_the_norm_up_to_d_minus_eight(dim: int) -> None:
     """φ = ‖z‖^(8−d)·exp(−‖z‖²/2): two engines, one with rounding, one measured."""
     k = (dim - 8) / 2
     built_in = noise.spherical_gg(k=k, scale=1, dim=dim)
-    mine = noise.Spherical(
+    mine = noise.from_radial_density(
         lambda r: -2 * k * np.log(r) - r * r / 2, dim=dim, scale=1, points=[math.sqrt(7)]
     )
     a, b = (certified_radius(one, 2, p_a=0.9).proved for one in (built_in, mine))

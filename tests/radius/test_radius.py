@@ -207,7 +207,7 @@ def test_spherical_noise_in_every_norm() -> None:
 @pytest.mark.slow
 @pytest.mark.important
 def test_a_users_spherical_density_that_rises_is_sampled_and_has_no_curve() -> None:
-    mine = noise.Spherical(lambda r: -((r - 1) ** 2) / 2, dim=20)
+    mine = noise.from_radial_density(lambda r: -((r - 1) ** 2) / 2, dim=20)
     result = certified_radius(mine, 2, p_a=0.9, montecarlo=MonteCarlo(samples=4000))
     assert result.proved == 0 < result.searched
     assert result.engine == "montecarlo"
@@ -216,7 +216,7 @@ def test_a_users_spherical_density_that_rises_is_sampled_and_has_no_curve() -> N
 
 
 def test_a_users_spherical_density_that_falls_is_proved() -> None:
-    mine = noise.Spherical(lambda r: -(r**2) / 2, dim=20)
+    mine = noise.from_radial_density(lambda r: -(r**2) / 2, dim=20)
     for p, factor in ((2, 1.0), (math.inf, 20**-0.5)):
         result = certified_radius(mine, p, p_a=0.9)
         true = factor * float(stats.norm.ppf(0.9))

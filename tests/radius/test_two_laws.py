@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from unicr import noise
 from unicr.errors import RadiusError
-from unicr.noise.internal import CrossNoise, RadialNoise
+from unicr.noise import RadialNoise
 from unicr.radius import Evidence, Question, RadiusCurve, SecondLaw, certified_radius
 from unicr.radius.internal import check_two_laws, prove
 from unicr.tradeoff.internal import bound_two_parts, make_two_levels, total_variation
@@ -143,8 +143,8 @@ def test_the_worst_classifier_of_two_laws_breaks_what_is_beyond(law: RadialNoise
     rng = np.random.default_rng(5)
     for share, low, high in ((0.5, -0.3, 0.8), (0.8, 0.2, 1.5)):
         parts = bound_two_parts(make_two_levels(law), law.unit, s / law.scale, np.array([share]))
-        ball = float(law.radius_ppf(share))
-        r = law.radius_ppf(rng.random(n))
+        ball = float(law.length.ppf(share))
+        r = law.length.ppf(rng.random(n))
         if law.order == 2:
             cosine = 2 * rng.beta(5.5, 5.5, n) - 1
             away = np.sqrt(r * r + s * s - 2 * r * s * cosine)
@@ -162,7 +162,7 @@ def test_the_worst_classifier_of_two_laws_breaks_what_is_beyond(law: RadialNoise
         assert found >= left - error * (1 + 2 * size) - 3e-3
 
 
-def volume(law: CrossNoise, shift: Array, ball: float, levels: tuple[float, float]) -> float:
+def volume(law: RadialNoise, shift: Array, ball: float, levels: tuple[float, float]) -> float:
     """∫ min(m, p_δ) on a grid of the plane: no formula of an overlap, no order of δ."""
     x = np.linspace(-18, 18, 401)
     z = np.stack(np.meshgrid(x, x, indexing="ij"))
@@ -176,7 +176,7 @@ def volume(law: CrossNoise, shift: Array, ball: float, levels: tuple[float, floa
 def test_one_coordinate_is_the_worst_delta_of_two_laws_in_l1(k: float) -> None:
     """Theorem (l) for m in place of e^t·p."""
     law, s = noise.l1_exp(k=k, j=0, sigma=2, dim=2), 1.7
-    ball = float(law.radius_ppf(0.5))
+    ball = float(law.length.ppf(0.5))
     for levels in ((-0.7, 0.6), (0.2, 0.2), (-0.2, 1.1)):
         worst = volume(law, np.array([s, 0.0]), ball, levels)
         for share in (0.05, 0.2, 0.5, 0.8):
@@ -192,7 +192,7 @@ def test_laplace_noise_gains_from_a_second_law_in_l1_and_keeps_what_is_promised(
     single, both = first_law(law, p_a), both_laws(law, p_a, 1.0, 0.5)
     assert single == pytest.approx(-law.scale * math.log(2 * (1 - p_a)), rel=2e-3)
     assert both >= 1.15 * single
-    far, rng = float(law.radius_ppf(p_a)), np.random.default_rng(3)
+    far, rng = float(law.length.ppf(p_a)), np.random.default_rng(3)
     z = rng.laplace(scale=law.scale, size=(400_000, 40))
     for shift in (np.eye(40)[0] * both, np.full(40, both / 40)):
         assert float(np.mean(np.abs(z + shift).sum(1) <= far)) > 0.5 + 5e-3

@@ -18,9 +18,9 @@ from tests.runs.forging import reseal
 from unicr.cli import app
 from unicr.errors import RunError, UnicrError
 from unicr.noise import parse
-from unicr.runs import NO_TRUST, Run, Trusted, caught, replay, seals, verify
+from unicr.runs import NO_TRUST, Run, Trusted, compute_detection, replay, seals, verify
 from unicr.runs._commit import digest_of_inputs
-from unicr.runs._verify import difference
+from unicr.runs._verify import find_difference
 from unicr.smoothing import Certificate, Counts, NormRadius, Plan, Request, answer_all, recompute
 from unicr.smoothing.rules import Randomised
 
@@ -89,13 +89,13 @@ def test_honest_folders_hold(certified: Path, searched: Path, capsys: Any) -> No
         unicr("verify", certified, "--replay", "2", "--seal", seals(certified)["run.sqlite"]) == 0
     )
     said = capsys.readouterr().out
-    assert "6 inputs checked from their counts, 0 do not hold; 0 failed" in said
-    assert "attacks.sqlite checked, 0 things do not hold" in said
-    assert "guard.sqlite checked, 0 things do not hold" in said
-    assert "2 of 6 inputs sampled again, 0 differ" in said
-    assert "this replay would detect 1 forged row with >= 33 % probability" in said
+    assert "6 certificates recomputed from their votes: all hold\n" in said
+    assert "attacks.sqlite checked: no problems" in said
+    assert "guard.sqlite checked: no problems" in said
+    assert "2 of 6 inputs sampled again: the same votes" in said
+    assert "this replay would detect 1 forged row with 33 % probability or more" in said
     assert unicr("verify", searched, "--replay", "100") == 0
-    assert "6 of 6 inputs sampled again, 0 differ" in capsys.readouterr().out
+    assert "6 of 6 inputs sampled again: the same votes" in capsys.readouterr().out
     with pytest.raises(RunError, match="--replay -1"):
         unicr("verify", searched, "--replay", "-1")
 
@@ -335,10 +335,11 @@ def test_rows_to_replay_cannot_be_foreseen(certified: Path) -> None:
 def test_the_statement_is_hypergeometric() -> None:
     from scipy import stats
 
-    assert caught(60, 12, 6) == 0.75
+    assert compute_detection(60, 12, 6) == 0.75
     for total, replayed, forged in ((60, 12, 6), (1000, 30, 100), (10, 10, 1), (7, 3, 1)):
         missed = stats.hypergeom.pmf(0, total, forged, replayed)
-        assert 1 - missed - 0.0101 < caught(total, replayed, forged) <= 1 - missed + 1e-12
+        detected = compute_detection(total, replayed, forged)
+        assert 1 - missed - 0.0101 < detected <= 1 - missed + 1e-12
 
 
 MEMORY = [
@@ -372,7 +373,7 @@ def test_forgeries_of_a_memory_are_told_without_the_model(
     assert unicr("verify", folder) == 1
     said = [line for line in capsys.readouterr().out.splitlines() if line.startswith("guard")]
     assert words in said[0]
-    assert not said[-1].endswith("0 things do not hold")
+    assert not said[-1].endswith("no problems")
 
 
 @pytest.mark.parametrize(
@@ -472,9 +473,22 @@ def _claimed(proved: float, guarantee: str = "approximate", searched: float = 0.
 
 def test_a_radius_of_an_older_weaker_proof_holds_and_a_larger_one_does_not() -> None:
     today, exact = _claimed(0.49), _claimed(0.5, "exact")
-    assert difference(_claimed(0.48), today) is None
-    assert difference(_claimed(0.48), exact) is None  # a theorem that is exact came later
-    assert "0.491" in str(difference(_claimed(0.491), today))
-    assert difference(_claimed(0.48, "exact"), exact) is not None  # a true radius has one value
-    assert difference(_claimed(0.5, "approximate"), exact) is not None  # and says so
-    assert difference(_claimed(0.48, searched=0.51), today) is not None
+    assert find_difference(_claimed(0.48), today) is None
+    assert find_difference(_claimed(0.48), exact) is None  # a theorem that is exact came later
+    assert "0.491" in str(find_difference(_claimed(0.491), today))
+    # a true radius has one value
+    assert find_difference(_claimed(0.48, "exact"), exact) is not None
+    assert find_difference(_claimed(0.5, "approximate"), exact) is not None  # and says so
+    assert find_difference(_claimed(0.48, searched=0.51), today) is not None
+
+
+def test_the_score_of_an_interrupted_run_says_so(
+    certified: Path, tmp_path: Path, capsys: Any
+) -> None:
+    folder = Path(shutil.copytree(certified, tmp_path / "run"))
+    with closing(sqlite3.connect(folder / "run.sqlite")) as db, db:
+        db.execute("DELETE FROM results WHERE idx >= 2")
+    reseal(folder)
+    capsys.readouterr()
+    assert unicr("score", folder) == 0
+    assert "the first 6 of 1000 inputs (interrupted: 2 of 6 are done)" in capsys.readouterr().err

@@ -27,9 +27,9 @@ from unicr.runs import (
     Job,
     Row,
     Run,
-    caught,
     certify_run,
-    difference,
+    compute_detection,
+    find_difference,
     replay,
     seals,
     verify,
@@ -217,7 +217,7 @@ def test_an_older_proof_is_no_excuse_for_a_larger_radius() -> None:
     assert one.guarantee == "approximate"
 
     def stored(**changes: Any) -> str | None:
-        return difference(replace(now, radii=(replace(one, **changes),)), now)
+        return find_difference(replace(now, radii=(replace(one, **changes),)), now)
 
     less, more = 0.9 * one.proved, 0.5 * (one.proved + one.searched)
     assert stored(radius=less, proved=less) is None
@@ -328,7 +328,10 @@ def test_settings_that_contradict_the_rows_or_themselves_are_told(folder: Path, 
         values = (key, json.dumps(SETTINGS[key]))
         db.execute("INSERT OR REPLACE INTO spec VALUES (?, ?)", values)
     reseal(folder)
-    assert complaints(folder, data=None if key != "data_size" else data())
+    said = complaints(folder, data=None if key != "data_size" else data())
+    assert said
+    if key == "data_size":
+        assert "7 inputs in the run's data, 6 in yours" in said
 
 
 @pytest.mark.parametrize("change", [{"alpha": 0.01}, {"n": 299}, {"n0": 39}])
@@ -442,11 +445,11 @@ def test_replay_counts_the_questions(folder: Path) -> None:
 
 
 def test_the_chance_to_catch_a_forger_is_rounded_down() -> None:
-    assert caught(6, 2, 1) == 0.33
-    assert caught(3, 1, 1) == 0.33
-    assert caught(3, 2, 1) == 0.66
-    assert caught(200, 1, 1) == 0.0
-    assert caught(6, 6, 1) == 1.0
+    assert compute_detection(6, 2, 1) == 0.33
+    assert compute_detection(3, 1, 1) == 0.33
+    assert compute_detection(3, 2, 1) == 0.66
+    assert compute_detection(200, 1, 1) == 0.0
+    assert compute_detection(6, 6, 1) == 1.0
 
 
 def test_a_row_without_a_certificate_claims_nothing(honest: Path) -> None:

@@ -3,6 +3,7 @@
 import os
 import time
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -26,14 +27,14 @@ from unicr.smoothing import (
     Plan,
     Request,
     Steps,
-    norms_of,
+    read_norms,
     record,
 )
 from unicr.smoothing.measures import CleanVote
 from unicr.smoothing.rules import Pilot, Target, ThreeTests
 
 LAW = noise.gaussian(sigma=0.5)
-NORMS = norms_of([2, "inf"])
+NORMS = read_norms([2, "inf"])
 MODEL = """
 def classify(batch):
     level = float(batch[:, 1].mean())
@@ -103,7 +104,7 @@ def test_chunks_change_nothing(plan: Plan, chunk: int) -> None:
     data = inputs()
     model = load_classifier(first_coordinate, num_classes=2)
     work = VoteWork(model, None, LAW.text, {"seed": 0, "batch": 64, "lattice": None})
-    with Here(work) as where:
+    with closing(Here(work)) as where:
         scheduler = Scheduler(where, lambda _: steps(plan), chunk=chunk)
         found = {
             one.index: c for one, c, _ in scheduler.certify(read_input(data, i) for i in range(8))
@@ -149,7 +150,7 @@ def test_what_is_not_wanted_any_more_is_not_done() -> None:
         {"seed": 0, "batch": 10, "lattice": None},
     )
     data = inputs(0, count=2)
-    with Here(work) as where:
+    with closing(Here(work)) as where:
         scheduler = Scheduler(where, lambda _: steps(Plan(n0=1000, n=400)), chunk=10)
         found = {
             one.index: c for one, c, _ in scheduler.certify(read_input(data, i) for i in range(2))
@@ -172,7 +173,7 @@ def test_a_procedure_may_ask_for_nothing_for_the_input_itself_or_raise() -> None
 
     classifier = load_classifier(first_coordinate, num_classes=2)
     work = VoteWork(classifier, None, LAW.text, {"seed": 5, "batch": 10, "lattice": None})
-    with Here(work) as where:
+    with closing(Here(work)) as where:
         scheduler = Scheduler(where, lambda one: procedure(one.index), chunk=20)
         found = {
             one.index: c for one, c, _ in scheduler.certify(read_input(data, i) for i in range(3))
@@ -284,7 +285,7 @@ def test_bad_settings(settings: dict[str, Any], words: str) -> None:
 
 
 def test_an_executor_is_closed_by_its_block() -> None:
-    with executor(Squares()) as where:
+    with closing(executor(Squares())) as where:
         assert isinstance(where, Executor)
         where.submit(0, 3)
         where.submit(1, 4)
@@ -298,7 +299,7 @@ def job_on(device: str, **settings: Any) -> Job:
         load_classifier(**arguments),
         load_dataset("builtin:mnist"),
         LAW,
-        norms=norms_of(2),
+        norms=read_norms(2),
         plan=Plan(n=2000),
         nonce="7" * 64,
         limit=4,

@@ -20,7 +20,7 @@ from unicr.lab.attack import AttackStore, Outcome
 from unicr.noise import from_density, gaussian, to_data
 from unicr.runs import Job, Run, certify_run, seals, verify
 from unicr.runs._commit import digest_of_inputs
-from unicr.smoothing import Plan, norms_of
+from unicr.smoothing import Plan, read_norms
 
 KEY = 'x" LIMIT 0 --'
 FORGERIES = {
@@ -95,7 +95,7 @@ def small(folder: Path) -> Path:
         load_classifier(lambda batch: (batch[:, 0] > 0).long(), num_classes=2),
         load_dataset((x, (x[:, 0] > 0).astype(np.int64))),
         gaussian(sigma=0.5),
-        norms=norms_of([2]),
+        norms=read_norms([2]),
         plan=Plan(n=100),
     )
     certify_run(job, folder).close()
@@ -117,7 +117,7 @@ def test_one_row_nested_deeply_is_one_bad_row(tmp_path: Path, column: str, capsy
     with Run(tmp_path) as run:
         assert [problem.idx for problem in verify(run)] == [1]
     assert unicr("verify", tmp_path) == 1
-    assert "3 inputs checked from their counts, 1 do not hold" in capsys.readouterr().out
+    assert "3 certificates recomputed from their votes: 1 does not hold" in capsys.readouterr().out
     with pytest.raises(RunError, match="input 1"):
         unicr("score", tmp_path)
 
@@ -192,7 +192,7 @@ def test_a_table_cannot_be_called_something_it_is_not(tmp_path: Path, name: str)
 def test_a_run_cannot_write_on_the_terminal(tmp_path: Path, capsys: Any) -> None:
     """What a row says is shown, and moves no cursor."""
     file = small(tmp_path)
-    clear = "x\x1b[2J\x1b[H\n3 inputs checked from their counts, 0 do not hold; 0 failed in the run"
+    clear = "x\x1b[2J\x1b[H\n3 certificates recomputed from their votes: all hold"
     db = sqlite3.connect(file, isolation_level=None)
     change = "UPDATE results SET claims = json_set(claims, '$.noise', ?) WHERE idx = 1"
     db.execute(change, (clear,))
@@ -229,7 +229,7 @@ def test_attacks_of_no_sense_are_told_in_a_line(tmp_path: Path, change: str, cap
         store.add([Outcome("pgd", "2", 1.0, 0, 1, 0.1, 0.1, (1, 9), "kept")])
     execute(tmp_path / "attacks.sqlite", change)
     assert unicr("verify", tmp_path) == 1
-    assert "attacks.sqlite checked, 1 things do not hold" in capsys.readouterr().out
+    assert "attacks.sqlite checked: 1 problem" in capsys.readouterr().out
 
 
 def test_labels_that_a_run_brings_are_no_labels_of_yours(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from unicr.radius import RadiusCurve
 from unicr.radius import _cache as cache
 from unicr.radius import _curve as curves
 from unicr.runs import Job, Run, certify_run, prove_again, verify
-from unicr.smoothing import Plan, norms_of
+from unicr.smoothing import Plan, read_norms
 
 LAW = noise.parse("gennorm(beta=1.7, sigma=0.5)")
 DIM = 3
@@ -34,7 +34,7 @@ def job() -> Job:
         load_classifier(first_coordinate, num_classes=2),
         load_dataset((x, (x[:, 0] > 0).astype(np.int64))),
         LAW,
-        norms=norms_of("inf"),
+        norms=read_norms("inf"),
         plan=Plan(n=400),
     )
 

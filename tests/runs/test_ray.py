@@ -18,9 +18,9 @@ from unicr import noise
 from unicr.classifier import load_classifier
 from unicr.data import Dataset, load_dataset
 from unicr.errors import ModelError, RunError
-from unicr.runs import Job, Row, Run, certify_run, execute
+from unicr.runs import Job, Row, Run, certify_run, execute, replay, verify
 from unicr.runs._ray import LARGE, OnRay, _room
-from unicr.smoothing import Plan, norms_of
+from unicr.smoothing import Plan, read_norms
 from unicr.smoothing.rules import Target
 
 ray = pytest.importorskip("ray")
@@ -43,6 +43,9 @@ def slow(batch):
     leave("worked")
     time.sleep(0.005)
     return (batch[:, 0] > 0).long()
+
+def lying(batch):
+    return (batch[:, 0] > (0 if os.getpid() == DRIVER else -9)).long()
 
 def moody(batch):
     level = float(batch[:, 1].mean())
@@ -70,7 +73,7 @@ def job(folder: Path, name: str, data: Dataset, **changes: Any) -> Job:
         "classifier": load_classifier(**arguments),
         "data": data,
         "noise": noise.gaussian(sigma=0.5),
-        "norms": norms_of([2]),
+        "norms": read_norms([2]),
         "plan": Plan(n=1000),
         "batch": 100,
         "model_arguments": arguments,
@@ -134,6 +137,23 @@ def test_the_cluster_changes_nothing(cluster: Any, tmp_path: Path) -> None:
         assert results(there, tmp_path / f"there{number}") == here
         if number == 0:
             assert "the planted failure" in str(here[4])
+
+
+@pytest.mark.important
+@pytest.mark.slow
+def test_replay_checks_what_workers_said(cluster: Any, tmp_path: Path) -> None:
+    """The driver believes votes. Whoever samples again without the cluster sees that they are not
+    the model's; without the model nobody can.
+    """
+    asked = job(tmp_path, "lying", inputs(4), ray="auto", workers=2)
+    with certify_run(asked, tmp_path / "run") as run:
+        assert list(verify(run)) == []
+        again = dict(replay(run, asked.classifier, asked.data, 4))
+    assert all("stored" in str(text) for text in again.values())
+    honest = job(tmp_path, "slow", inputs(4), ray="auto", workers=2)
+    with certify_run(honest, tmp_path / "honest") as run:
+        again = dict(replay(run, honest.classifier, honest.data, 4))
+    assert again == dict.fromkeys(range(4))
 
 
 @pytest.mark.slow

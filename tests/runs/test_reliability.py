@@ -21,7 +21,7 @@ from unicr.data import load_dataset
 from unicr.errors import RunError
 from unicr.noise import gaussian
 from unicr.runs import Job, Run, certify_run, execute, load_scores, verify
-from unicr.smoothing import Plan, norms_of
+from unicr.smoothing import Plan, read_norms
 
 trouble: dict[str, BaseException] = {}
 
@@ -41,7 +41,7 @@ def job(count: int = 6, **changes: Any) -> Job:
         "classifier": load_classifier(moody, num_classes=2),
         "data": load_dataset((x, (x[:, 0] > 0).astype(np.int64))),
         "noise": gaussian(sigma=0.5),
-        "norms": norms_of([2]),
+        "norms": read_norms([2]),
         "plan": Plan(n=200),
         **changes,
     }
@@ -252,6 +252,6 @@ def test_a_corrupt_row_does_not_hide_the_others(tmp_path: Path, capsys: Any) -> 
     with Run(tmp_path / "run") as run:
         assert [p.idx for p in verify(run)] == [None, 1, 4]
     assert app(["verify", str(tmp_path / "run")], exit_on_error=False) == 1
-    assert "6 inputs checked from their counts, 2 do not hold" in capsys.readouterr().out
+    assert "certificates recomputed from their votes: 2 do not hold" in capsys.readouterr().out
     with pytest.raises(RunError, match="input 1"):
         load_scores([tmp_path / "run"], None)

@@ -23,7 +23,7 @@ from unicr.data import Dataset, load_dataset
 from unicr.errors import CertifyError, ModelError, RunError
 from unicr.lab.report.runs import score_table, summary
 from unicr.runs import Job, Run, Trusted, certify_run, export, load_scores, replay, verify
-from unicr.smoothing import Plan, norms_of
+from unicr.smoothing import Plan, read_norms
 from unicr.smoothing.rules import Pilot, Target, ThreeTests
 
 LAW = noise.gaussian(sigma=0.5)
@@ -45,7 +45,7 @@ def job(**changes: object) -> Job:
         "classifier": load_classifier(first_coordinate, num_classes=2),
         "data": tiny_data(),
         "noise": LAW,
-        "norms": norms_of([2, "inf"]),
+        "norms": read_norms([2, "inf"]),
         "plan": Plan(n=400),
         **changes,
     }
@@ -74,7 +74,7 @@ def test_scores_of_the_default_grid_say_nothing_of_it(tmp_path: Path) -> None:
     """Radii hold for every change, so neither the summary nor the scores name a grid."""
     x = np.full((4, 6), 51 / 255, dtype=np.float32)
     data = load_dataset((x, np.ones(4, dtype=np.int64)))
-    with certify_run(job(data=data, norms=norms_of([1, 2])), tmp_path / "own") as run:
+    with certify_run(job(data=data, norms=read_norms([1, 2])), tmp_path / "own") as run:
         rows = list(run.rows())
     groups = load_scores([tmp_path / "own"], None)
     for text in (summary(rows, ["1", "2"]), score_table(groups, None, "table")):
@@ -251,7 +251,7 @@ def test_of_several_that_resume_one_writes_and_the_others_say_so(tmp_path: Path)
     mine = job(
         classifier=load_classifier(**arguments),
         data=load_dataset(str(data)),
-        norms=norms_of([2]),
+        norms=read_norms([2]),
         noise=noise.gaussian(sigma=0.5),
         plan=Plan(n=500),
         model_arguments=arguments,

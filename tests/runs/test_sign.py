@@ -16,15 +16,17 @@ from typing import Any
 import pytest
 
 from tests.docs.pages import ROOT
-from tests.runs.authority import authority
+from tests.runs.authority import authority, openssl
+from tests.runs.forging import reseal
 from unicr.cli import app
 from unicr.errors import RunError
-from unicr.runs import check_signature, check_stamp, read_commitment, seals
+from unicr.runs import Run, check_signature, check_stamp, evidence, read_commitment, seals
 
 pytestmark = pytest.mark.skipif(
     shutil.which("ssh-keygen") is None or shutil.which("openssl") is None,
     reason="ssh-keygen and openssl are needed",
 )
+AUTHORITY = "CN=Test authority, certified by CN=Test root"
 ADDRESS = "https://tsa.example/"  # as the page writes it
 
 
@@ -72,11 +74,11 @@ def test_the_page_works(place: Path, capsys: Any) -> None:
     assert "statement.json is signed with" in said
     dates = [check_stamp(folder / name, roots) for name in ("commitment.json", "statement.json")]
     assert dates[0].time <= dates[1].time
-    assert {one.authority for one in dates} == {"CN=Test root"}
+    assert {one.authority for one in dates} == {AUTHORITY}
     committed = read_commitment(folder)
     assert committed is not None
-    assert f"commitment {committed[0]}" in said
-    assert "said to be given after the commitment" in said
+    assert f"commitment: {committed[0]}" in said
+    assert "received after the commitment" in said
 
 
 def test_others_programs_check_signature_and_date(place: Path, tmp_path: Path) -> None:
@@ -135,6 +137,10 @@ def test_changed_and_foreign_signatures_are_refused(place: Path, copy: Path, cap
     with closing(sqlite3.connect(copy / "run.sqlite")) as db, db:
         db.execute("UPDATE results SET seconds = seconds + 1 WHERE idx = 0")
     assert unicr(*check) == 1
+    with pytest.raises(RunError, match=r"mallory is a private key: pass the public one"):
+        unicr("verify", copy, "--key", key)
+    with pytest.raises(RunError, match=r"cannot read the key .*nobody\.pub"):
+        unicr("verify", copy, "--key", copy.parent / "nobody.pub")
     unicr("seal", copy, "--key", key)  # sealed and signed again, by somebody else
     assert unicr(*check) == 1
     with pytest.raises(RunError, match="another key"):
@@ -156,7 +162,7 @@ def test_dates_of_others_and_of_other_files_are_refused(
     ):
         with pytest.raises(RunError, match="does not hold"):
             check_stamp(copy / name, roots)
-    assert check_stamp(copy / "statement.json", keys / "ca.pem").authority == "CN=Test root"
+    assert check_stamp(copy / "statement.json", keys / "ca.pem").authority == AUTHORITY
     shutil.copy(copy / "commitment.json.tsr", copy / "statement.json.tsr")
     with pytest.raises(RunError, match="does not hold"):
         check_stamp(copy / "statement.json", place / "roots.pem")
@@ -165,6 +171,38 @@ def test_dates_of_others_and_of_other_files_are_refused(
         check_stamp(copy / "statement.json", place / "roots.pem")
     with pytest.raises(RunError, match="gave no time stamp"):
         unicr("seal", copy, "--timestamp", "http://127.0.0.1:9/")
+
+
+def test_the_authority_that_dated_is_named_among_several_believed(
+    place: Path, copy: Path, tmp_path: Path
+) -> None:
+    """The first root of the file was named, whoever had signed."""
+    openssl("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", tmp_path / "k", "-out",
+            tmp_path / "first.pem", "-days", 9, "-subj", "/CN=Somebody else")  # fmt: skip
+    both = tmp_path / "both.pem"
+    both.write_bytes((tmp_path / "first.pem").read_bytes() + (place / "roots.pem").read_bytes())
+    assert check_stamp(copy / "statement.json", both).authority == AUTHORITY
+
+
+def test_evidence_names_nobody_who_signed_another_run(copy: Path) -> None:
+    """A run put beside the commitment and the statement that somebody signed for another."""
+
+    def told() -> dict[str, Any]:
+        with Run(copy) as run:
+            return evidence(run)["signatures"]
+
+    before = told()
+    assert set(before) == {"commitment.json", "statement.json"}
+    assert all(one["about_this_run"] and one["signer"] and one["dated"] for one in before.values())
+    nobody = {"about_this_run": False, "signer": None, "dated": None}
+    with closing(sqlite3.connect(copy / "run.sqlite")) as db, db:
+        db.execute("UPDATE results SET seconds = seconds + 1 WHERE idx = 0")
+    reseal(copy)
+    assert told() == {**before, "statement.json": nobody}
+    with closing(sqlite3.connect(copy / "run.sqlite")) as db, db:
+        db.execute("UPDATE spec SET value = '[]' WHERE key = 'require'")
+    reseal(copy)
+    assert told() == dict.fromkeys(before, nobody)
 
 
 def test_a_run_dated_before_its_commitment_is_told(place: Path, copy: Path, capsys: Any) -> None:

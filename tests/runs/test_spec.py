@@ -14,7 +14,7 @@ from unicr.data import load_dataset
 from unicr.errors import RunError
 from unicr.noise import Lattice, from_density, gaussian, laplace, parse
 from unicr.runs import Job, Spec
-from unicr.smoothing import ClosedNoise, Plan, norms_of, stream_key
+from unicr.smoothing import ClosedNoise, Plan, read_norms, stream_key
 
 MODEL, DATA, NONCE = "builtin:mnist-mlp-0.5", "builtin:mnist", "5a" * 32
 
@@ -24,7 +24,7 @@ def made(**changes: Any) -> Spec:
         classifier=load_classifier(MODEL),
         data=load_dataset(DATA),
         noise=gaussian(sigma=0.5),
-        norms=norms_of([2, "inf"]),
+        norms=read_norms([2, "inf"]),
         plan=Plan(n=300),
         nonce=NONCE,
         data_spec=DATA,
@@ -54,7 +54,7 @@ OTHER: dict[str, Any] = {
     "split": "train",
     "nonce_origin": "drawn",
     "require": ("accuracy(2, 0.5) >= 0.7",),
-    "all_norms": norms_of([2, "inf", 1]),
+    "all_norms": read_norms([2, "inf", 1]),
 }
 DRAW = {"seed", "nonce"}
 NAMES: dict[str, Any] = {
@@ -62,7 +62,7 @@ NAMES: dict[str, Any] = {
     "data": "elsewhere.npz",
     "loading": {"mean": [0.5]},
     "reading": {"labels": "elsewhere.npy"},
-    "norms": norms_of(2),  # of one run of a search; the votes are for all of them
+    "norms": read_norms(2),  # of one run of a search; the votes are for all of them
 }
 
 

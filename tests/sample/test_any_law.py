@@ -32,6 +32,9 @@ class Law:
     breakpoints: tuple[float, ...] = ()
     text: str = "mine"
 
+    def masses(self, low: NDArray[np.float64], high: NDArray[np.float64]) -> None:
+        """Only `cdf` knows."""
+
 
 GAUSSIAN = Law(
     pdf=stats.norm.pdf,

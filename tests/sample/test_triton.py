@@ -8,6 +8,8 @@ import sys
 
 import pytest
 
+from tests.sample.test_torch import FAMILIES
+
 pytest.importorskip("triton", reason="triton is made for Linux")
 
 SLOW = (pytest.mark.slow, pytest.mark.important)
@@ -26,6 +28,22 @@ for name, one in FAMILIES.items():
         fill.fill_tensor(compiled, 13)
         fill.fill_by_triton(kernel, 13, lanes=8192)
         assert torch.equal(compiled, kernel), (name, integers)
+"""
+
+TEN_MILLION = """
+import sys
+import numpy as np, torch
+from tests.sample.test_torch import FAMILIES, KEY
+from unicr.sample import Fill, choose_step, integer_law
+
+one = FAMILIES[sys.argv[1]]
+step, row = choose_step(one), np.linspace(-1, 2, 784)
+fill = Fill(integer_law(one, step), row, key=KEY, step=step, integers=False)
+compiled, kernel = torch.empty(1600, 784), torch.empty(1600, 784)
+for start in range(3, 3 + 8 * 1600, 1600):
+    fill.fill_tensor(compiled, start)
+    fill.fill_by_triton(kernel, start, lanes=1 << 16)  # few programs: each costs much here
+    assert torch.equal(compiled, kernel), start
 """
 
 COMPILED = """
@@ -63,6 +81,12 @@ def run(script: str, *words: str, interpret: bool = False) -> None:
 
 def test_the_interpreted_kernel_draws_the_same_bits() -> None:
     run(INTERPRETED, interpret=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FAMILIES)
+def test_ten_million_draws_of_the_interpreted_kernel_are_the_same_bits(name: str) -> None:
+    run(TEN_MILLION, name, interpret=True)
 
 
 @pytest.mark.parametrize(

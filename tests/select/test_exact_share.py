@@ -130,7 +130,7 @@ def test_every_part_pays_for_its_sampler_and_for_the_grid() -> None:
         radii = [curves.of(law) for law in SETTINGS.laws]
         found, asked = certify(SETTINGS, curves, DECIDED)
         p = (0.25 * ALPHA / LOOKS) ** (1 / fresh(asked, 0))
-        p_a, p_b = radii[0].charged(p, 1 - p)
+        p_a, p_b = radii[0].charge_bounds(p, 1 - p)
         assert p_a < p - 1e-12
         limits = radii[0].at(p_a, p_b)
         free = radii[0].at(p, 1 - p)

@@ -23,7 +23,18 @@ from unicr.lab.train import Examples, SelectorTraining, train_selector, write_se
 from unicr.lab.train.internal import estimate_worth, lost_radius, train_network
 from unicr.norms import l2, linf
 from unicr.progress import listen
-from unicr.runs import NO_TRUST, Job, Run, Spec, Trusted, certify_run, replay, table, verify
+from unicr.runs import (
+    NO_TRUST,
+    Job,
+    Run,
+    Spec,
+    Trusted,
+    certify_run,
+    read_commitment,
+    replay,
+    table,
+    verify,
+)
 from unicr.select import (
     SelectiveClassifier,
     Selector,
@@ -86,6 +97,25 @@ def test_a_run_verifies_and_replays(run: Path) -> None:
         assert [text for _, text in again] == [None] * 3
         assert spec.scope == "every input"
         assert len(table(opened)) == 8
+
+
+def test_a_selector_is_committed_to_with_all_of_its_parts(folder: Path, tmp_path: Path) -> None:
+    """Another weight of the selector itself is another commitment."""
+    words = ["--selector", folder, "--data", "builtin:mnist", "--norm", "2", "--n", "200", "--max",
+             "2", "--out", tmp_path / "run"]  # fmt: skip
+    nonce = ["--nonce", "7d" * 32]
+    assert run_unicr("commit", *words).code == 0
+    found = read_commitment(tmp_path / "run")
+    assert found is not None
+    changed = Path(shutil.copytree(folder, tmp_path / "changed"))
+    torch.manual_seed(2)
+    own = json.loads(file_of(changed).read_text())["models"][0]["weights"]
+    save_file(MLP((784, 16, 2)).state_dict(), changed / own)
+    other = [changed if one is folder else one for one in words]
+    run_unicr("certify", *other, *nonce).check_refused("commits to")
+    assert run_unicr("certify", *words, *nonce).code == 0
+    told = ["--commitment", found[0], *nonce]
+    assert run_unicr("verify", tmp_path / "run", "--replay", "2", *told).code == 0
 
 
 def test_radii_are_those_of_the_weakest_part(run: Path) -> None:

@@ -6,6 +6,7 @@ Each gets a certificate that is false out of real-valued noise with a seed, and 
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,8 +14,11 @@ import torch
 from scipy import special
 from torch import nn
 
+from tests.cli.command import run
 from unicr import SmoothedClassifier, noise
+from unicr.classifier import load_classifier
 from unicr.errors import CertifyError
+from unicr.runs import Run
 from unicr.smoothing import Certificate, VoteCounter
 
 DIM, SHIFT = 256, 0.125
@@ -183,8 +187,12 @@ def test_moves_by_fractions_of_a_grey_level_contradict_no_radius() -> None:
     dim, law = 784, noise.gaussian(sigma=0.5)
     x = torch.full((dim,), 51 / 255)
     model = Fractions(x)
-    fine = SmoothedClassifier(model, law, num_classes=2).certify(x, 2, n=4000)
+    g_default = SmoothedClassifier(model, law, num_classes=2)
+    fine = g_default.certify(x, 2, n=4000)
     assert fine.radius() < 0.2  # a share of votes near one half
+    for step in (0.4 / 255, -0.4 / 255):
+        if abs(step) * math.sqrt(dim) < fine.radius():
+            assert g_default.predict(x + step, n=1000) in (fine.predict, -1)
     g = SmoothedClassifier(model, law, num_classes=2, lattice="1/255")
     coarse = g.certify(x, 2, n=4000)
     exact = law.sigma * float(special.ndtri(coarse.p_a))
@@ -193,6 +201,48 @@ def test_moves_by_fractions_of_a_grey_level_contradict_no_radius() -> None:
     for step in (0.4 / 255, -0.4 / 255, 0.6 / 255):
         assert abs(step) * math.sqrt(dim) < coarse.radius()
         assert g.predict(x + step, n=1000) == coarse.predict == 0
+
+
+BRIGHTER = """
+def model(batch):
+    brighter = (batch.flatten(1).double() - 51 / 255).sum(1) / 28
+    return (brighter > 0.08).long()
+"""
+
+
+def test_the_one_radius_of_an_8_bit_image_outlasts_moves_in_the_worst_direction(
+    tmp_path: Path,
+) -> None:
+    """All pixels move along the gradient of a model whose true radius, 0.08, is hardly undercut.
+
+    On the grid 1/255 a move by .51/255 becomes one by 1/255: a radius between grid points, about
+    .07, would be wrong there. What is printed has paid √d/255 = .11 for it and is 0.
+    """
+    (tmp_path / "model.py").write_text(BRIGHTER)
+    np.savez(tmp_path / "data.npz", x=np.full((1, 1, 28, 28), 51, np.uint8), y=np.zeros(1, int))
+    found: dict[str, float] = {}
+    for lattice in ("auto", "1/255"):
+        out = tmp_path / lattice.replace("/", "-")
+        done = run(
+            "certify", "--model", f"{tmp_path}/model.py:model", "--data", tmp_path / "data.npz",
+            "--noise", "gaussian(sigma=0.5)", "--norm", 2, "--n", 20_000, "--out", out,
+            "--lattice", lattice, "--seed", 1,
+        )  # fmt: skip
+        assert done.code == 0, done.err
+        with Run(out) as kept:
+            (row,) = kept.rows()
+        assert row.certificate is not None
+        assert [radius.norm for radius in row.certificate.radii] == ["2"]
+        found[lattice] = row.certificate.radius()
+    law, x = noise.gaussian(sigma=0.5), torch.full((1, 28, 28), 51 / 255, dtype=torch.float64)
+    model = load_classifier(f"{tmp_path}/model.py:model", trust=[tmp_path / "model.py"])
+    fine = SmoothedClassifier(model, law, num_classes=2)
+    coarse = SmoothedClassifier(model, law, num_classes=2, lattice="1/255")
+    assert found["1/255"] == 0
+    assert 0.51 * 28 / 255 < found["auto"] < 0.08
+    for step in (0.4 / 255, -0.4 / 255, 0.51 / 255, -0.51 / 255):
+        assert fine.predict(x + step, n=20_000, alpha=1e-9) in (0, -1)
+    assert coarse.predict(x + 0.51 / 255, n=20_000, alpha=1e-9) == 1
 
 
 def test_a_certificate_says_that_its_sampler_has_no_bound() -> None:

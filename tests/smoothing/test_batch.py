@@ -52,7 +52,7 @@ def test_sizes_worth_a_try_hold_as_many_values_as_a_cache() -> None:
 
 
 def test_memory_that_is_short_leaves_large_ones_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batches, "_free", lambda device: 2.0**28)
+    monkeypatch.setattr(batches, "measure_free_memory", lambda device: 2.0**28)
     threads = torch.get_num_threads()
     fitting = 2**28 // (2 * 64 * 4 * 3072 * threads)
     assert list_sizes((3, 32, 32), CPU) == [s for s in (20, 50, 100, 200) if s <= fitting]
@@ -63,7 +63,7 @@ def test_the_quickest_pass_is_taken_and_a_smaller_one_if_it_hardly_differs() -> 
     seconds = {20: 1.2, 50: 1.01, 100: 1.0, 200: 1.1}
 
     def choose(slower: float) -> Passes:
-        def measure(passes: Passes, _: float) -> float:
+        def measure(passes: Passes) -> float:
             return seconds[passes.size] * (slower if passes.channels_last else 1.0)
 
         return choose_passes((3, 32, 32), CPU, measure, layouts=True)
@@ -78,7 +78,7 @@ def test_a_question_smaller_than_a_pass_gets_a_smaller_pass() -> None:
     seconds = {100: 1.2, 200: 1.1, 500: 1.05, 1000: 1.0}
 
     def choose(*asks: int) -> Passes:
-        return choose_passes((784,), CPU, lambda p, _: seconds[p.size], layouts=False, asks=asks)
+        return choose_passes((784,), CPU, lambda p: seconds[p.size], layouts=False, asks=asks)
 
     assert choose(100) == Passes(100)
     assert choose(100, 100_000) == Passes(1000)
@@ -89,7 +89,7 @@ def test_measuring_ends_after_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """A model that takes 0.8 seconds a pass is tried twice, and the clock is the real one."""
     tried = []
 
-    def measure(passes: Passes, _: float) -> float:
+    def measure(passes: Passes) -> float:
         tried.append(passes)
         time.sleep(0.8)
         return 1.0

@@ -17,7 +17,7 @@ from unicr.smoothing import (
     anytime_lower_bound,
     log_wealth,
     lower_bound,
-    norms_of,
+    read_norms,
     upper_bound,
 )
 from unicr.smoothing.rules import Fixed, ThreeTests, Union
@@ -87,7 +87,7 @@ def test_bad_counts_are_refused() -> None:
             upper_bound(*bad)
 
 
-RADII = Radii(gaussian(sigma=1), norms_of(2), 2)
+RADII = Radii(gaussian(sigma=1), read_norms(2), 2)
 
 
 def concluded(rule: Rule, votes: Votes, alpha: float) -> tuple[float, float]:

@@ -50,9 +50,10 @@ class Away(torch.Tensor):
 class StandIn(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Runs operations on the stand-in device, and lists what crosses over and what waits."""
 
-    def __init__(self) -> None:
+    def __init__(self, doubles: bool = True) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.crossings: list[str] = []
+        self.doubles = doubles
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = dict(kwargs or {})
@@ -82,6 +83,8 @@ class StandIn(TorchDispatchMode):  # type: ignore[no-untyped-call]
         def wrap(one: Any) -> Any:
             if not isinstance(one, torch.Tensor):
                 return one
+            if not self.doubles and one.dtype == torch.float64:
+                raise TypeError(f"{name}: this device has no float64")
             return known[id(one)] if id(one) in known else Away(one)
 
         return tree_map(wrap, out)
@@ -119,8 +122,10 @@ X = torch.from_numpy(np.random.default_rng(4).random((3, 4, 4), dtype=np.float32
 
 
 @contextmanager
-def on_stand_in(kind: type[Network], law: Noise) -> Iterator[tuple[SmoothedClassifier, StandIn]]:
-    with StandIn() as seen:
+def on_stand_in(
+    kind: type[Network], law: Noise, doubles: bool = True
+) -> Iterator[tuple[SmoothedClassifier, StandIn]]:
+    with StandIn(doubles) as seen:
         model = kind(WEIGHTS.to(AWAY))
         yield SmoothedClassifier(model, law, seed=1, batch=50), seen
 
@@ -156,6 +161,24 @@ def test_no_pass_moves_anything_between_device_and_processor(law: Noise) -> None
 def test_a_copy_in_every_pass_is_seen() -> None:
     few, many = (count_crossings(Slow, LAWS[0], passes) for passes in (1, 9))
     assert many - few >= 8
+
+
+@pytest.mark.parametrize("law", LAWS, ids=lambda law: law.text)
+def test_a_device_without_doubles_gets_its_noise_and_is_not_waited_for(
+    law: Noise, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As Apple's: the right votes, one copy to the device in a pass, one back for all of them."""
+    here = load_classifier(lambda batch: batch.flatten(1) @ WEIGHTS)
+    expected = SmoothedClassifier(here, law, seed=1, batch=50).votes(X, 450, start=1000)
+    with pytest.raises(TypeError, match="no float64"), on_stand_in(Network, law, False) as (g, _):
+        g.votes(X, 50, start=0)  # taken for a device that has them
+    monkeypatch.setattr("unicr.sample._fill.NO_DOUBLES", (AWAY.type,))
+    monkeypatch.setattr("unicr.classifier._base.SHORT_INTEGERS", (AWAY.type,))
+    with on_stand_in(Network, law, False) as (g, seen):
+        g.votes(X, 50, start=0)
+        seen.crossings.clear()
+        assert g.votes(X, 450, start=1000).tolist() == expected.tolist()
+    assert seen.crossings == ["copy_ to the device"] * 9 + ["_to_copy from the device"]
 
 
 def test_scores_that_are_not_finite_are_found_when_votes_are_read() -> None:

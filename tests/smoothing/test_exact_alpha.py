@@ -118,9 +118,9 @@ def test_the_draw_of_the_randomised_bound_knows_nothing_of_the_fresh_votes() -> 
             found.append((ALPHA - beyond) / at)
         assert found == pytest.approx([found[0]] * 3, abs=1e-6)
         assert 0 < found[0] < 1
-    keyed = Plan(rule=Randomised(1)).keyed("nonce", "model", "noise")
-    assert keyed == Plan(rule=Randomised(9)).keyed("nonce", "model", "noise")
-    assert keyed != Plan(rule=Randomised(1)).keyed("another nonce", "model", "noise")
+    keyed = Plan(rule=Randomised(1)).with_key("nonce", "model", "noise")
+    assert keyed == Plan(rule=Randomised(9)).with_key("nonce", "model", "noise")
+    assert keyed != Plan(rule=Randomised(1)).with_key("another nonce", "model", "noise")
 
 
 def evidence(k: int, n: int, p: float) -> mpmath.mpf:
@@ -152,7 +152,7 @@ def test_a_needed_probability_is_rounded_up_and_pays_charge_and_move() -> None:
     for radii in (GAUSSIAN, plain, plain.between_points()):
         for wanted in (0.3, 1.1, 2.7):
             p = radii.needed(wanted)
-            (found,) = radii.at(*radii.charged(p, 1 - p))
+            (found,) = radii.at(*radii.charge_bounds(p, 1 - p))
             assert wanted <= found.radius <= wanted * (1 + 1e-3)
     assert GAUSSIAN.needed(50.0) == math.nextafter(1.0, 0.0)
 
@@ -400,11 +400,11 @@ def certify(x: torch.Tensor, norms: list[float], rule: Rule) -> tuple[Certificat
 
 
 @pytest.mark.parametrize("rule", [Fixed(), ThreeTests()], ids=["fixed", "three"])
-def test_p_a_and_p_b_pay_twice_dim_times_tau(rule: Rule) -> None:
+def test_p_a_and_p_b_pay_three_times_dim_times_tau(rule: Rule) -> None:
     dim = 2000
     found, tau = certify(torch.full((dim,), 0.5), [1], rule)
     share = 1.0 if rule == Fixed() else 1 / 3
-    assert found.charge == 2 * dim * tau
+    assert found.charge == 3 * dim * tau
     assert found.charge > 1e-13
     bound = lower_bound(found.counts[1], 500, ALPHA * share)
     assert bound - found.p_a == pytest.approx(found.charge, abs=3e-16)
@@ -421,12 +421,12 @@ def test_free_bounds_are_charged_on_both_sides_and_end_at_the_binary_case() -> N
     radii = Radii(noise.gaussian(sigma=1), [l2], 100_000, lattice=LATTICE)
     charge = radii.charge
     assert charge is not None
-    assert radii.charged(0.9, 0.05) == (0.9 - charge, 0.05 + charge)
+    assert radii.charge_bounds(0.9, 0.05) == (0.9 - charge, 0.05 + charge)
     near = 0.1 - charge / 2
-    assert radii.charged(0.9, near) == (0.9 - charge, near + charge)
-    assert radii.charged(0.9, 1 - 0.9) == (0.9 - charge, 1 - (0.9 - charge))
-    assert radii.charged(0.0, 1.0) == (0.0, 1.0)
-    assert radii.charged(charge / 2, 0.3)[0] == 0.0
+    assert radii.charge_bounds(0.9, near) == (0.9 - charge, near + charge)
+    assert radii.charge_bounds(0.9, 1 - 0.9) == (0.9 - charge, 1 - (0.9 - charge))
+    assert radii.charge_bounds(0.0, 1.0) == (0.0, 1.0)
+    assert radii.charge_bounds(charge / 2, 0.3)[0] == 0.0
 
 
 def test_a_radius_pays_for_moving_both_inputs_to_the_grid() -> None:

@@ -28,7 +28,7 @@ from unicr.smoothing import (
     Radii,
     Rule,
     Votes,
-    norms_of,
+    read_norms,
     rules,
 )
 from unicr.smoothing.procedures import Offsets, TwoLawVotes, TwoSteps
@@ -59,7 +59,7 @@ def test_a_rule_is_a_value_with_a_proof(rule: Rule) -> None:
     plan = Plan(n0=10, n=400, rule=rule)
     assert Plan.from_dict(plan.to_dict()) == plan
     assert len(rule.proof) > 30
-    assert 0.5 < plan.best_p_a() < 1
+    assert 0.5 < plan.rule.best(plan) < 1
 
 
 @pytest.mark.parametrize(
@@ -153,7 +153,7 @@ def test_a_new_rule_is_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(rules, "__path__", [*rules.__path__, str(tmp_path)])
     Rule.known().reload()
     plan = Plan(n=400, rule=Rule.parse("half"))
-    job = Job(Regressor(), data(), gaussian(sigma=0.5), norms=norms_of(2), plan=plan, seed=0)
+    job = Job(Regressor(), data(), gaussian(sigma=0.5), norms=read_norms(2), plan=plan, seed=0)
     with certify_run(job, tmp_path / "run") as run:
         assert {row.certificate.n for row in run.rows() if row.certificate} == {200, 400}
         assert list(verify(run)) == []
@@ -232,7 +232,7 @@ def test_another_kind_of_certificate_goes_all_the_way(tmp_path: Path) -> None:
     """Regression, defined in this file: sampled, stored, read, recomputed and replayed."""
     model, inputs = Regressor(), data()
     plan = Plan(n=1000, procedure=Median())
-    law, norms = gaussian(sigma=0.5), norms_of([2, "inf"])
+    law, norms = gaussian(sigma=0.5), read_norms([2, "inf"])
     job = Job(model, inputs, law, norms=norms, plan=plan, seed=0)
     with certify_run(job, tmp_path / "run") as run:
         assert list(verify(run)) == []

@@ -21,7 +21,7 @@ from unicr.smoothing import (
     Radii,
     Votes,
     lower_bound,
-    norms_of,
+    read_norms,
 )
 from unicr.smoothing.rules import Pilot, Target, ThreeTests
 
@@ -101,7 +101,7 @@ def check_rate(
         "pilot": Plan(n0=10, n=150, alpha=alpha, rule=Pilot(0.1)),
         "target": Plan(n0=10, n=150, alpha=alpha, rule=Target(1.001 * truth)),
     }[mode]
-    curves = Curves(norms_of(norm), 4)
+    curves = Curves(read_norms(norm), 4)
     wrong = 0
     for i in range(repeats):
         result = smoothed.certify_with(x, plan, curves, i)
@@ -121,7 +121,7 @@ def test_rate_of_false_certificates_with_both_bounds(how: dict[str, Any]) -> Non
     x = torch.tensor([1.2, 0.0])
     smoothed = SmoothedClassifier(classify, law, num_classes=3, **how)
     plan = Plan(n0=20, n=200, alpha=0.05, rule=ThreeTests())
-    curves = Curves(norms_of(2), 2)
+    curves = Curves(read_norms(2), 2)
     wrong = 0
     for i in range(2000):
         result = smoothed.certify_with(x, plan, curves, i)
@@ -147,7 +147,7 @@ def test_constant_classifier_reaches_the_largest_radius() -> None:
     assert result.radius(2) <= best
     assert result.radius("inf") == pytest.approx(best / 4, rel=1e-3)
     plan = Plan(n=10_000)
-    largest = Radii(law, norms_of([1, 2, "inf"]), 16).largest(plan)
+    largest = Radii(law, read_norms([1, 2, "inf"]), 16).largest(plan)
     assert largest["2"] == pytest.approx(result.radius(2), rel=1e-4)  # x was moved a little
 
 
@@ -255,7 +255,7 @@ def test_target_radius_stops_early_with_the_same_decision() -> None:
     target, n = 0.5, 100_000
     p = np.concatenate([rng.beta(6, 0.6, 80), rng.beta(1.2, 1.2, 20)])
     plan = Plan(n=n, rule=Target(target))
-    radii = Radii(law, norms_of(2), 3072)
+    radii = Radii(law, read_norms(2), 3072)
     needed = radii.needed(target)
     assert stats.norm.cdf(1.0) <= needed <= stats.norm.cdf(1.0) + 1e-4
     used, agree = 0, 0

@@ -98,8 +98,8 @@ def test_the_draw_does_not_look_at_the_fresh_votes() -> None:
     assert one == plan.rule.conclude(Votes(990, 8, 1000, (0, 100)), plan, RADII)
     other = {plan.rule.conclude(Votes(990, 5, 1000, (k, 100 - k)), plan, RADII) for k in range(9)}
     assert len(other) == 9
-    assert Randomised(5).keyed("nonce", "m") == Randomised().keyed("nonce", "m")
-    assert Randomised().keyed("nonce", "m") != Randomised().keyed("other", "m")
+    assert Randomised(5).with_key("nonce", "m") == Randomised().with_key("nonce", "m")
+    assert Randomised().with_key("nonce", "m") != Randomised().with_key("other", "m")
     with pytest.raises(CertifyError, match="whole number"):
         Plan(rule=Randomised(-1))
 
@@ -117,7 +117,7 @@ def test_the_first_votes_save_three_times_at_the_same_average_radius(
     rng, n = np.random.default_rng(9), 100_000
     p = np.repeat(CIFAR, 40)
     plan = Plan(n0=n0, n=n)
-    plan = replace(plan, rule=Pilot(tol / RADII.first(plan.best_p_a())))
+    plan = replace(plan, rule=Pilot(tol / RADII.first(plan.rule.best(plan))))
     first = rng.binomial(n0, p)
     size = {
         k: plan.rule.next(Votes(0, 0, 0, chosen(k, n0)), plan, RADII)

@@ -624,7 +624,7 @@ def test_the_differential_method_of_a_cross_is_the_integral_it_is_called(k: floa
     dim, p_a = 30, 0.9
     law = noise.l1_exp(k=k, j=0, scale=1, dim=dim)
     count = 400_000
-    r = law.radius_ppf((np.arange(count) + 0.5) / count)
+    r = law.length.ppf((np.arange(count) + 0.5) / count)
     score = np.sort(k * r ** (k - 1))[::-1]
     growth = np.cumsum(score) / count / 2  # over the share 2p of the largest, halved
     p = (np.arange(count) + 1) / count / 2

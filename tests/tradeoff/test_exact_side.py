@@ -10,10 +10,11 @@ import pytest
 from scipy import integrate, optimize, special
 
 from unicr import noise
-from unicr.noise import IID, Spherical
+from unicr.noise import IID, from_radial_density
 from unicr.norms import Norm
 from unicr.radius import certified_radius
 from unicr.tradeoff import ClosedForm, compute_tradeoff, make_ratio_law
+from unicr.tradeoff._falling import cross_chance, levels
 from unicr.tradeoff._ratio import _Cells, _make_finite
 from unicr.tradeoff.internal import (
     ball_tradeoff,
@@ -78,15 +79,17 @@ def stick(law: IID, u: float, t: float) -> float:
         return float(law.pdf(z - u)) - math.exp(t) * float(law.pdf(z))
 
     tail = special.ndtr(np.linspace(-7.4, 0, 3000))
+    own = getattr(law.unit_law, "pieces", None)
+    kinks = np.empty(0) if own is None else own.knots
     z = np.concatenate([law.ppf(tail), law.isf(tail), law.ppf(tail) + u, law.isf(tail) + u])
     z = np.unique([*z, *(b for b in (*law.breakpoints, *law.support) if math.isfinite(b))])
-    z = np.unique([*z, *(b + u for b in law.breakpoints if math.isfinite(b))])
+    z = np.unique([*z, *(b + u for b in law.breakpoints if math.isfinite(b)), *kinks, *(kinks + u)])
     value = law.pdf(z - u) - math.exp(t) * law.pdf(z)
     roots = [
         optimize.brentq(gap, z[i], z[i + 1], xtol=1e-14)
         for i in np.flatnonzero(value[:-1] * value[1:] < 0)
     ]
-    edges = np.unique([*z[::8], *roots, *law.breakpoints, z[-1]])
+    edges = np.unique([*z[::8], *kinks, *(kinks + u), *roots, *law.breakpoints, z[-1]])
     edges = edges[np.isfinite(edges)]
     node, weight = np.polynomial.legendre.leggauss(16)
     half, middle = np.diff(edges) / 2, (edges[1:] + edges[:-1]) / 2
@@ -175,9 +178,9 @@ def wavy(r: Array) -> Array:
 def test_a_wavy_density_is_below_its_own_integral() -> None:
     """φ falls, and neither bends one way: P(L > 0 | r) by 200 angles at 4,000 lengths."""
     dim, s = 2, 0.4
-    law = Spherical(wavy, dim=dim)
+    law = from_radial_density(wavy, dim=dim)
     u = (np.arange(20_000) + 0.5) / 20_000
-    r = law.radius_ppf(u)[:, None]
+    r = law.length.ppf(u)[:, None]
     angle = np.pi * (np.arange(400) + 0.5) / 400
     rho = np.sqrt(r * r - 2 * r * s * np.cos(angle) + s * s)
     overlap = float(np.mean(np.minimum(np.exp(wavy(rho) - wavy(r)), 1.0)))
@@ -194,7 +197,7 @@ def bell(r: Array) -> Array:
 
 @pytest.mark.parametrize("dim", [2, 5, 60])
 def test_a_radial_gaussian_is_below_the_gaussian(dim: int) -> None:
-    law = Spherical(bell, dim=dim)
+    law = from_radial_density(bell, dim=dim)
     for length in (0.1, 1.0, 3.0):
         found = ball_tradeoff(law, length)
         exact = special.ndtr(-special.ndtri(ALPHA) - length)
@@ -246,8 +249,22 @@ def test_the_margin_is_zero_at_the_boundary_and_falls_beyond() -> None:
 
 
 def test_norms_carry_a_radius_by_their_constants() -> None:
-    law = Spherical(bell, dim=9)
+    law = from_radial_density(bell, dim=9)
     two = certified_radius(law, 2, 9, p_a=0.9).proved
     for p, factor in ((1.0, 1.0), (1.5, 1.0), (4.0, 9 ** (0.25 - 0.5)), (math.inf, 1 / 3)):
         found = certified_radius(law, Norm(p), 9, p_a=0.9).proved
         assert found == pytest.approx(two * factor, rel=1e-4)
+
+
+@pytest.mark.parametrize("t", [-0.7, 0.3])
+def test_the_chance_in_a_cell_of_a_cross_is_that_of_its_left_end(t: float) -> None:
+    """For e^(−r), ρ = r − t: the chance (1 − (s + t)/2r)^(d−1)/2 grows with r."""
+    dim, s = 5, 1.2
+    table = levels(noise.l1_exp(k=1, j=0, scale=1, dim=dim))
+    chance = cross_chance(table, s)(*table.gaps(t))
+    left, right = table.edges[:-1], table.edges[1:]
+    least, most = (0.5 * np.maximum(1 - (s + t) / (2 * r), 0.0) ** (dim - 1) for r in (left, right))
+    inside = (left > t + 1e-3) & (least > 1e-3)  # where ρ is positive
+    assert np.all(chance[inside] <= least[inside] * (1 + 1e-13))
+    assert np.all(chance[inside] >= least[inside] * (1 - 1e-7))
+    assert np.any(most[inside] > least[inside] * (1 + 1e-4))

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from unicr.classifier._base import Tally as Tally
 from unicr.classifier._base import labels_of as labels_of
 from unicr.classifier._load import Trust as Trust
-from unicr.classifier._load import load_weights as load_weights
+from unicr.classifier._load import put_weights as put_weights
 from unicr.classifier._load import read_weights as read_weights
 from unicr.classifier._load import split_devices as split_devices
 from unicr.classifier._load import usable as usable

@@ -102,7 +102,7 @@ def c_opt(
         Continue a search that was interrupted, with the same options.
     """
     from unicr.data import load_dataset
-    from unicr.lab.c_opt import COpt, Scales, grid, optuna_search, search_of
+    from unicr.lab.c_opt import COpt, Scales, grid, make_search, optuna_search
     from unicr.lab.c_opt import c_opt as over_grid
     from unicr.lab.report.copt import SearchBar, best_text, write_copt
     from unicr.noise.internal import usual_family
@@ -112,7 +112,7 @@ def c_opt(
     ranges = _ranges(range_)
     shapes = grid(values) if search == "grid" else []
     _check_search(search, values, ranges)
-    settings = search_of(
+    settings = make_search(
         load_dataset(train, split="train"),
         load_dataset(test),
         most=train_max,

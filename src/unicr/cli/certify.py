@@ -109,9 +109,37 @@ def certify(
         Also print the largest possible radius, the accuracy of the model itself, and how many
         samples were taken.
     """
-    find_begun(out, resume=resume or retry_failed)  # refuses before a model is loaded
+    from unicr.lab.report.runs import RunBar, summary
+    from unicr.progress import announce
+
+    begun = find_begun(out, resume=resume or retry_failed)  # refuses before a model is loaded
     job = open_job(model, data, noise, selector, plan, terms, loading, reading, place)
-    return run_and_report(job, out, resume=resume, retry_failed=retry_failed, verbose=verbose)
+    with announce(BUILDING):
+        largest = job.largest
+    for text in job.warnings():
+        print(f"warning: {text}", file=sys.stderr)
+    if verbose:
+        for text in (largest_radius(job, largest), *job.facts()):
+            print(text, file=sys.stderr)
+    with RunBar(job, before=0 if begun is None else begun.done) as progress:
+        run = certify_run(
+            job,
+            out,
+            resume=resume,
+            retry_failed=retry_failed,
+            on_result=progress.add,
+            on_samples=progress.count,
+        )
+    with run:
+        rows, seal = list(run.rows()), run.stored_seal()
+    norms = [norm.text for norm in job.norms]
+    print(summary(rows, norms, searched=job.searched, verbose=verbose))
+    if verbose:
+        certificates = [row.certificate for row in rows if row.certificate is not None]
+        for text in samples_taken(certificates, job.plan):
+            print(text)
+    print(f"run in {out}, seal {seal}", file=sys.stderr)
+    return FAILED if any(row.status == "failed" for row in rows) else 0
 
 
 def open_job(
@@ -138,42 +166,6 @@ def open_job(
         model, choice = str(file_of(selector)), load_selector(file_of(selector))
         asked, law = choice.fit(asked), choice.noise
     return Job.open(model or "", data, law, asked, terms, loading, reading, place)
-
-
-def run_and_report(
-    job: Job, out: Path, *, resume: bool, retry_failed: bool = False, verbose: bool = False
-) -> int:
-    """Announce, run with a progress bar on a terminal, and sum up."""
-    from unicr.lab.report.runs import RunBar, summary
-    from unicr.progress import announce
-
-    begun = find_begun(out, resume=True)
-    with announce(BUILDING):
-        largest = job.largest
-    for text in job.warnings():
-        print(f"warning: {text}", file=sys.stderr)
-    if verbose:
-        for text in (largest_radius(job, largest), *job.facts()):
-            print(text, file=sys.stderr)
-    with RunBar(job, before=0 if begun is None else begun.done) as progress:
-        run = certify_run(
-            job,
-            out,
-            resume=resume,
-            retry_failed=retry_failed,
-            on_result=progress.add,
-            on_samples=progress.count,
-        )
-    with run:
-        rows, seal = list(run.rows()), run.seal()
-    norms = [norm.text for norm in job.norms]
-    print(summary(rows, norms, searched=job.searched, verbose=verbose))
-    if verbose:
-        certificates = [row.certificate for row in rows if row.certificate is not None]
-        for text in samples_taken(certificates, job.plan):
-            print(text)
-    print(f"run in {out}, seal {seal}", file=sys.stderr)
-    return FAILED if any(row.status == "failed" for row in rows) else 0
 
 
 def largest_radius(job: Job, largest: dict[str, float]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -12,7 +13,7 @@ from unicr.cli.certify import BUILDING, LOADING, PLACE, PLAN, READING, PlanOptio
 from unicr.cli.seal import Authority, SigningKey, sign_and_date
 from unicr.data import DataOptions
 from unicr.errors import CertifyError
-from unicr.runs import Place, Terms
+from unicr.runs import Job, Place, Terms
 
 
 @command
@@ -61,22 +62,39 @@ def commit(
     from unicr.progress import announce
     from unicr.runs import Requirement, write_commitment
 
-    if terms.nonce is not None or terms.seed is not None:
-        raise CertifyError("a commitment is made before there is a nonce, and needs no seed")
-    asked = tuple(Requirement.parse(one).text for one in require or ())
-    # any nonce will do: it is not part of the commitment
-    terms = replace(terms, nonce="0" * 64)
+    terms = before_the_nonce(terms)
     job = open_job(model, data, noise, selector, plan, terms, loading, reading, place)
+    asked = check_requirements(require, job)
     job = replace(job, require=asked)
     with announce(BUILDING):
         reach = job.largest
     for one in asked:
         wanted = Requirement.parse(one)
-        if wanted.radius > reach.get(wanted.norm, 0.0):
+        if wanted.radius > reach[wanted.norm]:
             raise CertifyError(
                 f"{one} cannot be shown: the largest radius in l{wanted.norm} is "
-                f"{reach.get(wanted.norm, 0.0):.4g}"
+                f"{reach[wanted.norm]:.4g}"
             )
     print(f"commitment {write_commitment(job, out)}")
     print(f"written to {out / 'commitment.json'}: its SHA-256 is the commitment", file=sys.stderr)
     sign_and_date(out, key, timestamp)
+
+
+def before_the_nonce(terms: Terms) -> Terms:
+    """The terms of a commitment. Any nonce will do: it is not part of the commitment."""
+    if terms.nonce is not None or terms.seed is not None:
+        raise CertifyError("a commitment is made before there is a nonce, and needs no seed")
+    return replace(terms, nonce="0" * 64)
+
+
+def check_requirements(texts: Sequence[str] | None, job: Job) -> tuple[str, ...]:
+    """What a job is to show, each in the one way to write it; what it never can is refused."""
+    from unicr.runs import Requirement
+
+    wanted = [Requirement.parse(text) for text in texts or ()]
+    for one in wanted:
+        if one.norm not in [norm.text for norm in job.norms]:
+            raise CertifyError(f"{one.text} is about l{one.norm}: give --norm {one.norm} too")
+        if job.searched:
+            raise CertifyError(f"{one.text}: searched radii are not proved; leave --searched out")
+    return tuple(one.text for one in wanted)

@@ -17,6 +17,9 @@ def curve(
 ) -> None:
     """Draw the radius against p_A for one or more noises.
 
+    A joint noise has no proved radius: its searched radius is drawn at seven values of p_A, and
+    the radius that holds along the direction found, with its confidence.
+
     Example:
 
     unicr curve --noise 'gaussian(sigma=1)' 'laplace(sigma=1)' \\
@@ -34,14 +37,14 @@ def curve(
         .png, .svg, .pdf, .csv, .tex or .html (the last needs the extra unicr[report]).
     """
     from unicr.lab.report.curves import write_curves
+    from unicr.lab.report.points import make_curve
     from unicr.noise import parse
     from unicr.norms import parse_norm
     from unicr.progress import announce
-    from unicr.radius import RadiusCurve
 
     laws = [parse(text) for text in noise]
     norms = dict.fromkeys(parse_norm(text) for text in norm)
     with announce(BUILDING):
-        curves = [RadiusCurve(law, lp, dim) for lp in norms for law in laws]
+        curves = [make_curve(law, lp, dim) for lp in norms for law in laws]
         write_curves(curves, out)
     print(f"written to {out}")

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from unicr.cli._parameters import FAILED, Loading, Out, command, read_ranges
+from unicr.cli._parameters import FAILED, Loading, Out, Repeated, command, read_ranges
 from unicr.cli.certify import LOADING, PLACE, READING, SearchPlan
 from unicr.data import DataOptions
-from unicr.i_opt import Axis, Grid, IOpt, i_opt_run
+from unicr.errors import CertifyError
+from unicr.i_opt import Axis, Grid, IOpt, commit_i_opt, i_opt_run
 from unicr.runs import Job, Place, Run, Terms
 
 SIGMA_STEP = 2**0.25  # neighbouring sigmas differ by 19 %: a radius changes little within a step
 SEARCH = Parameter(group="The search")
+COMMIT = Parameter(group="Before the nonce is known")
 
 
 PLAN = SearchPlan()
@@ -33,6 +36,8 @@ def i_opt(
     method: Annotated[Literal["compass", "hill"], SEARCH] = "compass",
     union: Annotated[bool, SEARCH] = False,
     keep_prediction: Annotated[bool, SEARCH] = False,
+    commit: Annotated[bool, COMMIT] = False,
+    require: Annotated[list[str] | None, COMMIT, Repeated] = None,
     resume: bool = False,
     verbose: bool = False,
     plan: SearchPlan = PLAN,
@@ -43,7 +48,7 @@ def i_opt(
     """Find the best noise for every input, then certify it (I-OPT).
 
     Fresh samples certify. The result is an ordinary run (with several norms one folder for each:
-    l1, l2, linf) whose certificates speak of the classifier smoothed with that input's noise: see
+    l1, l2, linf) whose certificates are about the classifier smoothed with that input's noise: see
     docs/input-dependent.md. Exit code 3 if some inputs failed. Example:
 
     unicr i-opt --model builtin:mnist-mlp-0.5 --data builtin:mnist \\
@@ -72,11 +77,19 @@ def i_opt(
         one from fresh samples.
     keep_prediction
         The certified class must be the classifier's own answer without noise.
+    commit
+        Only record all settings of the search in OUT/commitment.json, as `unicr commit` does for
+        `unicr certify`. `unicr seal OUT` signs and dates it. Then run the same command without
+        --commit and with the --nonce that you received.
+    require
+        With --commit: what the run is to show, e.g. 'accuracy(2, 0.5) >= 0.7'. May be given several
+        times.
     resume
         Continue a run that was interrupted, with the same options.
     verbose
         Also print what the radii mean.
     """
+    from unicr.cli.commit import before_the_nonce, check_requirements
     from unicr.lab.report.runs import RunBar, summary
     from unicr.noise import parse
     from unicr.noise.internal import usual_family
@@ -84,7 +97,15 @@ def i_opt(
     start, family = parse(init), family or usual_family().name
     grid = Grid.around(start, family, axes_of(range_, start.sigma, family))
     settings = IOpt(grid, method=method, union=union, keep=keep_prediction)
+    if commit:
+        terms = before_the_nonce(terms)
+    elif require:
+        raise CertifyError("--require is fixed before the noise is known: give it with --commit")
     job = Job.open(model, data, start, plan.fit(), terms, loading, reading, place)
+    if commit:
+        asked = check_requirements(require, job)
+        print(f"commitment {commit_i_opt(replace(job, require=asked), settings, out)}")
+        return 0
     words = "noises to choose from; p_A-R curves are made on first use and kept"
     print(f"{grid.size} {words}", file=sys.stderr)
     with RunBar(job) as progress:

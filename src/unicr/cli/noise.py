@@ -29,8 +29,10 @@ def list_() -> None:
     ]
     print(f"\nRanges: {'; '.join(ranges)}.")
     print(
-        "\nAlso: NOISE.truncated(5), NOISE.with_sigma(0.5), NOISE * 2, scipy.NAME(...) for any\n"
-        "law of scipy.stats, and path/to/file.py:name for a noise or a log-density of your own."
+        "\nAlso: NOISE.truncated(5), NOISE.with_sigma(0.5), NOISE * 2, NOISE.scales(1, 0.5, 2),\n"
+        "NOISE.matrix(...) for stretched noise, sum(NOISE, NOISE) for a sum,\n"
+        "scipy.NAME(...) for any law of scipy.stats, and path/to/file.py:name for a noise or a\n"
+        "log-density of your own."
     )
 
 

@@ -59,7 +59,7 @@ def optimality(
     out
         Also draw the radius against p_A, a row for each family and a column for each norm.
     """
-    from unicr.lab.optimality import read_run, validate, validate_average
+    from unicr.lab.optimality import compare_average, compare_noises, read_run
     from unicr.lab.report.optimality import NOTE, draw_gallery, optimality_table
     from unicr.norms import parse_norm
 
@@ -84,10 +84,10 @@ def optimality(
         draw_gallery(groups, norms, dim, out)
     for lp in norms:
         if inputs is None:
-            comparisons += validate(noises, lp, dim, p_a or DEFAULT_PA)
+            comparisons += compare_noises(noises, lp, dim, p_a or DEFAULT_PA)
             continue
         factors = 1.0 if own is None else own
-        comparisons.append(validate_average(noises, lp, dim, inputs.p_a, factors=factors))
+        comparisons.append(compare_average(noises, lp, dim, inputs.p_a, factors=factors))
     per_input = own is not None and bool((own != 1).any())
     print(optimality_table(comparisons, common, format_, per_input=per_input))
     if format_ == "csv":
@@ -112,12 +112,12 @@ def _groups(
     families: list[str] | None, betas: list[float] | None, noises: list[str] | None, sigma: float
 ) -> list[Group]:
     """One group for each family, one for the noises that were named by themselves."""
-    from unicr.lab.optimality import at_sigma, families_with_gallery, gallery
+    from unicr.lab.optimality import gallery, list_galleries, rescale_to
     from unicr.lab.report.optimality import Group
     from unicr.noise import parse
 
     if families is None:
-        families = [] if noises else list(families_with_gallery())
+        families = [] if noises else list(list_galleries())
     if betas is not None and not families:
         raise UnicrError("--beta belongs to a --family, for example --family gennorm --beta 1 2")
     groups = []
@@ -127,6 +127,6 @@ def _groups(
         for reason in refused:
             print(f"left out {reason}", file=sys.stderr)
     if noises:
-        named = dict.fromkeys(at_sigma(parse(text), sigma) for text in noises)
+        named = dict.fromkeys(rescale_to(parse(text), sigma) for text in noises)
         groups.append(Group("noises", tuple(named)))
     return groups

@@ -19,7 +19,9 @@ def report(
     /,
     *,
     out: Out,
-    format_: Annotated[Literal["html", "evidence"], Parameter(name="--format")] = "html",
+    format_: Annotated[
+        Literal["html", "evidence", "cyclonedx"], Parameter(name="--format")
+    ] = "html",
     data: str | None = None,
     images: Annotated[bool, Parameter(negative="--no-images")] = True,
     max_images: int = 500,
@@ -31,7 +33,8 @@ def report(
     Curves, scores, every input, and how to verify. Example: unicr report my-run -o report.html
 
     With --format evidence: what an auditor files about one run, with a verdict about what was
-    required before its noise was known (`unicr commit --require`). Exit code 1 if it fails.
+    required before its noise was known (`unicr commit --require`). With --format cyclonedx: the
+    same as a bill of materials with a model card. Exit code 1 if a requirement is not met.
 
     Parameters
     ----------
@@ -42,6 +45,7 @@ def report(
         .json, by the schema docs/evidence.schema.json.
     format_
         html: the page about runs. evidence: the facts of one run, as a plain page or as JSON.
+        cyclonedx: the same facts as CycloneDX 1.6 (JSON).
     data
         The data, where the one written in the runs is not to be found (for pictures only).
     images
@@ -52,8 +56,8 @@ def report(
         A file that may run code: the file.py of a noise that a run names. May be given several
         times.
     """
-    if format_ == "evidence":
-        return write_evidence(runs, out, force)
+    if format_ != "html":
+        return write_evidence(runs, out, force, as_bill=format_ == "cyclonedx")
     from unicr.lab.report.html import write_report
 
     made = write_report(
@@ -71,23 +75,31 @@ def report(
     return 0
 
 
-def write_evidence(runs: list[Path], out: Path, force: bool) -> int:
-    """The evidence about one run, as .json or as a page; 1 where its verdict is "fail"."""
+def write_evidence(runs: list[Path], out: Path, force: bool, *, as_bill: bool = False) -> int:
+    """The evidence about one run, as .json or as a page; 1 where its verdict is "fail".
+
+    `as_bill` writes it as CycloneDX has it.
+    """
     from unicr.folder import replace_file
-    from unicr.runs import Run, evidence, evidence_page
+    from unicr.runs import Run, cyclonedx, evidence, evidence_page
 
     if len(runs) != 1:
         raise RunError("evidence is about one run: give one folder")
-    if out.suffix.lower() not in (".json", ".html", ".htm"):
-        raise RunError(f"cannot write {out.name}: evidence is a .json or a .html file")
+    if out.suffix.lower() not in (".json", *(() if as_bill else (".html", ".htm"))):
+        kinds = "CycloneDX is a .json file" if as_bill else "evidence is a .json or a .html file"
+        raise RunError(f"cannot write {out.name}: {kinds}")
     with Run(runs[0]) as run:
         facts = evidence(run, force=force)
     as_json = out.suffix.lower() == ".json"
-    text = json.dumps(facts, indent=1, allow_nan=False) + "\n" if as_json else evidence_page(facts)
+    plain = cyclonedx(facts) if as_bill else facts
+    text = json.dumps(plain, indent=1, allow_nan=False) + "\n" if as_json else evidence_page(facts)
     with replace_file(out) as file:
         file.write_text(text, encoding="utf-8")
     for one in facts["requirements"]:
-        print(f"{one['requirement']}: {one['verdict']}, {one['reached']:.4g} holds at confidence "
-              f"{one['confidence']:.1%}")  # fmt: skip
+        if one["reached"] is None:
+            print(f"{one['requirement']}: {one['verdict']}")
+        else:
+            print(f"{one['requirement']}: {one['verdict']}, {one['reached']:.4g} holds at "
+                  f"confidence {one['confidence']:.1%}")  # fmt: skip
     print(f"verdict: {facts['verdict']}; written to {out}")
     return 1 if facts["verdict"] == "fail" else 0

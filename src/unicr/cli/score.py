@@ -51,10 +51,12 @@ def score(
     problems: list[RunError] = []
     about: dict[str, str] = {}
 
-    def hear(name: str, spec: Spec) -> None:
-        about[name] = f"{spec.inputs_text}; {spec.draw_text}"
+    def hear(name: str, spec: Spec, done: int) -> None:
+        wanted = len(spec.indices(spec.data_size))
+        left = "" if done >= wanted else f" (interrupted: {done} of {wanted} are done)"
+        about[name] = f"{spec.inputs_text}{left}; noise from {spec.draw_text}"
 
-    groups = load_scores(runs, norm, problems.append, force=force, on_spec=hear)
+    groups = load_scores(runs, norm, problems.append, force=force, on_run=hear)
     print(score_table(groups, radii, format_, verbose=verbose))
     if out is not None:
         write_scores(groups, radii, out)

@@ -31,8 +31,8 @@ Authority = Annotated[
 def seal(run: Path, /, *, key: SigningKey = None, timestamp: Authority = None) -> None:
     """Print the seals (checksums) of a run, sign and time-stamp them.
 
-    A seal is a SHA-256 over every setting and every result. Give it to whoever gets the run, by
-    another way than the run: `unicr verify RUN --seal HEX` compares. With --key or --timestamp,
+    A seal is a SHA-256 over every setting and every result. Send it separately
+    from the run: `unicr verify RUN --seal HEX` compares it. With --key or --timestamp,
     RUN/statement.json names every file with its digest, and is signed and dated. A folder that
     holds a commitment and no run yet has its commitment signed and dated.
     Example: unicr seal my-run --key ~/.ssh/id_ed25519

@@ -88,7 +88,7 @@ def select(
     models = [loading.arguments(spec) for spec in specs]
     if (by is None) == (data is None):
         raise CertifyError("give either --data to train a selector, or --by to bring your own")
-    loaded = {spec: loading.load(spec) for spec in dict.fromkeys(specs)}
+    loaded = {spec: load_classifier(**loading.arguments(spec)) for spec in dict.fromkeys(specs)}
     if by is not None:
         load_classifier(by, trust=loading.trust)
         write_selector(out, settings, [{"spec": by}, *models])

@@ -11,11 +11,11 @@ from unicr.cli._reopen import RUN, RunOptions
 from unicr.errors import UNREADABLE, RunError, UnicrError, one_line, printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from unicr.classifier import Classifier
     from unicr.data import Dataset
-    from unicr.runs import Run, Spec, Trusted
+    from unicr.runs import Row, Run, Spec, Trusted
 
 
 @command
@@ -58,17 +58,19 @@ def verify(
         Certificates (PEM) of time-stamp authorities that you believe: the run, and the commitment
         if there is one, must be dated by one of them (`unicr seal RUN --timestamp`).
     commitment
-        The commitment that you were told before the run was made: it must be the run's.
+        The commitment that you received before the run was made: it must be the run's.
     nonce
         The nonce that you gave, or the beacon's: it must be the run's.
     """
     from unicr.progress import Bar
-    from unicr.runs import Run, caught, prove_again
+    from unicr.runs import Run, compute_detection, prove_again, read_public_key
     from unicr.runs import replay as sample_again
     from unicr.runs import verify as check
 
     if replay < 0:
         raise RunError(f"--replay {replay}: how many inputs to sample again, 0 or more")
+    if key is not None:
+        read_public_key(key)
     problems = 0
 
     def tell(texts: Iterable[object]) -> None:
@@ -80,36 +82,28 @@ def verify(
     trusted = options
     with Run(run) as opened:
         wanted = replay > 0 or trusted.model is not None
-        classifier, dataset = open_both(opened, trusted, model=wanted)
+        classifier, dataset = open_model_and_data(opened, trusted, model=wanted)
         findings = list(check(opened, trusted=trusted, data=dataset, model=classifier))
         tell(findings)
         rows = opened.records()
         failed = sum(row["claims"] is None for row in rows)
         bad = {one.idx for one in findings if one.idx is not None}
         whole = sum(one.idx is None for one in findings)
-        print(
-            f"{len(rows)} inputs checked from their counts, {len(bad)} do not hold; "
-            f"{failed} failed in the run"
-        )
-        if whole:
-            print(
-                f"of the run as a whole, {whole} {'thing does' if whole == 1 else 'things do'} "
-                "not hold"
-            )
+        print(summarise(len(rows), failed, len(bad), whole))
         proofs = list(prove_again(opened, trusted=trusted, every=prove, skip=bad))
         tell(f"{what}: {wrong}" for what, wrong in proofs if wrong is not None)
         if proofs:
             print(f"{len(proofs)} radii proved again without stored curves")
-        for line in about(trusted.open(opened.spec), classifier, dataset):
+        own = trusted.model is not None and trusted.data is not None
+        spec, readable = trusted.open(opened.spec), opened.readable()
+        for line in describe_run(spec, classifier, dataset, own=own):
             print(printable(line))
-        tell(told_before(trusted.open(opened.spec), commitment, nonce))
-        claims = [row.certificate for row in opened.readable() if row.certificate is not None]
+        tell(compare_told(spec, commitment, nonce))
+        claims = [row.certificate for row in readable if row.certificate is not None]
         unbounded = sum(c.lattice is not None and c.charge is None for c in claims)
         if unbounded:
-            print(
-                f"of {unbounded} inputs the noise was drawn by a sampler without a bound of its law"
-            )
-        tell(others(opened, trusted, classifier, replay))
+            print(f"{unbounded} inputs: the error of the noise sampler has no computed bound")
+        tell(check_beside(opened, readable, trusted, classifier, replay))
         if classifier is not None and dataset is not None:
             found = sample_again(opened, classifier, dataset, replay, trusted=trusted)
             again = []
@@ -119,17 +113,34 @@ def verify(
                     bar.update("sampling inputs again")
             different = [f"input {idx}: {text}" for idx, text in again if text is not None]
             tell(iter(different))
-            print(f"{len(again)} of {len(rows)} inputs sampled again, {len(different)} differ")
+            same = f"{len(different)} differ" if different else "the same votes"
+            print(f"{len(again)} of {len(rows)} inputs sampled again: {same}")
             if again and not different:
                 many = -(-len(rows) // 10)
-                percent = math.floor(100 * caught(len(rows), len(again), many))
+                percent = math.floor(100 * compute_detection(len(rows), len(again), many))
                 rows_forged = f"{many} forged row{'s' if many > 1 else ''}"
-                print(f"this replay would detect {rows_forged} with >= {percent} % probability")
-    tell(sealed(run, seal, key, timestamp_ca))
+                print(
+                    f"this replay would detect {rows_forged} with {percent} % probability or more"
+                )
+        tell(check_seals(opened, seal, key, timestamp_ca))
     return 1 if problems else 0
 
 
-def open_both(
+def summarise(rows: int, failed: int, bad: int, whole: int) -> str:
+    """What was recomputed, and how much of it does not hold: certificates, and the run itself."""
+    hold = "all hold" if not bad else f"{bad} {'does' if bad == 1 else 'do'} not hold"
+    text = f"{count_things(rows - failed, 'certificate')} recomputed from their votes: {hold}"
+    if failed:
+        text += f"; {count_things(failed, 'input')} failed in the run"
+    return text + (f"\n{count_things(whole, 'problem')} with the run as a whole" if whole else "")
+
+
+def count_things(many: int, what: str) -> str:
+    """A number of things: `no problems`, `1 problem`, `2 problems`."""
+    return f"{many or 'no'} {what}{'' if many == 1 else 's'}"
+
+
+def open_model_and_data(
     run: Run, trusted: Trusted, *, model: bool
 ) -> tuple[Classifier | None, Dataset | None]:
     """The model where it is asked for; the data then too, or where a copy of it was given."""
@@ -138,29 +149,36 @@ def open_both(
     return classifier, trusted.open_data(run.spec, classifier) if wanted else None
 
 
-def about(spec: Spec, model: Classifier | None, data: Dataset | None) -> Iterator[str]:
+def describe_run(
+    spec: Spec, model: Classifier | None, data: Dataset | None, *, own: bool
+) -> Iterator[str]:
     """What was certified and where its noise is from, for whoever knows what it should be."""
-    yield f"about {spec.inputs_text}"
+    yield f"inputs: {spec.inputs_text}"
+    whose = "your model and data" if own else "the model and data that the run names"
+    checked = "not compared with a model and data"
     if model is not None and data is not None:
-        yield f"commitment {spec.commitment}, computed from your model and data"
-    else:
-        yield f"commitment {spec.commitment}, as the run states model and data"
-    yield f"noise of the {spec.draw_text}"
+        checked = f"computed again from {whose}"
+    yield f"commitment: {spec.commitment}, {checked}"
+    if not spec.has_numbers:
+        yield "the noise is code, so the commitment does not cover all of it"
+    yield f"noise from {spec.draw_text}"
 
 
-def told_before(spec: Spec, commitment: str | None, nonce: str | None) -> Iterator[str]:
+def compare_told(spec: Spec, commitment: str | None, nonce: str | None) -> Iterator[str]:
     """What is not as it was told before the run."""
     if commitment is not None and commitment.strip().lower() != spec.commitment:
-        yield f"the commitment is {spec.commitment}, not the one that you were told"
+        yield f"the commitment is {spec.commitment}, not the one that you received"
     if nonce is not None and nonce.strip().lower() != spec.nonce:
         yield f"the nonce is {spec.nonce}, not the one that you gave"
 
 
-def others(run: Run, trusted: Trusted, classifier: Classifier | None, replay: int) -> Iterator[str]:
-    """What does not hold in the attacks and in the memory beside a run."""
+def check_beside(
+    run: Run, readable: Sequence[Row], trusted: Trusted, classifier: Classifier | None, replay: int
+) -> Iterator[str]:
+    """What does not hold in the attacks and in the memory beside a run with these rows."""
     from unicr.guard import Regions, check_memory, replay_memory
 
-    rows = {row.idx: row for row in run.readable()}
+    rows = {row.idx: row for row in readable}
     for name in ("attacks.sqlite", "guard.sqlite"):
         if not (run.folder / name).is_file():
             continue
@@ -182,31 +200,31 @@ def others(run: Run, trusted: Trusted, classifier: Classifier | None, replay: in
         except (UnicrError, *UNREADABLE) as error:
             found = [one_line(error)]
         yield from (f"{name}: {text}" for text in found)
-        print(f"{name} checked, {len(found)} things do not hold")
+        limit = "; its votes are not sampled again" if name == "attacks.sqlite" else ""
+        print(f"{name} checked: {count_things(len(found), 'problem')}{limit}")
 
 
-def sealed(
-    folder: Path, wanted: list[str] | None, key: Path | None, roots: Path | None
+def check_seals(
+    run: Run, wanted: list[str] | None, key: Path | None, roots: Path | None
 ) -> Iterator[str]:
     """Print the seals and dates; what is not as it was told, signed or dated."""
     from unicr.runs import (
         STATEMENT,
-        Run,
         check_signature,
         check_stamp,
         seals,
         statement_problems,
     )
 
+    folder = run.folder
     now = seals(folder)
     for name, seal in now.items():
         print(f"seal of {name}: {seal}")
-    with Run(folder) as run:
-        if run.stored_seal() is None:
-            print("the run has no seal")
+    if run.stored_seal() is None:
+        print("the run was never sealed")
     for seal in wanted or []:
         if seal.strip().lower() not in now.values():
-            yield f"the seal {seal} is of nothing in {folder}: something was changed"
+            yield f"no file in {folder} has the seal {seal}: it was changed, or is another run"
     if key is None and roots is None:
         return
     yield from statement_problems(folder)
@@ -224,8 +242,10 @@ def sealed(
             if roots is not None:
                 found = check_stamp(file, roots)
                 dates.append(found.time)
-                print(f"{file.name} was there at {found.time} (by {found.authority})")
+                print(f"{file.name} existed at {found.time} (says {found.authority})")
         except RunError as error:
             yield str(error)
+    if roots is not None and len(files) < 2 and run.spec.nonce_origin == "given":
+        yield "the run says that its nonce was given, but no commitment.json was dated before it"
     if dates != sorted(dates):
         yield "the commitment was dated after the run"

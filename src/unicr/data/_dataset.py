@@ -25,6 +25,7 @@ Labels = NDArray[np.int64]
 
 NO_LABEL = -1
 CHANNELS = (1, 3, 4)
+COUNTS = {np.dtype(np.uint8): 255, np.dtype(np.uint16): 65535}  # the white of images, by their type
 MOST = 1 << 31
 INPUT_KEYS = ("image", "img", "pixel_values", "input", "x")  # of items that are dicts
 LABEL_KEYS = ("label", "labels", "fine_label", "target", "y")
@@ -95,10 +96,8 @@ class Dataset:
         raise DataError(f"no input of {self.name} is finite")
 
     def digest_of(self, index: int) -> str:
-        """SHA-256 of the shape and the little-endian float32 bytes of one input."""
-        values, _ = self._item(index)
-        head = "x".join(map(str, values.shape)).encode() + b":"
-        return hashlib.sha256(head + values.astype("<f4").tobytes()).hexdigest()
+        """`digest_input` of one input."""
+        return digest_input(self._item(index)[0])
 
     def finite(self, index: int) -> bool:
         """Whether every value of one input is a finite number."""
@@ -175,26 +174,29 @@ def _is_number(label: str | int) -> bool:
     return not isinstance(label, str) or _as_numbers([label]) is not None
 
 
-def as_floats(values: NDArray[Any]) -> Floats:
-    """Values as float32: bytes k as k/255, 16-bit counts as k/65535, all else as it is."""
-    if values.dtype == np.uint8:
-        return values.astype(np.float32) / np.float32(255)
-    if values.dtype == np.uint16:
-        return values.astype(np.float32) / np.float32(65535)
-    if values.dtype.kind not in "biuf":
-        raise DataError(f"inputs of type {values.dtype} are not numbers")
-    with np.errstate(over="ignore"):
-        return np.array(values, dtype=np.float32)
+def digest_input(values: Floats) -> str:
+    """SHA-256 of the shape and the little-endian float32 bytes of an input."""
+    head = "x".join(map(str, values.shape)).encode() + b":"
+    return hashlib.sha256(head + values.astype("<f4").tobytes()).hexdigest()
 
 
 def as_input(values: NDArray[Any]) -> Floats:
-    """One input: byte images become channels first, H×W becomes 1×H×W; other arrays keep shape."""
-    if values.dtype in (np.uint8, np.uint16):
+    """One input as float32: bytes k as k/255, 16-bit counts as k/65535, all else as it is.
+
+    Images of bytes or counts become channels first, H×W becomes 1×H×W; other arrays keep their
+    shape.
+    """
+    if values.dtype.kind not in "biuf":
+        raise DataError(f"inputs of type {values.dtype} are not numbers")
+    most = COUNTS.get(values.dtype)
+    if most is not None:
         if values.ndim == 2:
             values = values[None]
         elif values.ndim == 3 and values.shape[-1] in CHANNELS and values.shape[0] not in CHANNELS:
             values = np.moveaxis(values, -1, 0)
-    return np.ascontiguousarray(as_floats(values))
+    with np.errstate(over="ignore"):
+        floats = np.array(values, dtype=np.float32, order="C")
+    return floats if most is None else floats / np.float32(most)
 
 
 def number_labels(labels: Any, size: int, name: str) -> tuple[Labels, tuple[str | int, ...] | None]:

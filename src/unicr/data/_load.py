@@ -53,10 +53,23 @@ def load_dataset(
     """
     if split not in SPLITS:
         raise DataError(f"split {split!r} is not one of {', '.join(SPLITS)}")
-    if isinstance(spec, str | Path):
-        return _from_path(spec, labels, split, label_column)
-    data = _from_object(spec)
-    return data if labels is None else data.labelled(labels)
+    if not isinstance(spec, str | Path):
+        data = _from_object(spec)
+        return data if labels is None else data.labelled(labels)
+    path = _find_files(spec)
+    given = Path(labels).expanduser() if isinstance(labels, str | Path) else None
+    if given is not None and not given.is_file():
+        raise DataError(f"no labels file {given}")
+    asked = DataAsked(path, split, label_column, given)
+    reader = next((reader for reader in READERS.values() if reader.takes(asked)), None)
+    if reader is None:
+        ending = path.suffix.lower() or "no"
+        raise DataError(f"{path}: {ending} ending is not known; known forms: {_known()}")
+    with foreign(DataError, f"{path} cannot be read"):
+        data = reader.read(asked)
+    if labels is None:
+        return data
+    return data.labelled(labels if given is None else read_labels(given))
 
 
 def _from_object(spec: Any) -> Dataset:
@@ -77,24 +90,7 @@ def _from_object(spec: Any) -> Dataset:
     )
 
 
-def _from_path(spec: str | Path, labels: Any, split: str, label_column: str | None) -> Dataset:
-    path = _place(spec)
-    given = Path(labels).expanduser() if isinstance(labels, str | Path) else None
-    if given is not None and not given.is_file():
-        raise DataError(f"no labels file {given}")
-    asked = DataAsked(path, split, label_column, given)
-    reader = next((reader for reader in READERS.values() if reader.takes(asked)), None)
-    if reader is None:
-        ending = path.suffix.lower() or "no"
-        raise DataError(f"{path}: {ending} ending is not known; known forms: {_known()}")
-    with foreign(DataError, f"{path} cannot be read"):
-        dataset = reader.read(asked)
-    if labels is None:
-        return dataset
-    return dataset.labelled(labels if given is None else read_labels(given))
-
-
-def _place(spec: str | Path) -> Path:
+def _find_files(spec: str | Path) -> Path:
     """Where the files of a path, of a dataset of the package or of a fetched one are."""
     if isinstance(spec, str) and spec.startswith("builtin:"):
         if spec not in BUILTIN:

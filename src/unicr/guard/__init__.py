@@ -1,6 +1,7 @@
 """A predictor that remembers its certified regions, so that its answers never contradict them.
 
-`docs/input-dependent.md` says what it guarantees, with proofs, and what it does not.
+`docs/input-dependent.md` says what it guarantees and what it does not; the proofs are in
+`docs/theory.md#the-guard`.
 """
 
 from unicr.guard._check import check_memory, made_for, replay_memory

@@ -87,7 +87,7 @@ def _largest_radius(spec: Spec, norm: Norm, trusted: Trusted) -> Callable[[str |
         offered = procedure.offers(str(noise)) if isinstance(procedure, IOpt) else noise is None
         if not offered:
             return -1.0
-        if spec.plan.rule.name == "three":  # its p_B is free
+        if spec.plan.rule.bounds_p_b:
             return math.inf
         law = trusted.noise(spec, noise)
         radii = Radii(law, [norm], math.prod(spec.shape), searched=spec.searched)

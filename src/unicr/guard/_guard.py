@@ -1,7 +1,7 @@
 """The guarded predictor: an answer from memory where there is one, else a new certificate.
 
 A noise that is chosen for each input certifies each input for its own smoothed classifier; the
-memory makes one classifier of all of them (Alfarra et al. 2022; THEORY.md, section 6).
+memory makes one classifier of all of them (Alfarra et al. 2022; docs/theory.md#the-guard).
 """
 
 from __future__ import annotations

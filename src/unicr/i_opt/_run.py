@@ -8,7 +8,16 @@ from functools import partial
 from pathlib import Path
 
 from unicr.norms import Norm
-from unicr.runs import Input, Job, Row, certify_into, follow_commitment, resume_job
+from unicr.runs import (
+    Input,
+    Job,
+    Row,
+    certify_into,
+    copy_commitment,
+    find_begun,
+    follow_commitment,
+    write_commitment,
+)
 from unicr.smoothing import Certificate, Steps
 from unicr.smoothing.procedures import IOpt, share_answers
 
@@ -18,6 +27,20 @@ def folders_of(out: Path, norms: tuple[Norm, ...]) -> dict[Norm, Path]:
     if len(norms) == 1:
         return {norms[0]: out}
     return {norm: out / f"l{norm.text}" for norm in norms}
+
+
+def _search_job(job: Job, settings: IOpt) -> Job:
+    """The job with the plan of the search and the noise that it begins with."""
+    first = settings.grid.noise(settings.grid.centre)
+    return replace(job, plan=settings.fit(job.plan), noise=first)
+
+
+def commit_i_opt(job: Job, settings: IOpt, out: Path) -> str:
+    """Write what decides a search into `out` before its nonce is known; the commitment.
+
+    `i_opt_run` into the same folder then does this search alone, under the nonce of its job.
+    """
+    return write_commitment(_search_job(job, settings), out)
 
 
 def i_opt_run(
@@ -35,10 +58,10 @@ def i_opt_run(
     `settings`. The votes of an input under a noise are counted once and serve all norms. Inputs
     that have a result in every norm are not done again with `resume`.
     """
-    first = settings.grid.noise(settings.grid.centre)
-    job = replace(job, plan=settings.fit(job.plan), noise=first)
+    job = _search_job(job, settings)
     folders = folders_of(out, job.norms)
-    job = follow_commitment(resume_job(job, next(iter(folders.values()))), out)
+    begun = find_begun(next(iter(folders.values())), resume=resume)
+    job = follow_commitment(job if begun is None else job.resume(begun.spec), out)
     job.check()
     points = None if job.points is None else job.points.text
     spec = job.spec
@@ -47,10 +70,11 @@ def i_opt_run(
 
     def start(one: Input) -> Steps[tuple[Certificate, ...]]:
         assert one.x is not None
-        curves = [(alone.spec, alone.curves) for alone in each.values()]
-        return share_answers([partial(spec.steps, here) for spec, here in curves])
+        return share_answers([partial(spec.steps, spec.curves) for spec in specs.values()])
 
     specs = {folder: each[norm].spec for norm, folder in folders.items()}
+    for folder in folders.values():
+        copy_commitment(out, folder)
     for run in certify_into(
         job, specs, start, resume=resume, on_result=on_result, on_samples=on_samples
     ):

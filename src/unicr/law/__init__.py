@@ -5,7 +5,18 @@ Multiplying a law (`scaled`) and conditioning it (`given`) give laws again; what
 (`Facts`) goes with it.
 """
 
-from unicr.law._base import Facts, Law, Scaled, SymmetricLaw, invert_tail
+from unicr.law._base import Curvature, Facts, Law, Scaled, SymmetricLaw, invert_tail
+from unicr.law._length import LengthLaw, RadialDensity
 from unicr.law._table import Table
 
-__all__ = ["Facts", "Law", "Scaled", "SymmetricLaw", "Table", "invert_tail"]
+__all__ = [
+    "Curvature",
+    "Facts",
+    "Law",
+    "LengthLaw",
+    "RadialDensity",
+    "Scaled",
+    "SymmetricLaw",
+    "Table",
+    "invert_tail",
+]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -19,8 +19,6 @@ from unicr.values import Array
 
 if TYPE_CHECKING:
     import torch
-
-    from unicr.law._table import Table
 
 # of `invert_tail`
 FARTHEST = 800.0  # exp(−800) is below every float: no tail that falls like exp(−z) is searched on
@@ -34,8 +32,9 @@ SETTLED, SETTLED_SHARE = 1e-16, 4e-16
 class Facts:
     """What a certifier may rely on, and where that knowledge comes from.
 
-    `source` is "analytic" (a formula of this package), "declared" (the user's word) or
-    "checked" (tested numerically on a dense grid, not proved). Unimodal means one rise, one fall
+    `source` is "analytic" (a formula of this package), "table" (decided from the very numbers of a
+    table, without rounding), "declared" (the user's word) or "checked" (tested numerically on a
+    dense grid, not proved). Unimodal means one rise, one fall
     (an i.i.d. noise: each coordinate; a joint one: along every line through zero). Positive means
     a density above zero almost everywhere, no holes and no end on any side: only then does
     p_A = 1 certify every radius. False where nobody knows.
@@ -47,7 +46,35 @@ class Facts:
     finite_variance: bool
     unimodal: bool = True
     positive: bool = False
-    source: Literal["analytic", "declared", "checked"] = "analytic"
+    source: Literal["analytic", "table", "declared", "checked"] = "analytic"
+
+
+@dataclass(frozen=True, eq=False)
+class Curvature:
+    """Where a density is convex or concave, and how much its slopes fall.
+
+    Between two neighbouring `places` it is one of them: concave inside the intervals `concave`,
+    else convex; at the places `falls` its slope falls, or it jumps. `slope_fall` is by how much
+    slopes fall in all, in the concave parts and at those places (inf at a cusp of infinite slope),
+    `jump` the sum of all jumps, `variation` how much the density goes up and down in all.
+    """
+
+    places: Array
+    falls: Array
+    concave: tuple[tuple[float, float], ...]
+    slope_fall: float
+    jump: float
+    variation: float
+
+    def bound_excess(self, width: float) -> float:
+        """How far the probability of any event may lie above its chord over so long a shift.
+
+        Its second derivative is at least −`slope_fall` in all but the jumps', its slope changes by
+        at most the jumps' sum, and nothing moves it by more than half the variation for each unit
+        of the shift (docs/theory.md#theorem-j, "All shifts").
+        """
+        bent = self.slope_fall * width * width / 8 + self.jump * width / 4
+        return min(bent, 0.5 * self.variation * width) * (1 + 1e-9)
 
 
 class Law(ABC):
@@ -102,11 +129,6 @@ class Law(ABC):
     def breakpoints(self) -> tuple[float, ...]:
         """Where the density is not smooth: cusps, jumps, ends of a bounded support."""
 
-    @property
-    def mesh(self) -> Array:
-        """Points so dense that between two of them the density is smooth, as far as is known."""
-        return np.asarray(self.breakpoints, dtype=np.float64)
-
     def ratio_turns(self, shift: float) -> tuple[float, ...] | None:
         """Points between which log p(x − shift) − log p(x) is monotone, None where not known.
 
@@ -114,6 +136,21 @@ class Law(ABC):
         only if no turn lies inside (docs/theory.md#lemma-4-cells).
         """
         return () if self.facts.log_concave else None
+
+    @property
+    def curvature(self) -> Curvature | None:
+        """Where the density is convex or concave; None where that is not known."""
+        return None
+
+    def look(self, low: Array, high: Array) -> tuple[Array, Array, Array]:
+        """The density at both ends of cells, from inside, and their mass.
+
+        No cell has one of the `places` of `curvature` inside.
+        """
+        below = np.diff(np.stack([self.cdf(low), self.cdf(high)]), axis=0)[0]
+        above = -np.diff(np.stack([self.sf(low), self.sf(high)]), axis=0)[0]
+        left = self.cdf(high) < 0.5
+        return self.pdf(low), self.pdf(high), np.where(left, below, above)
 
     @abstractmethod
     def log_density(self, x: Array, log_unit: float) -> Array:
@@ -150,6 +187,21 @@ class Law(ABC):
     def isf(self, u: ArrayLike) -> Array:
         """The x with sf(x) = u."""
 
+    def masses(self, low: Array, high: Array) -> Array | None:
+        """P(low < X ≤ high) of each pair, right relative to itself; None where only `cdf` knows."""
+        return None
+
+    def bound_ratio(self, shift: float, left: Array, right: Array) -> tuple[Array, Array] | None:
+        """Least and largest log p(z − shift) − log p(z) for left < z < right, rounded outwards.
+
+        None where that is not known. What it does not see has at most `sliver_mass`.
+        """
+        return None
+
+    def sliver_mass(self, shift: float) -> float:
+        """See `bound_ratio`."""
+        return 0.0
+
     def mass_between(self, low: float, high: float) -> float:
         """P(low < X ≤ high), from the side on which the difference cancels less."""
         return max(float(self.cdf(high) - self.cdf(low)), float(self.sf(low) - self.sf(high)))
@@ -158,25 +210,17 @@ class Law(ABC):
         """The law of factor·X, factor > 0."""
         return self if factor == 1.0 else Scaled(self, factor)
 
-    def given(self, low: float, high: float) -> Table:
+    def given(self, low: float, high: float) -> Law:
         """The law of X given that low ≤ X ≤ high: its density renormalised, as a table.
 
-        A restriction of a log-concave (or unimodal) density has that fact too; it is symmetric
-        where the density and the interval are. It has every moment.
+        It has every moment.
         """
         from unicr.law._quadrature import TabulatedDensity
-        from unicr.law._table import Table
+        from unicr.law._table import tabulate
 
         ends = (max(low, self.support[0]), min(high, self.support[1]))
         inner = [b for b in self.breakpoints if ends[0] < b < ends[1]]
-        facts = replace(
-            self.facts,
-            symmetric=self.facts.symmetric and low == -high,
-            bounded=True,
-            positive=False,
-            finite_variance=True,
-        )
-        return Table(TabulatedDensity.build(self.logpdf, support=ends, points=inner), facts)
+        return tabulate(TabulatedDensity.build(self.logpdf, support=ends, points=inner), "it")
 
 
 @dataclass(frozen=True)
@@ -225,10 +269,6 @@ class Scaled(Law):
     def breakpoints(self) -> tuple[float, ...]:
         return tuple(b * self.factor for b in self.base.breakpoints)
 
-    @property
-    def mesh(self) -> Array:
-        return self.base.mesh * self.factor
-
     def ratio_turns(self, shift: float) -> tuple[float, ...] | None:
         unit = shift / self.factor
         turns = self.base.ratio_turns(unit)
@@ -256,8 +296,21 @@ class Scaled(Law):
     def isf(self, u: ArrayLike) -> Array:
         return self.base.isf(u) * self.factor
 
+    def masses(self, low: Array, high: Array) -> Array | None:
+        return self.base.masses(low / self.factor, high / self.factor)
+
+    def bound_ratio(self, shift: float, left: Array, right: Array) -> tuple[Array, Array] | None:
+        f = self.factor
+        return self.base.bound_ratio(shift / f, left / f, right / f)
+
+    def sliver_mass(self, shift: float) -> float:
+        return self.base.sliver_mass(shift / self.factor)
+
     def scaled(self, factor: float) -> Law:
         return self.base.scaled(self.factor * factor)
+
+    def given(self, low: float, high: float) -> Law:
+        return self.base.given(low / self.factor, high / self.factor).scaled(self.factor)
 
 
 class SymmetricLaw(Law):

@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from unicr.errors import NoiseError
-from unicr.law._base import Facts, Law
+from unicr.law._base import Curvature, Facts, Law
+from unicr.law._fit import NotOfThatShapeError, fit_pieces
+from unicr.law._pieces import Pieces
 from unicr.law._quadrature import TabulatedDensity
 from unicr.values import Array
 
 
 @dataclass(frozen=True, eq=False)
 class Table(Law):
-    """Probabilities and quantiles of a `TabulatedDensity`, with the facts that hold of it.
+    """Probabilities and quantiles of `Pieces`, with the facts that hold of them.
 
-    Two tables are equal where all that their answers rest on is, and their facts.
+    Two tables are equal where all that their answers rest on is, and their facts. `mean` and `std`
+    are nan and inf where the density that the table was made of has none, though every table has.
     """
 
-    density: TabulatedDensity
+    pieces: Pieces
     known: Facts
+    mean: float = math.nan
+    std: float = math.inf
     tabulated = True
 
     def __eq__(self, other: object) -> bool:
@@ -34,71 +39,96 @@ class Table(Law):
 
     @cached_property
     def fingerprint(self) -> str:
-        return f"|{self.density.fingerprint}|{self.known}"
+        return f"|{self.pieces.fingerprint}|{self.known}"
 
     @property
     def facts(self) -> Facts:
         return self.known
 
     @property
-    def std(self) -> float:
-        return math.sqrt(self.density.second_moment)
-
-    @property
-    def mean(self) -> float:
-        return self.density.mean
-
-    @property
     def support(self) -> tuple[float, float]:
-        return self.density.support
+        return self.pieces.support
 
-    @property
+    @cached_property
     def breakpoints(self) -> tuple[float, ...]:
-        return self.density.breakpoints
-
-    @property
-    def mesh(self) -> Array:
-        return self.density.mesh
+        """Jumps, ends, and the highest knots, where a peak may be."""
+        top = max(float(self.pieces.start.max()), float(self.pieces.end.max()))
+        peaks = self.pieces.knots[:-1][self.pieces.start == top]
+        peaks = np.append(peaks, self.pieces.knots[1:][self.pieces.end == top])
+        return tuple(np.union1d(self.pieces.jumps, peaks[[0, -1]]).tolist())
 
     def log_density(self, x: Array, log_unit: float) -> Array:
-        return self.density.logpdf(x) - log_unit
+        return self.pieces.logpdf(x) - log_unit
 
     def cdf(self, x: ArrayLike) -> Array:
-        return self.density.cdf(x)
+        return self.pieces.cdf(x)
 
     def sf(self, x: ArrayLike) -> Array:
-        return self.density.sf(x)
+        return self.pieces.sf(x)
 
     def ppf(self, u: ArrayLike) -> Array:
-        return self.density.ppf(u)
+        return self.pieces.ppf(u)
 
     def isf(self, u: ArrayLike) -> Array:
-        return self.density.isf(u)
+        return self.pieces.isf(u)
+
+    def masses(self, low: Array, high: Array) -> Array:
+        return self.pieces.masses(low, high)
+
+    def bound_ratio(self, shift: float, left: Array, right: Array) -> tuple[Array, Array]:
+        return self.pieces.bound_ratio(shift, left, right)
+
+    def sliver_mass(self, shift: float) -> float:
+        return self.pieces.sliver_mass(shift)
+
+    @property
+    def curvature(self) -> Curvature:
+        return self.pieces.curvature
+
+    def look(self, low: Array, high: Array) -> tuple[Array, Array, Array]:
+        return self.pieces.look(low, high)
+
+    def given(self, low: float, high: float) -> Table:
+        return describe(self.pieces.cut(low, high))
 
 
-def check_facts(
-    density: TabulatedDensity, name: str, symmetric: bool | None, log_concave: bool | None
-) -> Facts:
-    """The facts of a density: as declared, or else as a dense grid shows them.
-
-    A declaration that the grid contradicts is refused; one that it does not is believed, and the
-    facts say that they are declared (docs/theory.md#grades-and-rounding-charges).
-    """
-    checked: dict[str, Any] = {
-        "symmetric": density.symmetric_about_zero(),
-        "log_concave": density.log_concave(),
-    }
-    for word, declared in (("symmetric", symmetric), ("log_concave", log_concave)):
-        if declared and not checked[word]:
-            raise NoiseError(f"{name} was declared {word}, but a numerical check finds it is not")
-    low, high = density.support
-    both_declared = symmetric is not None and log_concave is not None
-    return Facts(
-        symmetric=checked["symmetric"] if symmetric is None else symmetric,
-        log_concave=checked["log_concave"] if log_concave is None else log_concave,
+def describe(pieces: Pieces) -> Table:
+    """A table with the facts of its pieces."""
+    low, high = pieces.support
+    facts = Facts(
+        symmetric=pieces.symmetric,
+        log_concave=pieces.log_concave,
         bounded=math.isfinite(low) and math.isfinite(high),
-        finite_variance=math.isfinite(density.second_moment),
-        unimodal=checked["log_concave"] or density.unimodal(),
-        positive=density.positive(),
-        source="declared" if both_declared else "checked",
+        finite_variance=True,
+        unimodal=pieces.unimodal,
+        positive=pieces.positive,
+        source="table",
     )
+    return Table(pieces, facts, pieces.moment(1), math.sqrt(pieces.moment(2)))
+
+
+def tabulate(
+    density: TabulatedDensity,
+    name: str,
+    symmetric: bool | None = None,
+    log_concave: bool | None = None,
+) -> Table:
+    """The table that stands for a density; NoiseError where it has not a shape that is declared.
+
+    Declared False, a shape is not made, and not claimed.
+    """
+    try:
+        pieces = fit_pieces(density, symmetric=symmetric, log_concave=log_concave)
+    except NotOfThatShapeError as error:
+        raise NoiseError(f"{name} was declared {error.shape}, but it is not") from None
+    table = describe(pieces)
+    facts = replace(
+        table.known,
+        symmetric=table.known.symmetric and symmetric is not False,
+        log_concave=table.known.log_concave and log_concave is not False,
+    )
+    if math.isfinite(density.second_moment):
+        return replace(table, known=facts)
+    facts = replace(facts, finite_variance=False)
+    mean = table.mean if math.isfinite(density.mean) else math.nan
+    return Table(pieces, facts, mean, math.inf)

@@ -13,13 +13,15 @@ from unicr.law import Facts
 from unicr.noise._anisotropic import Anisotropic
 from unicr.noise._base import IID, Noise, SamplerError
 from unicr.noise._data import from_data, to_data
-from unicr.noise._density import from_density, from_scipy, from_torch
-from unicr.noise._family import Family, IIDFamily, Parameter
+from unicr.noise._density import from_density, from_radial_density, from_scipy, from_torch
+from unicr.noise._family import Family, IIDFamily, Parameter, RadialFamily
 from unicr.noise._joint import Joint
 from unicr.noise._lattice import Lattice
+from unicr.noise._radial import RadialNoise, UnitBall
 from unicr.noise._spec import parse
-from unicr.noise._spherical import Spherical, SphericalNoise
+from unicr.noise._sum import Sum
 from unicr.noise.families import FAMILIES
+from unicr.noise.families._balls import L1, L2, LINF
 from unicr.noise.families.ball import ball
 from unicr.noise.families.cauchy import cauchy
 from unicr.noise.families.expmix import expmix
@@ -52,6 +54,9 @@ if not TYPE_CHECKING:
 __all__ = [
     "FAMILIES",
     "IID",
+    "L1",
+    "L2",
+    "LINF",
     "Anisotropic",
     "Facts",
     "Family",
@@ -60,14 +65,17 @@ __all__ = [
     "Lattice",
     "Noise",
     "Parameter",
+    "RadialFamily",
+    "RadialNoise",
     "SamplerError",
-    "Spherical",
-    "SphericalNoise",
+    "Sum",
+    "UnitBall",
     "ball",
     "cauchy",
     "expmix",
     "from_data",
     "from_density",
+    "from_radial_density",
     "from_scipy",
     "from_torch",
     "gaussian",

@@ -1,13 +1,14 @@
-"""Independent coordinates of one shape, each with its own scale: ε_i = s_i·ξ_i.
+"""Independent coordinates of one shape, stretched: ε = Bξ with a scale per coordinate or a matrix.
 
-Weak directions are then real directions, not spectra: the certifier looks at the smallest scales.
+What is certified for ξ in a ball is certified for ε in the ball's image, an ellipsoid for ℓ2
+(docs/theory.md#theorem-p).
 """
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -15,98 +16,143 @@ import numpy as np
 from unicr.errors import NoiseError
 from unicr.law import Facts
 from unicr.law.internal import write_floats
-from unicr.noise._base import IID, Data, Draws, Noise
+from unicr.noise._base import IID, Data, Draws, Noise, bracket
+from unicr.noise._frame import Frame, Matrix, Scales
 from unicr.values import Array, number
 
 if TYPE_CHECKING:
     import torch
 
-SHORT = 8  # so many scales are written out in the text
+# so many numbers are written out: `noise.parse` reads texts of at most 5000 characters
+WRITTEN = 128
 
 
 class Anisotropic(Noise):
-    """The law of (s_1·ξ_1, …, s_d·ξ_d), ξ_i i.i.d. from `base`, `scales` = (s_1, …, s_d).
+    """The law of Bξ, ξ i.i.d. from `base`: B = diag(`scales`), or the `matrix` B.
 
     `scales` multiply the scale that `base` has already, and may have any shape: it is read in the
-    order of the coordinates. The dimension is the number of scales.
+    order of the coordinates. The dimension is the number of scales or rows. Of a matrix the
+    leading 26 bits of each row are kept, so that samples on a lattice are exact; what is kept
+    (`noise.frame.matrix`) is what is certified.
     """
 
     dim: int
     base: IID
-    scales: Array
+    scales: Array | None
+    frame: Frame
+    entries: Array
+    """The scales, or the matrix as it is used."""
 
-    def __init__(self, base: Noise, scales: Sequence[float] | Array | torch.Tensor) -> None:
+    def __init__(
+        self,
+        base: Noise,
+        scales: Sequence[float] | Array | torch.Tensor | None = None,
+        *,
+        matrix: Sequence[Sequence[float]] | Array | torch.Tensor | None = None,
+    ) -> None:
         law = getattr(base, "iid", None)
         if law is None:
             raise NoiseError(
                 "Anisotropic scales the coordinates of an i.i.d. noise, not "
                 f"{getattr(base, 'text', repr(base))}: try noise.gaussian(sigma=1)"
             )
-        try:
-            values = np.array(scales, dtype=np.float64).ravel()
-        except (TypeError, ValueError):
-            raise NoiseError(
-                f"scales={scales!r} must be numbers, one for each coordinate"
-            ) from None
-        if values.size == 0:
-            raise NoiseError("scales is empty: give one number above 0 for each coordinate")
-        bad = np.flatnonzero(~(np.isfinite(values) & (values > 0)))
-        if bad.size:
-            first = int(bad[0])
-            raise NoiseError(
-                f"scales[{first}]={values[first]!r}: every scale must be a finite number above 0"
-            )
-        values.flags.writeable = False
-        self._put(base=law, scales=values, dim=values.size)
+        if (scales is None) == (matrix is None):
+            raise NoiseError("Anisotropic takes either scales or a matrix=")
+        frame: Frame
+        if matrix is not None:
+            frame = stretch = Matrix(matrix)
+            values, entries = None, stretch.matrix
+        else:
+            values = entries = _read_scales(scales)
+            frame = Scales(values)
+        self._put(base=law, scales=values, entries=entries, frame=frame, dim=frame.dim)
 
     @property
-    def coordinate(self) -> IID:
+    def core(self) -> IID:
         return self.base
 
     @property
+    def coordinate(self) -> IID | None:
+        return None if self.scales is None else self.base
+
+    @property
     def _text(self) -> str:
-        if self.dim <= SHORT:
-            listed = ", ".join(number(s) for s in self.scales)
-            return f"Anisotropic({self.base.text}, [{listed}])"
-        low, high = number(self.scales.min()), number(self.scales.max())
-        return f"Anisotropic({self.base.text}, {self.dim} scales from {low} to {high})"
+        values = self.entries
+        if values.size <= WRITTEN:
+            word = "matrix" if self.scales is None else "scales"
+            return f"{bracket(self.base.text)}.{word}({', '.join(map(number, values.ravel()))})"
+        if self.scales is None:
+            what = f"a matrix {self.frame.digest[:16]} with {self.dim} rows"
+        else:
+            low, high = number(values.min()), number(values.max())
+            what = f"{self.dim} scales from {low} to {high}"
+        return f"Anisotropic({self.base.text}, {what})"
 
     @property
     def cache_key(self) -> str:
-        digest = hashlib.sha256(self.scales.tobytes()).hexdigest()[:32]
-        return f"Anisotropic({self.base.cache_key}, {self.dim}, {digest})"
+        return f"Anisotropic({self.base.cache_key}, {self.dim}, {self.frame.digest[:32]})"
 
     @property
     def _key(self) -> tuple[Any, ...]:
-        return (type(self), self.base, self.scales.tobytes())
+        return (type(self), self.base, self.frame.digest)
 
     def _data(self) -> Data:
-        return {"anisotropic": self.base.to_body(), "scales": write_floats(self.scales)}
+        kind = "matrix" if self.scales is None else "scales"
+        return {"anisotropic": self.base.to_body(), kind: write_floats(self.entries.ravel())}
 
     @property
     def facts(self) -> Facts:
-        return self.base.facts
+        facts = self.base.facts
+        if self.scales is None:
+            # a linear image of a symmetric, log-concave or positive density is one
+            return replace(facts, unimodal=facts.log_concave)
+        return facts
 
     @property
     def sigma(self) -> float:
-        return self.base.sigma * math.sqrt(float(np.mean(self.scales**2)))
+        if self.scales is not None:
+            return self.base.sigma * math.sqrt(float(np.mean(self.scales**2)))
+        size, mean = self.base.sigma, self.base.mean
+        if not math.isfinite(size):
+            return size
+        spread = (size**2 - mean**2) * float(np.sum(self.entries**2))
+        drift = mean**2 * float(np.sum(self.entries.sum(1) ** 2))
+        return math.sqrt((spread + drift) / self.dim)
 
     def _scaled(self, factor: float) -> Self:
+        if self.scales is None:
+            return type(self)(self.base.scaled(factor), matrix=self.entries)
         return type(self)(self.base, self.scales * factor)
 
     def log_prob(self, z: torch.Tensor) -> torch.Tensor:
         import torch
 
-        flat = z.flatten(1).to(torch.float64) / self._row(z.device)
-        return self.base.log_prob(flat) - float(np.sum(np.log(self.scales)))
-
-    def _row(self, device: torch.device) -> torch.Tensor:
-        import torch
-
-        return torch.tensor(self.scales, dtype=torch.float64, device=device)
+        flat = z.flatten(1).to(torch.float64)
+        if self.scales is not None:
+            flat = flat / torch.tensor(self.scales, device=z.device)
+            return self.base.log_prob(flat) - math.fsum(np.log(self.scales))
+        flat = torch.linalg.solve(torch.tensor(self.entries, device=z.device), flat.T).T
+        return self.base.log_prob(flat) - self.frame.log_det
 
     def _fill(self, out: torch.Tensor, draws: Draws, base: torch.Tensor | None) -> None:
         self.base._fill(out, draws, None)
-        out.mul_(self._row(out.device).to(out.dtype))
+        out.copy_(self.frame.push(out))
         if base is not None:
             out.add_(base)
+
+
+def _read_scales(scales: Any) -> Array:
+    try:
+        values = np.array(scales, dtype=np.float64).ravel()
+    except (TypeError, ValueError):
+        raise NoiseError(f"scales={scales!r} must be numbers, one for each coordinate") from None
+    if values.size == 0:
+        raise NoiseError("scales is empty: give one number above 0 for each coordinate")
+    bad = np.flatnonzero(~(np.isfinite(values) & (values > 0)))
+    if bad.size:
+        first = int(bad[0])
+        raise NoiseError(
+            f"scales[{first}]={values[first]!r}: every scale must be a finite number above 0"
+        )
+    values.flags.writeable = False
+    return values

@@ -27,10 +27,14 @@ from unicr.values import Array, number
 if TYPE_CHECKING:
     import torch
 
-    from unicr.noise._spherical import RadialNoise
+    from unicr.noise._family import Family
+    from unicr.noise._frame import Frame
+    from unicr.noise._radial import RadialNoise
 
 Data = dict[str, Any]
 
+# how texts begin that no user gave
+UNNAMED = ("from_density(", "from_radial_density(", "Joint(", "sum(", "Anisotropic(")
 SMALLEST, LARGEST = 1e-30, 1e30  # of a size: beyond, float32 samples under- or overflow
 # Total variation between a law and its samples, for `Noise.sample`: beyond it, the law is refused.
 # Certificates do not rest on it: they pay the computed variation of their own lattice.
@@ -94,6 +98,10 @@ class Noise(ABC):
     dim: int | None = None
     scales: Array | None = None
     """The factor of each coordinate, where coordinates have their own."""
+    frame: Frame | None = None
+    """B where this noise is Bξ and ξ has the coordinates of another one, else None."""
+    has_density: bool = True
+    """Whether `log_prob` is known."""
     _file: tuple[str, Noise, float] | None = None
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -120,6 +128,16 @@ class Noise(ABC):
             return self._text
         reference, _, factor = self._file
         return reference if factor == 1.0 else f"{reference} * {number(factor)}"
+
+    @property
+    @final
+    def label(self) -> str:
+        """What a legend shows: the name that a user gave it, or else its text."""
+        if self._file is None:
+            return repr(self)
+        _, original, factor = self._file
+        named = not original.text.startswith(UNNAMED)
+        return repr(original.scaled(factor)) if named else repr(self)
 
     @final
     def loaded_from(self, reference: str) -> Self:
@@ -165,6 +183,21 @@ class Noise(ABC):
         return None
 
     @property
+    def core(self) -> Noise:
+        """ξ of a noise Bξ with a `frame` B; else this noise."""
+        return self
+
+    @property
+    def parts(self) -> tuple[Noise, ...]:
+        """The independent noises that this one is the sum of: itself alone, mostly."""
+        return (self,)
+
+    @property
+    def certifying(self) -> tuple[Noise, ...]:
+        """The parts whose radii hold for this noise (docs/theory.md#theorem-p)."""
+        return (self,)
+
+    @property
     def interval(self) -> float | None:
         """2λ where a model sees the middle of an interval of that length, cut to [0, 1]."""
         return None
@@ -180,7 +213,7 @@ class Noise(ABC):
         return {}
 
     @property
-    def plain(self) -> str | None:
+    def plain(self) -> Family[Any] | None:
         """The family that makes the same law by a plainer name, if there is one."""
         return None
 
@@ -243,6 +276,12 @@ class Noise(ABC):
 
     def _repr_html_(self) -> str:
         return facts_to_html({"noise": repr(self), "sigma": self.sigma} | asdict(self.facts))
+
+    def truncated(self, at: float, upper: float | None = None) -> Noise:
+        """This noise conditioned, where it has a law of one number: of coordinates or a length."""
+        raise NoiseError(
+            f"{self.text} cannot be truncated: only i.i.d. noise and noise of a length can"
+        )
 
     def __mul__(self, factor: float) -> Self:
         return self.scaled(factor)
@@ -349,7 +388,7 @@ class Recipe(ABC, Generic[N]):
         return {}
 
     @property
-    def plain(self) -> str | None:
+    def plain(self) -> Family[Any] | None:
         """See `Noise.plain`."""
         return None
 
@@ -376,6 +415,55 @@ class Recipe(ABC, Generic[N]):
         """The same shape at scale 1."""
 
 
+class FromLaw(Noise):
+    """A structure made of one law, at a scale, with the recipe that names it."""
+
+    _recipe: Recipe[Any]
+    _scale: float
+    _sigma: float
+
+    @property
+    def _text(self) -> str:
+        return self._recipe.text
+
+    def _data(self) -> Data:
+        return self._recipe.data(self)
+
+    @property
+    def family(self) -> str | None:
+        return self._recipe.family
+
+    @property
+    def numbers(self) -> Mapping[str, float]:
+        return self._recipe.numbers
+
+    @property
+    def plain(self) -> Family[Any] | None:
+        return self._recipe.plain
+
+    @property
+    def scale(self) -> float:
+        return self._scale
+
+    @property
+    def sigma(self) -> float:
+        return self._sigma
+
+    @property
+    def unit(self) -> Self:
+        return self if self._scale == 1.0 else cast(Self, self._recipe.unit(self))
+
+    def _scaled(self, factor: float) -> Self:
+        return cast(Self, self._recipe.scaled(self, factor))
+
+    @abstractmethod
+    def truncated(self, at: float, upper: float | None = None) -> Self: ...
+
+    @abstractmethod
+    def _at_unit(self, recipe: Recipe[Any]) -> Self:
+        """The same law at scale 1, which another recipe names."""
+
+
 class View(ABC):
     """What a model sees of x + ε: one function of the sum, so that radii hold for it as well."""
 
@@ -392,7 +480,7 @@ class View(ABC):
         """See `Noise.interval`."""
 
 
-class IID(Noise):
+class IID(FromLaw):
     """Independent coordinates that all have the law `law`, which is `scale` times `unit_law`.
 
     Tables, curves and samples are made for `unit_law`; probabilities and quantiles are asked here
@@ -401,15 +489,12 @@ class IID(Noise):
 
     law: Law
     unit_law: Law
-    _recipe: Recipe[IID]
-    _scale: float
-    _sigma: float
     _view: View | None
 
     def __init__(
         self,
         unit_law: Law,
-        recipe: Recipe[IID],
+        recipe: Recipe[Any],
         *,
         scale: float = 1.0,
         sigma: float | None = None,
@@ -425,13 +510,6 @@ class IID(Noise):
         return self
 
     @property
-    def _text(self) -> str:
-        return self._recipe.text
-
-    def _data(self) -> Data:
-        return self._recipe.data(self)
-
-    @property
     def _key(self) -> tuple[Any, ...]:
         return (IID, self.unit_law, self._scale, self._view, self._recipe.label)
 
@@ -439,34 +517,10 @@ class IID(Noise):
     def cache_key(self) -> str:
         return f"{self._text}{self.unit_law.fingerprint}"
 
-    @property
-    def family(self) -> str | None:
-        return self._recipe.family
+    def _at_unit(self, recipe: Recipe[Any]) -> Self:
+        return type(self)(self.unit_law, recipe, view=self._view)
 
-    @property
-    def numbers(self) -> Mapping[str, float]:
-        return self._recipe.numbers
-
-    @property
-    def plain(self) -> str | None:
-        return self._recipe.plain
-
-    @property
-    def scale(self) -> float:
-        return self._scale
-
-    @property
-    def sigma(self) -> float:
-        return self._sigma
-
-    @property
-    def unit(self) -> IID:
-        return self if self._scale == 1.0 else self._recipe.unit(self)
-
-    def _scaled(self, factor: float) -> Self:
-        return cast(Self, self._recipe.scaled(self, factor))
-
-    def truncated(self, at: float, upper: float | None = None) -> IID:
+    def truncated(self, at: float, upper: float | None = None) -> Self:
         """This noise conditioned on |ε| ≤ at, or on at ≤ ε ≤ upper: exact, renormalised.
 
         It has every moment, whatever the tails of this noise.
@@ -480,7 +534,7 @@ class IID(Noise):
                 f"{self.text} has mass {mass:.3g} on [{low}, {high}]: too little to condition on"
             )
         unit_law = self.unit_law.given(low / self._scale, high / self._scale)
-        return IID(unit_law, Truncation(self, low, high), scale=self._scale)
+        return type(self)(unit_law, Truncation(self, low, high), scale=self._scale)
 
     # the law of one coordinate -------------------------------------------------------------------
 
@@ -518,14 +572,13 @@ class IID(Noise):
         """Where the density is not smooth: cusps, jumps, ends of a bounded support."""
         return self.law.breakpoints
 
-    @property
-    def mesh(self) -> Array:
-        """Points so dense that between two of them the density is smooth, as far as is known."""
-        return self.law.mesh
-
     def ratio_turns(self, shift: float) -> tuple[float, ...] | None:
         """Points between which log p(z − shift) − log p(z) is monotone, None where not known."""
         return self.law.ratio_turns(shift)
+
+    def masses(self, low: Array, high: Array) -> Array | None:
+        """See `Law.masses`."""
+        return self.law.masses(low, high)
 
     def logpdf(self, x: ArrayLike) -> Array:
         """Log of the normalised density."""
@@ -597,10 +650,13 @@ class IID(Noise):
 
 
 @dataclass(frozen=True)
-class Truncation(Recipe[IID]):
-    """`base`, given that low ≤ ε ≤ high. Its text is `NOISE.truncated(5)`."""
+class Truncation(Recipe[FromLaw]):
+    """`base`, given that low ≤ ε ≤ high, or that its length is at most high: then low is −high.
 
-    base: IID
+    Its text is `NOISE.truncated(5)`.
+    """
+
+    base: FromLaw
     low: float
     high: float
 
@@ -610,19 +666,22 @@ class Truncation(Recipe[IID]):
 
     @property
     def text(self) -> str:
-        low, high = self.low, self.high
-        ends = number(high) if low == -high else f"{number(low)}, {number(high)}"
-        return f"{bracket(self.base.text)}.truncated({ends})"
+        return f"{bracket(self.base.text)}.truncated({', '.join(map(number, self._ends))})"
 
-    def data(self, noise: IID) -> Data:
+    @property
+    def _ends(self) -> tuple[float, ...]:
+        return (self.high,) if self.low == -self.high else (self.low, self.high)
+
+    def data(self, noise: FromLaw) -> Data:
         return {"truncated": self.base.to_body(), "low": self.low, "high": self.high}
 
-    def scaled(self, noise: IID, factor: float) -> IID:
-        return self.base.scaled(factor).truncated(self.low * factor, self.high * factor)
+    def scaled(self, noise: FromLaw, factor: float) -> FromLaw:
+        ends = (end * factor for end in self._ends)
+        return self.base.scaled(factor).truncated(*ends)
 
-    def unit(self, noise: IID) -> IID:
+    def unit(self, noise: FromLaw) -> FromLaw:
         low, high = self.low / noise.scale, self.high / noise.scale
-        return IID(noise.unit_law, Truncation(self.base.unit, low, high))
+        return noise._at_unit(Truncation(self.base.unit, low, high))
 
 
 def bracket(text: str) -> str:

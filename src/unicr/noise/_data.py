@@ -8,20 +8,23 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
 
 from unicr.errors import NoiseError, SpecError
 from unicr.law import Facts, Table
-from unicr.law.internal import read_floats, read_number, require, shape_of, table_from_data
+from unicr.law.internal import read_floats, read_number, require, table_from_data
 from unicr.noise._anisotropic import Anisotropic
 from unicr.noise._base import IID, Data, Noise
 from unicr.noise._density import Tabulation
-from unicr.noise._spec import parse
+from unicr.noise._radial import within
+from unicr.noise._spec import MOST_PARTS, parse
+from unicr.noise._sum import Sum
 from unicr.noise.families import FAMILIES
 
 FORMAT = 1
@@ -36,8 +39,8 @@ _REFERENCE = re.compile(r"[^\n]+\.py:[^\W\d]\w*(\([\w=., +-]*\))?")
 def to_data(noise: Noise) -> Data:
     """`noise` in JSON's own types, with a SHA-256 digest of what it says; `from_data` reads it.
 
-    A noise that rests on Python functions of a whole vector (`Joint`, `Spherical`) has no table
-    and is refused.
+    A noise that rests on Python functions of a whole vector (`Joint`, `from_radial_density`) has no
+    table and is refused.
     """
     body = noise.to_body()
     return {"format": FORMAT, "noise": body, "sha256": _digest(body)}
@@ -47,8 +50,7 @@ def from_data(data: Any) -> Noise:
     """The noise that `to_data` wrote: equal to it, with the same samples and radii.
 
     Runs no code of the data's author. Raises NoiseError where the digest, the law or a claimed fact
-    does not hold: a table must be one probability law, and symmetric, log-concave or unimodal only
-    if it is so to 1e-6 on a grid three times finer than its own.
+    does not hold: a table is symmetric, log-concave or unimodal only if its very numbers are.
     """
     if not isinstance(data, Mapping) or set(data) != {"format", "noise", "sha256"}:
         raise NoiseError("a stored noise has exactly format, noise and sha256")
@@ -108,13 +110,34 @@ def _read_written(body: Data, depth: int) -> Noise:
 def _read_truncated(body: Data, depth: int) -> Noise:
     _only(body, "truncated", "low", "high")
     low, high = read_number(body["low"]), read_number(body["high"])
-    return _read_iid(body["truncated"], depth).truncated(low, high)
+    noise = _read(body["truncated"], depth)
+    return noise.truncated(*((high,) if low == -high else (low, high)))
+
+
+def _read_within(body: Data, depth: int) -> Noise:
+    _only(body, "within", "share")
+    return within(_read(body["within"], depth), read_number(body["share"]))
 
 
 def _read_anisotropic(body: Data, depth: int) -> Noise:
-    _only(body, "anisotropic", "scales")
-    scales = read_floats(body["scales"], MOST_COORDINATES)
-    return Anisotropic(_read_iid(body["anisotropic"], depth), scales)
+    kind = "matrix" if "matrix" in body else "scales"
+    _only(body, "anisotropic", kind)
+    values, base = read_floats(body[kind], MOST_COORDINATES), _read_iid(body["anisotropic"], depth)
+    if kind == "scales":
+        return Anisotropic(base, values)
+    rows = math.isqrt(values.size)
+    require(rows * rows == values.size, "a matrix has as many rows as columns")
+    noise = Anisotropic(base, matrix=values.reshape(rows, rows))
+    require(np.array_equal(noise.entries.ravel(), values), "a matrix has 26 bits in each row")
+    return noise
+
+
+def _read_sum(body: Data, depth: int) -> Noise:
+    _only(body, "sum")
+    require(
+        isinstance(body["sum"], list) and len(body["sum"]) <= MOST_PARTS, "a sum has some parts"
+    )
+    return Sum(*(_read(part, depth) for part in body["sum"]))
 
 
 def _read_iid(body: Any, depth: int) -> IID:
@@ -132,13 +155,15 @@ def _read_density(body: Data, depth: int) -> Noise:
     require(0.0 < scale < np.inf, "a scale is a finite number above 0")
     names = [field.name for field in fields(Facts)]
     require(isinstance(facts, Mapping) and set(facts) == set(names), "facts are complete")
-    require(facts["source"] in ("declared", "checked"), "facts come from somewhere")
+    require(facts["source"] == "table", "facts are those of the table")
     claims = [facts[key] for key in names if key != "source"]
     require([isinstance(claim, bool) for claim in claims], "facts hold or not")
-    density = table_from_data(body["table"])
-    for key, holds in shape_of(density).items():
-        require(holds or not facts[key], f"a density claimed to be {key} is {key}")
-    table = Table(density, Facts(**facts))
+    own = table_from_data(body["table"])
+    for key in names[:-1]:
+        require(
+            getattr(own.known, key) or not facts[key], f"a density claimed to be {key} is {key}"
+        )
+    table = replace(own, known=Facts(**facts))
     _check_name(table, name)
     return Tabulation(table, name, scale).make()
 
@@ -146,7 +171,9 @@ def _read_density(body: Data, depth: int) -> Noise:
 def _check_name(table: Table, name: str) -> None:
     """No table may go under the name of another law, nor under one that looks like it."""
     plain = name.isascii() or _REFERENCE.fullmatch(name) is not None
-    other = re.match(rf"\W*({'|'.join(FAMILIES)}|Anisotropic)\b", name, re.IGNORECASE)
+    other = re.match(
+        rf"\W*({'|'.join(FAMILIES)}|Anisotropic|sum|Joint|Spherical)\b", name, re.IGNORECASE
+    )
     if not plain or other or ".truncated" in name:
         raise NoiseError(f"the stored density is called {name!r:.80}, the name of another noise")
     if name.startswith("scipy."):
@@ -159,6 +186,8 @@ _KINDS: dict[str, Callable[[Data, int], Noise]] = {
     "family": _read_family,
     "written": _read_written,
     "truncated": _read_truncated,
+    "within": _read_within,
     "anisotropic": _read_anisotropic,
+    "sum": _read_sum,
     "density": _read_density,
 }

@@ -1,7 +1,7 @@
 """Noise from any 1-D density that a user can write down, and from scipy and torch distributions.
 
-The density is integrated and inverted numerically (`unicr.law`), then checked: mass 1 by a second
-quadrature, and every outcome of the sampler against the distribution function.
+The density is integrated (`unicr.law`), checked by a second quadrature, and becomes a table whose
+log-density is straight between knots: that table is the law (docs/theory.md#tables).
 """
 
 from __future__ import annotations
@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from unicr.errors import NoiseError
-from unicr.law import Table
-from unicr.law.internal import TabulatedDensity, check_facts, table_to_data
+from unicr.law import LengthLaw, RadialDensity, Table
+from unicr.law.internal import TabulatedDensity, table_to_data, tabulate
 from unicr.noise._base import IID, Data, Recipe, positive
+from unicr.noise._family import dimension
+from unicr.noise._radial import RadialNoise, UnitBall
 from unicr.values import Array, number
 
 if TYPE_CHECKING:
@@ -49,7 +51,7 @@ class Tabulation(Recipe[IID]):
             "density": self.name,
             "scale": self.scale,
             "facts": asdict(self.table.facts),
-            "table": table_to_data(self.table.density),
+            "table": table_to_data(self.table),
         }
 
     def scaled(self, noise: IID, factor: float) -> IID:
@@ -72,7 +74,7 @@ def _tabulate(
     if sigma is not None and scale is not None:
         raise NoiseError("give sigma= or scale=, not both")
     density = TabulatedDensity.build(logpdf, support=support, points=points)
-    table = Table(density, check_facts(density, name, symmetric, log_concave))
+    table = tabulate(density, name, symmetric, log_concave)
     size = 1.0 if scale is None else positive("scale", scale)
     noise = Tabulation(table, name, size).make()
     noise._sampled_law()  # compared with the cdf: refused here, not at the first draw
@@ -92,12 +94,80 @@ def from_density(
 ) -> IID:
     """Noise from the LOG of a 1-D density, which need not be normalised, symmetric or smooth.
 
-    `points` names places that a scan could miss (a very narrow mode, a kink). `symmetric` and
-    `log_concave` declare what is known; left out, they are checked numerically, and the facts
-    say so. Refuses, with the reason, what is not a density.
+    The noise is a table of it, straight between knots in the log-density: what is sampled and what
+    is proved are the table's. `points` names places that a scan could miss (a very narrow mode, a
+    kink). A density that is symmetric or log-concave but for rounding gets a table that is exactly
+    so; `symmetric` and `log_concave` ask for it, or forbid it. Refuses, with the reason, what is
+    not a density.
     """
     label = name or f"from_density({getattr(logpdf, '__name__', type(logpdf).__name__)})"
     return _tabulate(logpdf, label, support, points, symmetric, log_concave, sigma, scale)
+
+
+@dataclass(frozen=True)
+class Written(RadialDensity):
+    """log φ as a user wrote it."""
+
+    function: Callable[[Array], Array]
+    points: tuple[float, ...]
+
+    def typical_lengths(self, dim: int) -> tuple[float, ...]:
+        return self.points
+
+    def log_density(self, r: Array) -> Array:
+        return np.asarray(self.function(r), dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class WrittenLength(Recipe[RadialNoise]):
+    """A density of the length that a user wrote. It has no data: its function cannot be kept."""
+
+    density: Written
+    dim: int
+    scale: float
+
+    @property
+    def text(self) -> str:
+        label = getattr(self.density.function, "__name__", type(self.density.function).__name__)
+        return f"from_radial_density({label}, scale={number(self.scale)}, dim={self.dim})"
+
+    def data(self, noise: RadialNoise) -> Data:
+        raise NoiseError(
+            f"{self.text} rests on a radial function of the user's own and cannot be kept as data"
+        )
+
+    def make(self, ball: UnitBall) -> RadialNoise:
+        """The noise itself."""
+        return RadialNoise(ball, LengthLaw(self.density, self.dim), self, scale=self.scale)
+
+    def scaled(self, noise: RadialNoise, factor: float) -> RadialNoise:
+        return replace(self, scale=positive("scale", self.scale * factor)).make(noise.ball)
+
+    def unit(self, noise: RadialNoise) -> RadialNoise:
+        return noise._at_unit(replace(self, scale=1.0))
+
+
+def from_radial_density(
+    radial_logpdf: Callable[[Array], Array],
+    *,
+    dim: int,
+    sigma: float | None = None,
+    scale: float | None = None,
+    points: Sequence[float] = (),
+) -> RadialNoise:
+    """Spherical noise from the LOG of its density as a function of r = ‖z‖₂, unnormalised is fine.
+
+    `points` names radii that a scan could miss. That the density falls with r, which proofs need,
+    is checked numerically, and the grade of a radius says so.
+    """
+    from unicr.noise.families._balls import L2
+
+    if sigma is not None and scale is not None:
+        raise NoiseError("give sigma= or scale=, not both")
+    size = 1.0 if scale is None else positive("scale", scale)
+    density = Written(radial_logpdf, tuple(float(p) for p in points))
+    noise = WrittenLength(density, dimension(dim, 2), size).make(L2)
+    return noise if sigma is None else noise.with_sigma(sigma)
 
 
 def from_scipy(frozen: Any, *, sigma: float | None = None, scale: float | None = None) -> IID:

@@ -10,13 +10,14 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar, Generic, Self, TypeVar
+from typing import Any, ClassVar, Generic, Self
 
 import numpy as np
 
 from unicr.errors import NoiseError
-from unicr.law import Law
+from unicr.law import Law, LengthLaw, RadialDensity
 from unicr.noise._base import IID, Data, N, Noise, Recipe, View, positive
+from unicr.noise._radial import RadialNoise, UnitBall
 from unicr.values import number
 
 MOST_COORDINATES = 1 << 53  # whole numbers up to here are exact as doubles
@@ -39,8 +40,6 @@ class Parameter:
     """From, to and step of a search for the best noise."""
     gallery: tuple[float, ...] = ()
     """The values that an optimality validation compares."""
-    equal: tuple[tuple[float, str], ...] = ()
-    """Values at which the noise is one of a plainer family, of the same sigma."""
 
     def check(self, family: str, value: float) -> float:
         """The value as a float within the range, or an error that names the range."""
@@ -59,7 +58,7 @@ class Parameter:
         return result
 
 
-def dimension(value: int, least: int) -> int:
+def dimension(value: float, least: int) -> int:
     """The value as an int from `least` to 2^53, or an error that names it."""
     whole = isinstance(value, int | np.integer) or (isinstance(value, float) and value.is_integer())
     if isinstance(value, bool) or not whole or not least <= value <= MOST_COORDINATES:
@@ -79,8 +78,12 @@ class Family(ABC, Generic[N]):
     formula: str
     example: str
     parameters: tuple[Parameter, ...] = ()
+    equal: tuple[tuple[Mapping[str, float], Family[Any]], ...] = ()
+    """Numbers at which the noise is one of a plainer family, of the same sigma."""
     sizes: tuple[str, ...] = ("sigma", "scale")
     usual: bool = False
+    colour: int | None = None
+    """Its place in the palette of pictures, where it has one of its own."""
     joint: ClassVar[bool] = False
     """Whether the law is one of a whole input, so that the family takes `dim` as well."""
 
@@ -107,6 +110,30 @@ class IIDFamily(Family[IID]):
         size = Size.of(self, checked, law.std, sigma, scale)
         member = Member(self, checked, size)
         return IID(law, member, scale=size.scale, sigma=size.sigma, view=self.view)
+
+
+@dataclass(frozen=True, eq=False)
+class RadialFamily(Family[RadialNoise]):
+    """A family of lengths: `density` makes φ(‖z‖) at unit scale of the numbers, in the norm of
+    `ball`. It takes the dimension as `dim`.
+    """
+
+    density: Callable[..., RadialDensity]
+    ball: UnitBall
+    _: KW_ONLY
+    joint: ClassVar[bool] = True
+
+    def __call__(
+        self, *, sigma: float | None = None, scale: float | None = None, **numbers: float
+    ) -> RadialNoise:
+        if "dim" not in numbers:
+            raise TypeError(f"{self.name}() takes dim=, the number of values: try {self.example}")
+        dim = dimension(numbers.pop("dim"), 2)
+        checked = check_numbers(self, numbers)
+        length = LengthLaw(self.density(**checked), dim)
+        size = Size.of(self, {**checked, "dim": dim}, self.ball.std(length), sigma, scale)
+        member = Member(self, checked, size, dim)
+        return RadialNoise(self.ball, length, member, scale=size.scale, sigma=size.sigma)
 
 
 def check_numbers(family: Family[Any], numbers: Mapping[str, float]) -> dict[str, float]:
@@ -186,13 +213,8 @@ class Member(Recipe[N]):
         return self.shape
 
     @property
-    def plain(self) -> str | None:
-        same = (
-            (self.shape[known.name] == value, name)
-            for known in self.made_by.parameters
-            for value, name in known.equal
-        )
-        return next((name for equal, name in same if equal), None)
+    def plain(self) -> Family[Any] | None:
+        return next((same for at, same in self.made_by.equal if at == self.shape), None)
 
     @property
     def _more(self) -> dict[str, float]:
@@ -219,135 +241,5 @@ class Member(Recipe[N]):
 
 def plainest(noise: Noise) -> Noise:
     """The same law under its plainest name: General Normal 2 is Gaussian, as the family says."""
-    if noise.plain is None:
-        return noise
-    from unicr.noise.families import FAMILIES
-
-    return FAMILIES[noise.plain](sigma=noise.sigma)
-
-
-class Named(Noise):
-    """A noise with a name, some numbers and a size: `sigma` or the `scale` of its formula."""
-
-    name: ClassVar[str]
-    formula: ClassVar[str]
-    example: ClassVar[str]
-    parameters: ClassVar[tuple[Parameter, ...]] = ()
-    sizes: ClassVar[tuple[str, ...]] = ("sigma", "scale")
-    joint: ClassVar[bool] = False
-    """Whether the law is one of a whole input, so that the family takes `dim` as well."""
-    _numbers: dict[str, float]
-    _given: str
-    _scale: float
-    _sigma: float
-
-    def __init__(
-        self, *, sigma: float | None = None, scale: float | None = None, **numbers: float
-    ) -> None:
-        if set(numbers) != {known.name for known in self.parameters}:
-            given = ", ".join(numbers) or "without it"
-            wanted = " and ".join(f"{known.name}=" for known in self.parameters) or "no shape"
-            raise TypeError(
-                f"{self.name}() takes {wanted} beside its size, not {given}: try {self.example}"
-            )
-        checked = {p.name: p.check(self.name, numbers[p.name]) for p in self.parameters}
-        self._put(_numbers=checked, _scale=1.0, **checked)
-        if (sigma is None) == (scale is None):
-            which = "both" if sigma is not None else "neither"
-            raise NoiseError(
-                f"{self.name} takes exactly one of sigma= and scale=, {which} was given"
-            )
-        if sigma is not None:
-            sigma = positive("sigma", sigma)
-            if not math.isfinite(self._std):
-                raise NoiseError(
-                    f"{self._call('sigma', sigma)} has no finite variance, so no sigma: "
-                    f"give scale= instead, or cut it: {self._call('scale', 1.0)}.truncated(5)"
-                )
-            self._put(_given="sigma", _sigma=sigma, _scale=positive("scale", sigma / self._std))
-        else:
-            assert scale is not None
-            scale = positive("scale", scale)
-            self._put(_given="scale", _sigma=scale * self._std, _scale=scale)
-
-    @property
-    @abstractmethod
-    def _std(self) -> float:
-        """sqrt(E ε²) per coordinate at unit scale, inf where it does not exist."""
-
-    def _call(self, key: str, value: float) -> str:
-        numbers = {**self._numbers, key: value, **({"dim": self.dim} if self.dim else {})}
-        return f"{self.name}({', '.join(f'{k}={number(v)}' for k, v in numbers.items())})"
-
-    @property
-    def plain(self) -> str | None:
-        """The family of which this is a member by a plainer name, if there is one."""
-        named = ((getattr(self, p.name) == value, name) for p in self.parameters
-                 for value, name in p.equal)  # fmt: skip
-        return next((name for same, name in named if same), None)
-
-    @property
-    def arguments(self) -> dict[str, float]:
-        """The numbers with which the family makes this noise."""
-        size = self._sigma if self._given == "sigma" else self._scale
-        return {**self._numbers, self._given: size, **({"dim": self.dim} if self.dim else {})}
-
-    @property
-    def _text(self) -> str:
-        return self._call(self._given, self.arguments[self._given])
-
-    @property
-    def _key(self) -> tuple[Any, ...]:
-        return (type(self), *self._numbers.items(), self.dim, self._scale)
-
-    @property
-    def family(self) -> str | None:
-        return self.name
-
-    @property
-    def numbers(self) -> Mapping[str, float]:
-        return self._numbers
-
-    def _data(self) -> Data:
-        return {"family": self.name, **self.arguments}
-
-    @property
-    def sigma(self) -> float:
-        return self._sigma
-
-    @property
-    def scale(self) -> float:
-        """The α of the formula: the factor between `unit` and this noise."""
-        return self._scale
-
-    def _scaled(self, factor: float) -> Self:
-        maker: Callable[..., Self] = type(self)
-        return maker(**{**self.arguments, self._given: self.arguments[self._given] * factor})
-
-
-@dataclass(frozen=True, eq=False)
-class RadialFamily(Family[N]):
-    """A family of densities of the length."""
-
-    kind: Callable[..., N]
-    joint: ClassVar[bool] = True
-
-    def __call__(
-        self, *, sigma: float | None = None, scale: float | None = None, **numbers: float
-    ) -> N:
-        return self.kind(sigma=sigma, scale=scale, **numbers)
-
-
-K = TypeVar("K", bound=Named)
-
-
-def family_of(kind: type[K]) -> RadialFamily[K]:
-    """The family that a class of radial noises describes."""
-    return RadialFamily(
-        kind.name,
-        kind,
-        formula=kind.formula,
-        example=kind.example,
-        parameters=kind.parameters,
-        sizes=kind.sizes,
-    )
+    plain: Family[Noise] | None = noise.plain
+    return noise if plain is None else plain(sigma=noise.sigma)

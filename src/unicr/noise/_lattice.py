@@ -20,11 +20,14 @@ from numpy.typing import NDArray
 
 from unicr.errors import NoiseError, SpecError
 from unicr.noise._base import Draws, Noise
-from unicr.sample import Fill, IntegerLaw, integer_law
+from unicr.noise._sum import part_key
+from unicr.sample import NO_DOUBLES, Fill, IntegerLaw, integer_law
 from unicr.text import read_fraction
 
 if TYPE_CHECKING:
     import torch
+
+    from unicr.noise._frame import Frame
 
 Integers = NDArray[np.int64]
 
@@ -89,26 +92,32 @@ class Lattice:
         near = np.abs(values, dtype=np.float64) < LARGEST * float(self.step) / 2
         return bool(near.all()) and np.array_equal(self.floats(self.integers(values)), values)
 
-    def reduce(self, radius: float, p: float, dim: int) -> float:
+    def reduce(self, radius: float, p: float, dim: int, spread: float | None = None) -> float:
         """What is left of an ℓp radius between grid points for changes between any two inputs.
 
         The classifier moves x and x + δ to the grid, each coordinate by at most h/2. So the two
         grid points differ by at most δ plus h in each coordinate (triangle inequality for ‖·‖_p,
-        and for ‖·‖_p^p where p < 1; docs/theory.md#lattice-noise).
+        and for ‖·‖_p^p where p < 1; docs/theory.md#lattice-noise). `spread` is given where inputs
+        are moved on the grid of B⁻¹x: their own points then move by Bu with |u_i| <= h, and ‖Bu‖_p
+        is at most h times it.
         """
         h = float(self.step) * NEAREST
         if math.isinf(radius):
             return radius
         if p >= 1:
             root = 1.0 if math.isinf(p) else dim ** (1 / p)
-            return max(0.0, radius - h * root)
-        left = radius**p - dim * h**p * NEAREST
+            return max(0.0, radius - h * (root if spread is None else spread))
+        left = radius**p - (dim if spread is None else spread**p) * h**p * NEAREST
         return left ** (1 / p) if left > 0 else 0.0
 
 
 @dataclass(frozen=True)
 class LatticeNoise:
-    """ε′ = h·round(ε/h): a noise on a lattice, drawn from a keyed stream."""
+    """ε′ = h·round(ε/h): a noise on a lattice, drawn from a keyed stream.
+
+    Bξ is drawn as B times ξ on the lattice, and inputs are moved on the lattice of B⁻¹x; of a sum
+    every part is drawn on the lattice (docs/theory.md#parts-on-a-lattice).
+    """
 
     noise: Noise
     lattice: Lattice
@@ -118,14 +127,37 @@ class LatticeNoise:
         """A bound of the total variation between one coordinate drawn and its law.
 
         None where there is no bound: spherical and joint noises are drawn as real numbers, then
-        rounded, and nothing is known of the law of a float.
+        rounded, and nothing is known of the law of a float. Of a sum only the law of the part that
+        certifies counts, so it is the largest of those.
         """
-        return None if self._law is None else self._law.tau
+        laws = [self._law_of(part) for part in self.noise.certifying]
+        return None if None in laws else max(law.tau for law in laws if law is not None)
+
+    def _law_of(self, part: Noise) -> IntegerLaw | None:
+        law = part.core.iid
+        return None if law is None else integer_law(law, float(self.lattice.step))
 
     @functools.cached_property
     def _law(self) -> IntegerLaw | None:
-        law = self.noise.iid
-        return None if law is None else integer_law(law, float(self.lattice.step))
+        return self._law_of(self.noise) if len(self.noise.parts) == 1 else None
+
+    def integers(self, x: Any) -> Integers:
+        """The lattice point that an input is moved to, as a row: of B⁻¹x where the noise is Bξ."""
+        frame, step = self.noise.frame, float(self.lattice.step)
+        values = np.asarray(x, dtype=np.float64).reshape(-1)
+        if frame is None:
+            return self.lattice.integers(values)
+        if values.size != frame.dim:
+            raise NoiseError(f"{self.noise.text} lives in dimension {frame.dim}, not {values.size}")
+        y, error = frame.pull(values)
+        most = min(LARGEST / 4, frame.most_steps / 2)
+        # with these, B⁻¹x and the quotient by the step are off by at most 2^-8 and 2^-9 of a step
+        if not (np.abs(y).max(initial=0.0) < most * step and error <= step * 2.0**-8):
+            raise NoiseError(
+                f"an input reaches {np.abs(y).max():g} in units of {self.noise.text}, too far for "
+                f"the lattice {self.lattice.text}: take a coarser one with --lattice"
+            )
+        return self.lattice.integers(y)
 
     def add(
         self,
@@ -145,6 +177,13 @@ class LatticeNoise:
     def copies(self, base: Integers, *, key: bytes, threads: int | None = None) -> Copies:
         """`add` for many batches of one point: what they have in common is made ready once."""
         row = np.array(base, dtype=np.int64).reshape(-1)
+        if len(self.noise.parts) > 1:
+            return Copies(self.noise, row.size, self._add_parts(row, key, threads))
+        if self.noise.frame is not None:
+            fill = self._whole(self.noise.core, row, key, threads)
+            return Copies(
+                self.noise, row.size, partial(self._stretch, fill, row.size), fill.prepare
+            )
         if self._law is None:
             return Copies(self.noise, row.size, partial(self._round, row, key))
         step = float(self.lattice.step)
@@ -155,10 +194,59 @@ class LatticeNoise:
         """Real-valued noise under the key, rounded."""
         import torch
 
-        drawn = torch.empty(out.shape[0], row.size, dtype=torch.float64)
-        self.noise._fill(drawn, Draws(key, start), None)
-        integers = np.floor(drawn.numpy() / float(self.lattice.step) + 0.5) + row
-        out.copy_(torch.from_numpy(self.lattice.floats(integers)).view(out.shape))
+        integers = self._draw_rounded(self.noise, key, out.shape[0], row.size, start)
+        floats = self.lattice.floats(integers.numpy() + row)
+        out.copy_(torch.from_numpy(floats).view(out.shape))
+
+    def _draw_rounded(self, noise: Noise, key: bytes, n: int, dim: int, start: int) -> torch.Tensor:
+        """Whole numbers, as doubles, of a noise that is drawn as real numbers."""
+        import torch
+
+        drawn = torch.empty(n, dim, dtype=torch.float64)
+        noise._fill(drawn, Draws(key, start), None)
+        return (drawn / float(self.lattice.step) + 0.5).floor_()
+
+    def _whole(self, noise: Noise, row: Integers, key: bytes, threads: int | None) -> Fill:
+        """Writes a row plus noise as whole numbers: doubles hold them exactly."""
+        law = self._law_of(noise)
+        assert law is not None
+        return Fill(law, row, key=key, step=1.0, integers=True, threads=threads)
+
+    def _stretch(self, fill: Fill, dim: int, out: torch.Tensor, start: int) -> None:
+        """B times the whole numbers of ξ on the lattice: one function of them."""
+        frame = self.noise.frame
+        assert frame is not None
+        whole = _doubles(out, dim)
+        fill.fill_tensor(whole, start)
+        out.copy_(frame.place(whole, float(self.lattice.step)).view(out.shape))
+
+    def _add_parts(
+        self, row: Integers, key: bytes, threads: int | None
+    ) -> Callable[[torch.Tensor, int], None]:
+        """Draws the parts of a sum under keys of their own, and adds them as whole numbers."""
+        keys = [part_key(key, i) for i in range(len(self.noise.parts))]
+        none = np.zeros_like(row)
+        fills = {
+            i: self._whole(part, none, keys[i], threads)
+            for i, part in enumerate(self.noise.parts)
+            if part.iid is not None
+        }
+
+        def draw(out: torch.Tensor, start: int) -> None:
+            import torch
+
+            more = _doubles(out, row.size)
+            total = torch.from_numpy(row.astype(np.float64)).to(more.device).repeat(len(out), 1)
+            for i, part in enumerate(self.noise.parts):
+                if i in fills:
+                    fills[i].fill_tensor(more, start)
+                    total += more
+                else:
+                    drawn = self._draw_rounded(part, keys[i], len(out), row.size, start)
+                    total += drawn.to(more.device)
+            out.copy_((total * float(self.lattice.step)).to(torch.float32).view(out.shape))
+
+        return draw
 
 
 @dataclass(frozen=True)
@@ -188,21 +276,38 @@ class Copies:
             self.ready(device, start, n)
 
 
+def _doubles(out: torch.Tensor, dim: int) -> torch.Tensor:
+    """Memory for whole numbers beside `out`, on its device where that has doubles."""
+    import torch
+
+    device = "cpu" if out.device.type in NO_DOUBLES else out.device
+    return torch.empty(out.shape[0], dim, dtype=torch.float64, device=device)
+
+
 def choose_lattice(
-    inputs: Iterable[Any], size: float, dim: int, exponents: Iterable[float]
+    inputs: Iterable[Any],
+    size: float,
+    dim: int,
+    exponents: Iterable[float],
+    frame: Frame | None = None,
 ) -> Lattice:
     """A grid so fine that radii hold for every change and lose less than 1e-4 of the noise's size.
 
     `size` is sigma, or the scale where there is none. For p < 1, where d^(1/p) outgrows every
-    grid, and for inputs of more than 2^45 steps the grid is as fine as the sampler allows.
+    grid, and for inputs of more than 2^45 steps the grid is as fine as the sampler allows. With a
+    `frame` B, `size` and the grid are those of B⁻¹x.
     """
+    several, most = list(exponents), 2.0**44
     root = max(
-        1.0 if math.isinf(p) else dim ** min(1 / p, 60 / math.log2(dim + 1)) for p in exponents
+        1.0 if math.isinf(p) else dim ** min(1 / p, 60 / math.log2(dim + 1)) for p in several
     )
+    if frame is not None:  # what a ball loses, as a share of the one that is inscribed
+        inputs, most = [frame.pull(_flat(x))[0] for x in inputs], min(2.0**42, frame.most_steps / 4)
+        root = max(root, *(frame.spread(p) / frame.inscribed(p) for p in several if p >= 1), 1.0)
     wanted = math.floor(math.log2(SHARE * size / (root * NEAREST)))
     wanted = max(wanted, math.ceil(math.log2(size)) - FINEST)
     reach = max((float(np.abs(np.asarray(x)).max(initial=0.0)) for x in inputs), default=0.0)
-    least = math.ceil(math.log2(max(reach, 1e-30))) - 44
+    least = math.ceil(math.log2(max(reach, 1e-30))) - int(math.log2(most))
     return Lattice(Fraction(2) ** max(wanted, least, -100))
 
 
@@ -220,6 +325,10 @@ def _counts(x: NDArray[np.float32], count: int) -> bool:
     if not np.all(np.abs(scaled) < LARGEST):
         return False
     return bool(np.array_equal((scaled / count).astype(np.float32), x))
+
+
+def _flat(x: Any) -> NDArray[np.float64]:
+    return np.asarray(x, dtype=np.float64).reshape(-1)
 
 
 class _HasExponent(Protocol):
@@ -241,9 +350,14 @@ def lattice_for(
     With `own`, the grid that 8-bit and 16-bit images have by themselves, where they have one.
     """
     values = [x.cpu().numpy() for x in inputs]
-    if own and (grid := find_own_grid(values)) is not None:
+    frame = noise.frame
+    if own and frame is None and (grid := find_own_grid(values)) is not None:
         return grid
-    return choose_lattice(values, size_of(noise), values[0].size, [norm.p for norm in norms])
+    dim, exponents = values[0].size, [norm.p for norm in norms]
+    if frame is not None and frame.dim != dim:
+        raise NoiseError(f"{noise.text} lives in dimension {frame.dim}, not {dim}")
+    size = min(size_of(part.core) for part in noise.certifying)
+    return choose_lattice(values, size, dim, exponents, frame)
 
 
 def size_of(noise: Noise) -> float:

@@ -2,7 +2,9 @@
 
 A name from the registry with keyword numbers; or `scipy.NAME(...)`; or `path/to/file.py:name` for a
 noise (or a log-density) of the user's own, `path/to/file.py:name(sigma=0.25)` for a function that
-makes one. Any of these may end in `.truncated(5)`, `.with_sigma(0.5)` or `* 2`.
+makes one; or `sum(…, …)` of such texts. Any of these may end in `.truncated(5)`,
+`.with_sigma(0.5)`, `.scales(1, 2)` (a scale for each coordinate), `.matrix(…)` (row by row) or
+`* 2`.
 """
 
 from __future__ import annotations
@@ -10,17 +12,24 @@ from __future__ import annotations
 import inspect
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from unicr.errors import NoiseError, SpecError, did_you_mean, foreign
 from unicr.files import load_object
+from unicr.noise._anisotropic import Anisotropic
 from unicr.noise._base import Noise
+from unicr.noise._radial import within
+from unicr.noise._sum import Sum
 from unicr.noise.families import FAMILIES
-from unicr.text import LONGEST, TIMES, Call, read_chain, write_call
+from unicr.text import LONGEST, TIMES, Call, read_chain, split_arguments, write_call
 from unicr.values import number
 
 FILE = "_file_"  # stands for `path/to/file.py:name` while the text is read
+SUM = "sum"
+MOST_PARTS = 8  # of a sum
 MOST_CUTS = 4  # `.truncated` in a row: each makes a table
 EXAMPLE = "for example gaussian(sigma=0.5) or gennorm(beta=1.5, sigma=1)"
 
@@ -32,6 +41,9 @@ def parse(text: str) -> Noise:
         raise SpecError(f"a noise is written in at most {LONGEST} characters: {EXAMPLE}")
     if stripped.count(".truncated") > MOST_CUTS:
         raise SpecError(f"a noise is truncated at most {MOST_CUTS} times: the narrowest is enough")
+    if (inside := split_arguments(stripped, SUM)) is not None:
+        words, rest = inside
+        return _follow(_sum(words, text), read_chain(rest)[1:], text)
     file: _File | None = None
     if reference := re.match(r"(\(*)(.+?\.py:[^\W\d]\w*)", stripped):
         file = _File(reference[2], load_object(reference[2]))
@@ -44,12 +56,25 @@ def parse(text: str) -> Noise:
         noise = _scipy(then.pop(0))
     else:
         noise = _first(first, text, file)
+    return _follow(noise, then, text)
+
+
+def _follow(noise: Noise, then: Sequence[Call], text: str) -> Noise:
+    """The noise after all that a text does with it."""
     try:
         for call in then:
             noise = _apply(call, noise, text)
     except TypeError as error:
         raise SpecError(f"cannot read the noise {text!r}: {error}") from None
     return noise
+
+
+def _sum(words: Sequence[str], text: str) -> Noise:
+    if len(words) > MOST_PARTS:
+        raise SpecError(f"a sum has at most {MOST_PARTS} parts")
+    if any(split_arguments(word, SUM) is not None for word in words):
+        raise SpecError(f"{text!r}: write a sum of sums as one sum")
+    return Sum(*(parse(word) for word in words))
 
 
 class _File(NamedTuple):
@@ -116,12 +141,17 @@ def _apply(call: Call, noise: Noise, text: str) -> Noise:
     if call.name == TIMES:
         return noise * call.positional[0]
     if call.name == "truncated":
-        if noise.iid is None:
-            raise SpecError(f"only a 1-D noise can be truncated, not {noise.text}")
-        return noise.iid.truncated(*call.positional, **call.named)
+        return noise.truncated(*call.positional, **call.named)
+    if call.name in ("scales", "matrix") and call.named:
+        raise SpecError(f".{call.name}(…) takes numbers without names, in the order of coordinates")
+    if call.name == "scales":
+        return Anisotropic(noise, call.positional)
+    if call.name == "matrix":
+        rows = math.isqrt(len(call.positional))
+        if not rows or rows * rows != len(call.positional):
+            raise SpecError(f"a matrix has 1, 4, 9, … numbers, not {len(call.positional)}")
+        return Anisotropic(noise, matrix=np.reshape(call.positional, (rows, rows)))
     if call.name == "within":
-        from unicr.noise._within import within
-
         return within(noise, *call.positional, **call.named)
     if call.name == "with_sigma":
         return noise.with_sigma(*call.positional, **call.named)

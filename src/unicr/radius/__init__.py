@@ -7,7 +7,7 @@
 """
 
 from unicr.montecarlo import MonteCarlo
-from unicr.radius._curve import RadiusCurve
+from unicr.radius._curve import NoCurveError, RadiusCurve
 from unicr.radius._grade import Grade
 from unicr.radius._question import Evidence, Question, SecondLaw
 from unicr.radius._radius import certified_radius
@@ -19,6 +19,7 @@ __all__ = [
     "Evidence",
     "Grade",
     "MonteCarlo",
+    "NoCurveError",
     "Question",
     "Radius",
     "RadiusCurve",

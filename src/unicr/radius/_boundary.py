@@ -11,6 +11,7 @@ from unicr.tradeoff import TradeOff
 from unicr.tradeoff.internal import compute_margin, compute_start_margin
 
 TOLERANCE = 1e-5  # of the radius: far below the 0.2 % within which a bracket counts as exact
+FIRST_GAP = 1e-4  # of a proved radius: the first step beyond it
 REACH = 1e12  # times the guess: a root farther out is no root of these numbers
 
 
@@ -23,21 +24,27 @@ def find_first_root(
     tolerance: float = TOLERANCE,
     endless: bool = False,
     stop: float = math.inf,
+    proved: float = 0.0,
 ) -> float:
     """The certified end of the first interval [0, r] on which value ≥ 0.
 
     `start` = value(0) > 0. Monotone: chords from a bracket that always shrinks. Otherwise first
     steps outwards by an eighth until the first failure (or `stop`, what is known elsewhere; then
-    from nearer by); it may miss narrower dips.
+    from nearer by); it may miss narrower dips. Up to `proved` nothing fails: steps begin there,
+    small ones first.
     Where nothing fails up to REACH times the guess the answer is inf if a theorem allows that
     (`endless`); otherwise the numbers cannot be trusted, and it is an error.
     """
     low, at_low = 0.0, start
     if not monotone:
         r = guess / (100 if math.isinf(stop) else 8)
+        gap = FIRST_GAP * proved
+        if proved > 0:
+            low, r = proved, proved + gap
         while (v := value(r)) >= 0:
             low, at_low = r, v
-            r *= 1.125
+            gap *= 2.0
+            r += min(gap, 0.125 * r) if proved > 0 else 0.125 * r
             if low > stop or r > REACH * guess:
                 return low if low > stop else _answer_without_root(endless, r)
     else:

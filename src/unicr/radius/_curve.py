@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import html
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import cached_property, lru_cache
 
 import numpy as np
@@ -18,7 +19,7 @@ from unicr.errors import RadiusError
 from unicr.noise import Noise
 from unicr.noise.internal import plainest
 from unicr.norms import Norm
-from unicr.radius._cache import load_or_make, load_shipped_curves, name_curve
+from unicr.radius._cache import PROVED, SEARCHED, load_or_make, read_shipped
 from unicr.radius._grade import Grade, find_weakest
 from unicr.radius._question import Evidence, Question, replace_noise
 from unicr.radius._readings import FINE_TAILS, Readings
@@ -27,10 +28,18 @@ from unicr.radius._rounding import lower_radius
 from unicr.radius._worst import NODES, WorstDirection, place_nodes, read_from_below
 from unicr.radius.theorems import Bound, find_exact_bound, list_bounds, prove
 from unicr.radius.theorems._base import Steps
+from unicr.radius.theorems.part_of_noise import Part, list_parts
 from unicr.tables import to_html
 from unicr.values import Array
 
+# Curves that come with the package for this dimension hold in every smaller one: p ≤ 2, where few
+# coordinates are worst, they lose little down to the least one.
+LENT_DIMENSION, LEAST_LENT = 150_528, 500
 READING_ERROR = 3e-3  # by which a searched curve may be read too low
+
+
+class NoCurveError(RadiusError):
+    """No theorem and no composition gives a curve; single radii can still be computed."""
 
 
 class RadiusCurve:
@@ -45,21 +54,17 @@ class RadiusCurve:
     def __init__(self, noise: Noise, norm: Norm | float | str, dim: int | None = None) -> None:
         question = Question(noise, norm, dim)
         law = replace_noise(question, plainest(noise))
-        if law.noise.iid is None and law.noise.radial is None:
-            raise RadiusError(f"{noise.text} has no curve: its coordinates are not independent")
-        if law.noise.radial and law.noise.radial.order == 1 and find_exact_bound(law) is None:
-            raise RadiusError(
-                f"{noise.text} has no curve in {question.norm}: it has one in lp with p <= 1; "
-                "unicr.radius.certified_radius gives single radii"
-            )
-        if law.noise.radial and law.noise.radial.order == 2 and find_exact_bound(law) is None:
-            raise RadiusError(
-                f"{noise.text} has no curve: its density rises with the length somewhere; "
-                "unicr.radius.certified_radius samples single radii"
-            )
-        self.question = question
-        self.unit = get_unit_curve(law.unit)
-        self._scale = law.noise.scale
+        self.question, self._scale = question, law.noise.scale
+        self._parts: tuple[tuple[Part, RadiusCurve], ...] = ()
+        alone = law.noise.frame is None and len(law.noise.parts) == 1
+        if alone or (law.noise.scales is not None and find_exact_bound(law) is not None):
+            _check_curve(law)
+            self.unit = get_unit_curve(law.unit)
+            return
+        self._parts = tuple(_list_curves(law))
+        if not self._parts:
+            raise NoCurveError(f"{noise.text} has no curve in {question.norm}: no part of it has")
+        self.unit = self._parts[0][1].unit
 
     @property
     def noise(self) -> Noise:
@@ -79,9 +84,35 @@ class RadiusCurve:
     @property
     def grade(self) -> Grade | None:
         """How good the proof of the proved curve is; None where nothing is proved."""
-        return self.unit.grade
+        if not self._parts:
+            return self.unit.grade
+        grades = [(part.grade, curve.grade) for part, curve in self._parts]
+        return find_weakest(*(find_weakest(a, b) for a, b in grades if b is not None))
+
+    @property
+    def bracketed(self) -> bool:
+        """Whether the searched radius is one: of a noise that is known by its parts nobody searches
+        for the worst direction, and what is proved stands in its place.
+        """
+        exact = any(part.exact and curve.unit.exact for part, curve in self._parts)
+        return exact or not self._parts
+
+    @property
+    def on_disk(self) -> bool:
+        """Whether any of its proved steps are kept on this machine's disk."""
+        return any(c.on_disk for _, c in self._parts) if self._parts else self.unit.on_disk
+
+    @property
+    def instant(self) -> bool:
+        """Whether the proved curve is a formula."""
+        if self._parts:
+            return all(curve.instant for _, curve in self._parts)
+        return self.unit.instant("proved")
 
     def __call__(self, p: ArrayLike, *, searched: bool = False) -> Array:
+        if self._parts:
+            several = [lower_radius(curve(p), part.factor) for part, curve in self._parts]
+            return np.asarray(np.maximum.reduce(several))
         if searched and not self.unit.exact:
             return self.unit.searched_table.read(p) * self._scale
         return lower_radius(self.unit.proved_table.read(p), self._scale)
@@ -92,10 +123,36 @@ class RadiusCurve:
     def _repr_html_(self) -> str:
         grade = "nothing is proved" if self.grade is None else f"proved: {self.grade}"
         about = f"<p>{html.escape(repr(self))}, {html.escape(grade)}</p>"
-        if not self.unit.instant("proved") and "proved" not in vars(self.unit):
+        if not self.instant and (self._parts or "proved" not in vars(self.unit)):
             return about  # to make it may take minutes: nobody asked for that
         rows = [{"p_a": p, "proved": float(self(p))} for p in (0.6, 0.7, 0.8, 0.9, 0.99, 0.999)]
         return about + to_html(rows)
+
+
+def _list_curves(law: Question) -> Iterator[tuple[Part, RadiusCurve]]:
+    """The curves of the parts of a noise, where they have one (docs/theory.md#theorem-p)."""
+    for part in list_parts(law):
+        with suppress(NoCurveError):
+            yield part, RadiusCurve(part.noise, part.norm, law.dim)
+
+
+def _check_curve(law: Question) -> None:
+    """Raise NoCurveError where a noise that is no sum has no curve."""
+    noise = law.noise
+    if noise.coordinate is None and noise.radial is None:
+        raise NoCurveError(f"{noise.text} has no curve: its coordinates are not independent")
+    if noise.radial is None or find_exact_bound(law) is not None:
+        return
+    if noise.radial.order == 1:
+        raise NoCurveError(
+            f"{noise.text} has no curve in {law.norm}: it has one in lp with p <= 1; "
+            "unicr.radius.certified_radius gives single radii"
+        )
+    if noise.radial.order == 2:
+        raise NoCurveError(
+            f"{noise.text} has no curve: its density rises with the length somewhere; "
+            "unicr.radius.certified_radius samples single radii"
+        )
 
 
 class UnitCurve:
@@ -114,8 +171,7 @@ class UnitCurve:
     @property
     def on_disk(self) -> bool:
         """Whether its proved steps are kept on this machine's disk, and are not the package's."""
-        name = name_curve("curve-proved", self.key)
-        return not self.instant("proved") and name not in load_shipped_curves()
+        return not self.instant("proved") and self._packaged is None
 
     @property
     def exact(self) -> bool:
@@ -129,12 +185,27 @@ class UnitCurve:
             return np.array([0.5]), np.array([0.0])
         if self.instant("proved"):
             return self._prove()
-        return self._stored("proved", self._prove)
+        return self._packaged or self._stored(PROVED, self._prove)
+
+    @cached_property
+    def _packaged(self) -> Steps | None:
+        """The proved steps that come with the package: of this dimension, or of a larger one, as
+        what holds there holds here (docs/theory.md#a-larger-dimension).
+        """
+        question = self.question
+        own = read_shipped(PROVED, self.key, question.dim)
+        if own or question.norm.p > 2 or not LEAST_LENT <= question.dim < LENT_DIMENSION:
+            return own
+        larger = f"{question.noise.cache_key}|{question.norm.text}|{LENT_DIMENSION}"
+        return read_shipped(PROVED, larger, LENT_DIMENSION)
 
     @cached_property
     def searched(self) -> Steps:
         """(1 − p, r): r is certified at p along every direction that was searched."""
-        return self.proved if self._exact else self._stored("searched", self._search)
+        if self._exact:
+            return self.proved
+        shipped = read_shipped(SEARCHED, self.key, self.question.dim)
+        return shipped or self._stored(SEARCHED, self._search)
 
     @cached_property
     def proved_table(self) -> Readings:
@@ -150,7 +221,7 @@ class UnitCurve:
         """Where the density is positive everywhere, p_A = 1 certifies every radius."""
         return math.inf if self.question.noise.facts.positive else None
 
-    @property
+    @cached_property
     def grade(self) -> Grade | None:
         """The weakest of the bounds that may have made a step."""
         return find_weakest(*(one.grade for one in self._bounds)) if self._bounds else None
@@ -168,7 +239,7 @@ class UnitCurve:
             alpha, radius = make()
             return {"alpha": alpha, "radius": radius}
 
-        stored = load_or_make(f"curve-{kind}", self.key, arrays)
+        stored = load_or_make(kind, self.key, arrays)
         return stored["alpha"], stored["radius"]
 
     def _prove(self) -> Steps:

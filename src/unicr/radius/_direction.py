@@ -107,15 +107,17 @@ def list_neighbours(best: Spectrum, norm: Norm, dim: int, step: float) -> Iterat
 
 
 def search_direction(
-    question: Question, evidence: Evidence, *, closed: bool = True
+    question: Question, evidence: Evidence, *, closed: bool = True, proved: float = 0.0
 ) -> tuple[float, Spectrum]:
     """The smallest boundary radius found, on the certified side, and its direction (unit length).
 
-    `closed=False` composes even where one coordinate has a closed form.
+    `closed=False` composes even where one coordinate has a closed form. In one dimension the
+    search of a density with several modes begins at what is `proved`.
     """
     noise, norm, dim = question.noise, question.norm, question.dim
     p_a, p_b, guess = evidence.p_a, evidence.p_b, _guess(question, evidence)
     monotone = noise.facts.unimodal  # on either side of 0, with or without symmetry: (c), (j)
+    begin = proved if dim == 1 else 0.0
 
     def value_along(spectrum: Spectrum, spread: float) -> Callable[[float], float]:
         unit = spectrum.unit(norm)
@@ -130,7 +132,9 @@ def search_direction(
     def root(spectrum: Spectrum, spread: float, near: float, stop: float = math.inf) -> float:
         start, endless = compute_start_margin(p_a, p_b), p_a == 1.0
         value = value_along(spectrum, spread)
-        return find_first_root(value, start, near, monotone=monotone, endless=endless, stop=stop)
+        return find_first_root(
+            value, start, near, monotone=monotone, endless=endless, stop=stop, proved=begin
+        )
 
     best_radius, best = math.inf, None
     seen: set[Spectrum] = set()
@@ -170,5 +174,5 @@ def _guess(question: Question, evidence: Evidence) -> float:
     noise = question.noise
     size = noise.scale
     if noise.radial is not None:
-        size = float(noise.radial.radius_ppf(0.5)) / question.dim
+        size = float(noise.radial.length.ppf(0.5)) / question.dim
     return size * guess_radius(evidence.p_a, evidence.p_b)

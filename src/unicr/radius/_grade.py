@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 from unicr.noise import Noise
+from unicr.tradeoff.internal import knows_ranges
 
 
 class Grade(StrEnum):
@@ -27,6 +28,7 @@ class Grade(StrEnum):
 ORDER = tuple(Grade)
 GRADE_OF_FACTS = {
     "analytic": Grade.CLOSED_FORM,
+    "table": Grade.CLOSED_FORM,
     "checked": Grade.CHECKED_ON_A_GRID,
     "declared": Grade.DECLARED,
 }
@@ -41,11 +43,11 @@ def grade_proof(own: Grade, noise: Noise, *, ranges: bool = False) -> Grade:
     """The grade of a proof whose own is `own` and that relies on the facts of this noise.
 
     `ranges`: it also needs the range of the log-ratio in cells. Where neither log-concavity nor
-    the law's own `ratio_turns` tells it, that is taken from some points of each cell
-    (docs/theory.md#lemma-4): checked, not proved, whatever is known of the density.
+    the law itself tells it, that is taken from some points of each cell (docs/theory.md#lemma-4):
+    checked, not proved, whatever is known of the density.
     """
     grades = [own, GRADE_OF_FACTS[noise.facts.source]]
     law = noise.coordinate
-    if ranges and law is not None and law.unit.ratio_turns(1.0) is None:
+    if ranges and law is not None and not knows_ranges(law.unit):
         grades.append(Grade.CHECKED_ON_A_GRID)
     return find_weakest(*grades)

@@ -25,10 +25,22 @@ class Question:
     dim: int
 
     def __init__(self, noise: Noise, norm: Norm | float | str, dim: int | None = None) -> None:
-        """Read the norm and check the dimension; `dim` may be left out where the noise has one."""
+        """Read the norm and check the dimension, a whole number ≥ 1 that the noise can have; it may
+        be left out where the noise has one.
+        """
+        if dim is None:
+            dim = noise.dim
+        if dim is None:
+            raise RadiusError(f"{noise.text} works in any dimension: say which, with --dim or dim=")
+        if isinstance(dim, bool) or not 1 <= dim <= LARGEST_DIM or int(dim) != dim:
+            raise RadiusError(
+                f"dim={str(dim)[:30]} must be a whole number of at least 1, up to 2^53"
+            )
+        if noise.dim is not None and dim != noise.dim:
+            raise RadiusError(f"{noise.text} lives in dimension {noise.dim}, not {dim}")
         object.__setattr__(self, "noise", noise)
         object.__setattr__(self, "norm", parse_norm(norm))
-        object.__setattr__(self, "dim", _check_dimension(noise, dim))
+        object.__setattr__(self, "dim", int(dim))
 
     @property
     def unit(self) -> Question:
@@ -44,19 +56,6 @@ class Question:
 def replace_noise(question: Question, noise: Noise) -> Question:
     """The same question about another noise of that dimension."""
     return Question(noise, question.norm, question.dim)
-
-
-def _check_dimension(noise: Noise, dim: int | None) -> int:
-    """The dimension as a whole number ≥ 1 that the noise can have."""
-    if dim is None:
-        dim = noise.dim
-    if dim is None:
-        raise RadiusError(f"{noise.text} works in any dimension: say which, with --dim or dim=")
-    if isinstance(dim, bool) or not 1 <= dim <= LARGEST_DIM or int(dim) != dim:
-        raise RadiusError(f"dim={str(dim)[:30]} must be a whole number of at least 1, up to 2^53")
-    if noise.dim is not None and dim != noise.dim:
-        raise RadiusError(f"{noise.text} lives in dimension {noise.dim}, not {dim}")
-    return int(dim)
 
 
 class SecondLaw(NamedTuple):

@@ -109,7 +109,9 @@ def _solve(
 ) -> Radius:
     """The radius for one evidence, with all that is told beside it."""
     proof, found, computed, more = _bracket(asked, evidence.first, engine, settings)
-    guarantee = "abstain" if evidence.abstains else name_guarantee(proof.radius, found)
+    guarantee = more.pop("guarantee", None) or name_guarantee(proof.radius, found)
+    if evidence.abstains:
+        guarantee = "abstain"
     if evidence.second is not None:
         check_two_laws(asked.noise)
         both = prove(asked, evidence, laws=2)
@@ -153,6 +155,8 @@ def _bracket(
         )
         return Proof(math.inf, certain), math.inf, certain.engine, {}
     if engine == "montecarlo":
+        if not asked.noise.has_density:
+            raise RadiusError(f"nobody knows the density of {asked.noise.text}: use engine='auto'")
         return _sample(asked, evidence, settings, NOTHING_PROVED)
     question = _simplify(asked, plain=engine == "auto")
     noise, exact = question.noise, find_exact_bound(question)
@@ -161,15 +165,17 @@ def _bracket(
         proof = prove(question, evidence)
         one = exact.directions if exact.directions and len(exact.directions) == 1 else (None,)
         direction = one[0].unit(question.norm) if one[0] is not None else None
-        return proof, proof.radius, exact.engine, {"direction": direction}
+        return proof, proof.radius, exact.engine, {"direction": direction, "guarantee": "exact"}
     if engine == "exact":
         raise RadiusError(
             f"no exact theorem covers {noise.text} against {question.norm} in dimension "
             f"{question.dim}: engine='auto' gives a bracket"
         )
     if has_spectra(noise):
-        found, direction = search_direction(question, evidence, closed=engine != "numeric")
         proof = prove(question, evidence)
+        found, direction = search_direction(
+            question, evidence, closed=engine != "numeric", proved=proof.radius
+        )
         searcher = "composition along the worst direction found"
         found = reconcile(proof.radius, proof.theorem, found, searcher, NUMERIC_ERROR)
         return proof, found, "composition", {"direction": direction}
@@ -178,7 +184,19 @@ def _bracket(
             f"no numeric engine covers {noise.text} against {question.norm}: its coordinates are "
             "not independent and alike; engine='montecarlo' does"
         )
-    return _sample(question, evidence, settings, prove(question, evidence))
+    proof = prove(question, evidence)
+    if not is_searched(noise):
+        # nobody searched: the upper end is not known
+        return proof, proof.radius, "theorem", {"guarantee": "approximate"}
+    return _sample(question, evidence, settings, proof)
+
+
+def is_searched(noise: Noise) -> bool:
+    """Whether Monte Carlo looks for the worst direction where no theorem names it.
+
+    Not where nobody knows the density, nor under a matrix, where each direction is one by itself.
+    """
+    return noise.has_density and (noise.frame is None or noise.scales is not None)
 
 
 def prove_directly(

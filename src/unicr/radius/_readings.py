@@ -21,11 +21,11 @@ BLOCK = 1 << 16  # probabilities that are read at once, so that all arrays stay 
 # Of a piece's terms, off its start: x = −log(2 − 2p) is right to two units of itself, its cell may
 # be the next one, where both pieces hold; a product and a sum follow, some units of 2e-16 each.
 READING_CHARGE = 4e-15
-FIRST_LOG = 1e-4  # x below which nobody reads: p_A < 0.50005
+FIRST_LOG = 1e-7  # the first x: p_A = 0.50000005
 
 # where a closed form is evaluated: 0.04 % apart in the radius or closer
 FINE_TAILS = 0.5 * np.exp(
-    -np.concatenate([np.geomspace(FIRST_LOG, 1, 23_000), np.linspace(1, LAST_LOG, 59_000)])
+    -np.concatenate([np.geomspace(FIRST_LOG, 1, 41_000), np.linspace(1, LAST_LOG, 59_000)])
 )
 
 

@@ -41,7 +41,7 @@ CHARGES = (
         "quantiles near 1/2 are differences", "radius/_rounding.py TAIL_CHARGE",
     ),
     Charge(
-        "a, c, f, n", "H(t) of a composition", "2e-13 + 4e-16 per coordinate",
+        "a, c, f, n", "H(t) of a composition", "2e-13 + 1.2e-14 per coordinate",
         "Fourier sums; masses of one law", "tradeoff/_compose.py ROUNDING, ROUNDING_EACH",
     ),
     Charge(
@@ -81,6 +81,16 @@ CHARGES = (
         "quantiles, one density", "radius/theorems/one_dimension.py CLOSED_FORM_CHARGE",
     ),
     Charge(
+        "j", "a finite pair of a step", "4e-15",
+        "sums, quotients and logarithms of its masses",
+        "radius/bellman/_kernel.py STEP_ROUNDING",
+    ),
+    Charge(
+        "j", "a jump", "2e-15 + 1e-12, relative",
+        "masses of one law; sums over coordinates",
+        "radius/bellman/_jumps.py MASS_ROUNDING, SUM_ROUNDING",
+    ),
+    Charge(
         "j", "a convolution", "8e-15 of its terms",
         "FFT or 15 products; sums of 20 in a weight", "radius/bellman/_verify.py CONVOLUTION",
     ),
@@ -89,7 +99,7 @@ CHARGES = (
         "FFT with values of at most 1; one reading", "radius/bellman/_sheet.py SMOOTHING_CHARGE",
     ),
     Charge(
-        "j", "H of the first coordinate", "1e-14",
+        "j", "H of the first coordinate", "3e-14",
         "its masses, and the places of its atoms", "radius/bellman/_sheet.py START_CHARGE",
     ),
     Charge(
@@ -97,8 +107,8 @@ CHARGES = (
         "r^p − u^p + κ(d − 1), at least r^p/2000", "radius/bellman/_sheet.py BUDGET_CHARGE",
     ),
     Charge(
-        "j", "integrals in a kernel", "1e-15",
-        "sums of positive terms", "radius/bellman/_verify.py KERNEL_ROUNDING",
+        "j", "integrals in a kernel", "1.3e-14",
+        "masses of one law; sums of positive terms", "radius/bellman/_verify.py KERNEL_ROUNDING",
     ),
     Charge(
         "j", "cumulated sums of masses",
@@ -109,6 +119,10 @@ CHARGES = (
         "j", "one inequality", "16 units of double",
         "its sums, and the places in cells of budgets",
         "radius/bellman/_verify.py ROUNDINGS_PER_CHECK",
+    ),
+    Charge(
+        "j, q", "an excess over a chord", "1e-13, and 64 units of each cell",
+        "masses, densities and places of edges", "radius/bellman/_chord.py EXCESS_ROUNDING",
     ),
     Charge(
         "j", "a bend", "1e-9, relative",

@@ -1,28 +1,30 @@
 """Runs: a dataset certified into a folder that survives, resumes, exports and can be re-checked."""
 
-from unicr.runs._certify import Begun, certify_into, certify_run, find_begun, resume_job
+from unicr.runs._certify import Begun, certify_into, certify_run, find_begun
 from unicr.runs._commit import (
     commit_again,
+    copy_commitment,
     follow_commitment,
     read_commitment,
     write_commitment,
 )
 from unicr.runs._database import Database
-from unicr.runs._evidence import evidence, evidence_page
+from unicr.runs._evidence import cyclonedx, evidence, evidence_page
 from unicr.runs._execute import Executor, Work, execute
 from unicr.runs._export import COLUMNS, Column, Source, export, floor_decimal, sources, table
 from unicr.runs._job import Job, Place, Terms
 from unicr.runs._reopen import NO_TRUST, Trusted
 from unicr.runs._require import Requirement
-from unicr.runs._run import Row, Run, load_run
+from unicr.runs._run import Row, Run, load_run, scores_of
 from unicr.runs._schedule import Input
-from unicr.runs._scores import load_scores, scores_of
+from unicr.runs._scores import load_scores, score_log
 from unicr.runs._sign import (
     STATEMENT,
     Stamp,
     check_signature,
     check_stamp,
     file_to_sign,
+    read_public_key,
     seals,
     sign,
     stamp,
@@ -31,8 +33,8 @@ from unicr.runs._sign import (
 from unicr.runs._spec import Execution, Spec
 from unicr.runs._verify import (
     Problem,
-    caught,
-    difference,
+    compute_detection,
+    find_difference,
     prove_again,
     refuse_broken_seal,
     replay,
@@ -70,19 +72,21 @@ __all__ = [
     "Terms",
     "Trusted",
     "Work",
-    "caught",
     "certify_into",
     "certify_run",
     "check_signature",
     "check_stamp",
     "commit_again",
-    "difference",
+    "compute_detection",
+    "copy_commitment",
+    "cyclonedx",
     "evidence",
     "evidence_page",
     "execute",
     "export",
     "file_to_sign",
     "find_begun",
+    "find_difference",
     "floor_decimal",
     "follow_commitment",
     "load_run",
@@ -92,11 +96,12 @@ __all__ = [
     "read_commitment",
     "read_intervals",
     "read_log",
+    "read_public_key",
     "recertify",
     "recertify_two",
     "refuse_broken_seal",
     "replay",
-    "resume_job",
+    "score_log",
     "scores_of",
     "seals",
     "sign",

@@ -8,22 +8,23 @@ scores, a value that is not finite) is recorded with its reason, and the run goe
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from unicr.errors import RunError
 from unicr.noise.internal import check_parses
-from unicr.runs._commit import follow_commitment
+from unicr.runs._commit import follow_commitment, read_committed
 from unicr.runs._execute import executor
 from unicr.runs._job import Job
 from unicr.runs._run import ENVIRONMENT, FILE, Row, Run
-from unicr.runs._schedule import Failed, Input, InThreads, Scheduler, VoteWork, read_input
-from unicr.runs._spec import Spec
+from unicr.runs._schedule import Failed, Input, InThreads, Scheduler, VoteWork
+from unicr.runs._spec import Execution, Spec
 from unicr.smoothing import Certificate, Steps
 
 Result = TypeVar("Result")
+BEGUN = "{folder} already holds a run: use --resume, or another folder"
 
 
 class Begun(NamedTuple):
@@ -47,13 +48,14 @@ def certify_run(
     `resume` goes on where a run stopped, and does again what failed by the environment;
     `retry_failed` does again all that failed.
     """
-    job = follow_commitment(resume_job(job, folder, resume=resume or retry_failed), folder)
+    begun = find_begun(folder, resume=resume or retry_failed)
+    job = follow_commitment(job if begun is None else job.resume(begun.spec), folder)
     job.largest  # noqa: B018  the curves are made here, not within the first input's time
-    curves, spec = job.curves, job.spec
+    spec = job.spec
     (run,) = certify_into(
         job,
         {folder: spec},
-        lambda _: spec.steps(curves),
+        lambda _: spec.steps(spec.curves),
         resume=resume,
         retry_failed=retry_failed,
         on_result=on_result,
@@ -74,23 +76,23 @@ def certify_into(
 ) -> list[Run]:
     """The steps that `start` gives each input of the job, into a run in each folder, sealed.
 
-    Where there are several runs they conclude a certificate for each; `on_result` hears the first.
+    Where there are several runs they conclude a certificate for each; `on_result` gets the first.
     """
-    for folder in specs:
-        find_begun(folder, resume=resume or retry_failed)
     with ExitStack() as opened:
         runs = [opened.enter_context(Run(folder, create=True)) for folder in specs]
+        begun = [run.folder for run in runs if run.started]
+        if begun and not (resume or retry_failed):  # nobody else can begin one from here on
+            raise RunError(BEGUN.format(folder=begun[0]))
         todo: set[int] = set()
         for run, spec in zip(runs, specs.values(), strict=True):
             todo.update(open_inputs(run, spec, job, retry_failed=retry_failed))
-        for one, result, seconds in certify_inputs(job, sorted(todo), start, on_samples):
+        for input_, result, seconds in certify_inputs(job, sorted(todo), start, on_samples):
             each = result if isinstance(result, tuple) else (result,) * len(runs)
-            rows = [row_of(one, part, seconds) for part in each]
-            for run, row in zip(runs, rows, strict=True):
-                write(run, row)
+            parts = zip(runs, each, strict=True)
+            rows = [store_result(run, input_, part, seconds) for run, part in parts]
             if on_result is not None:
                 on_result(rows[0])
-        for run in runs:
+        for run in runs:  # after the last row: a run without a seal is known to be unfinished
             run.set_seal()
         opened.pop_all()
     return runs
@@ -98,41 +100,28 @@ def certify_into(
 
 def find_begun(folder: Path, *, resume: bool) -> Begun | None:
     """What a folder holds of a run, None where it holds none; RunError unless `resume` is set."""
+    if folder.is_file():
+        raise RunError(f"{folder} is a file: a folder is needed there")
     if not (folder / FILE).is_file():
         return None
     with Run(folder) as run:
         if not run.started:
             return None
         if not resume:
-            raise RunError(f"{folder} already holds a run: use --resume, or another folder")
+            raise RunError(BEGUN.format(folder=folder))
         return Begun(run.spec, len(run.done()))
-
-
-def resume_job(job: Job, folder: Path, *, resume: bool = True) -> Job:
-    """The job, with the noise, lattice and batches of the run in `folder` if there is one."""
-    begun = find_begun(folder, resume=resume)
-    return job if begun is None else job.resume(begun.spec)
 
 
 def open_inputs(run: Run, spec: Spec, job: Job, *, retry_failed: bool = False) -> list[int]:
     """The inputs still to do, after the spec of a new run, or its check for an old one."""
     if not run.started:
-        run.set_spec(spec, job.execution)
+        run.set_spec(spec, Execution.now(job.workers, ",".join(job.devices)))
         return job.indices
     run.spec.refuse_changes(spec, run.folder)
     if run.spec.max != spec.max:
         run.set_spec(replace(run.spec, max=spec.max, inputs=spec.inputs))
     done = run.done(retry=retry_failed)
     return [i for i in job.indices if i not in done]
-
-
-def write(run: Run, row: Row) -> None:
-    """Store a result; where that fails, try once more as a failed row before giving up."""
-    try:
-        run.add(row)
-    except RunError as error:
-        reason = f"{ENVIRONMENT}not stored: {error}"
-        run.add(Row(row.idx, row.label, row.input_hash, row.seconds, None, reason))
 
 
 def certify_inputs(
@@ -143,21 +132,24 @@ def certify_inputs(
 ) -> Iterator[tuple[Input, Result | Failed, float]]:
     """The steps that `start` gives each input, run where the job says.
 
-    `on_samples` hears how many samples were counted just now.
+    `on_samples` is told how many samples were counted just now.
     """
-    several = len(job.devices) > 1
-    alone = not job.workers and not job.ray and not several
+    alone = not (job.workers or job.ray or len(job.devices) > 1)
     chunk = job.chunk
     if alone and job.classifier.device.type == "cpu":  # short ones show progress, and cost nothing
         chunk = min(chunk, job.spec.batch * job.smoothed.passes_at_once)
-    with (
-        InThreads(job.smoothed) if alone else executor(_sent(job), **job.where, devices=job.devices)
+    with closing(
+        InThreads(job.smoothed)
+        if alone
+        else executor(_pack_work(job), **job.where, devices=job.devices)
     ) as where:
         scheduler = Scheduler(where, start, chunk=chunk, on_samples=on_samples)
-        yield from scheduler.certify(read_input(job.data, index) for index in todo)
+        yield from scheduler.certify(
+            read_committed(job.data, index, job.skip, job.limit) for index in todo
+        )
 
 
-def _sent(job: Job) -> VoteWork:
+def _pack_work(job: Job) -> VoteWork:
     """The work for other processes: the model is loaded there, or goes along."""
     loaded = job.model_arguments is not None
     return VoteWork(
@@ -169,8 +161,19 @@ def _sent(job: Job) -> VoteWork:
     )
 
 
-def row_of(one: Input, result: Certificate | Failed, seconds: float) -> Row:
-    """What is stored of an input: its certificate, or the reason why there is none."""
+def store_result(run: Run, input_: Input, result: Certificate | Failed, seconds: float) -> Row:
+    """Store the certificate of an input, or the reason why there is none.
+
+    What cannot be written is a failure of the environment, and that is tried once.
+    """
+    head = (input_.index, input_.label, input_.digest, seconds)
     if isinstance(result, Failed):
-        return Row(one.index, one.label, one.digest, seconds, None, result.reason)
-    return Row(one.index, one.label, one.digest, seconds, result, None)
+        row = Row(*head, None, result.reason)
+    else:
+        row = Row(*head, result)
+    try:
+        run.add(row)
+    except RunError as error:
+        row = Row(*head, None, f"{ENVIRONMENT}not stored: {error}")
+        run.add(row)
+    return row

@@ -8,7 +8,6 @@ auditor who dates the commitment and gives the nonce afterwards leaves nothing t
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -17,8 +16,10 @@ from weakref import WeakKeyDictionary
 
 from unicr.data import Dataset
 from unicr.errors import UNREADABLE, RunError, UnicrError
-from unicr.folder import changes, plain
+from unicr.files import read_json, read_plain
+from unicr.folder import changes, plain, replace_file
 from unicr.runs._database import canonical
+from unicr.runs._schedule import Input, read_input
 from unicr.runs._spec import GIVEN
 
 if TYPE_CHECKING:
@@ -32,35 +33,56 @@ FILE = "commitment.json"
 UNREADABLE_INPUT = "unreadable"  # in place of the hash of an input that cannot be read
 LARGEST = 100_000_000  # bytes of a commitment: the tables of a noise are its largest part
 
-_digests: WeakKeyDictionary[Dataset, dict[tuple[int, int | None], str]] = WeakKeyDictionary()
+_lines: WeakKeyDictionary[Dataset, dict[tuple[int, int | None], dict[int, str]]] = (
+    WeakKeyDictionary()
+)
 
 
 def digest_of_inputs(inputs: Iterable[tuple[int, int, str]]) -> str:
     """SHA-256 over number, label and hash of inputs, a line for each."""
+    return _digest_lines(_line(*one) for one in inputs)
+
+
+def _line(index: int, label: int, digest: str) -> str:
+    known = digest if re.fullmatch("[0-9a-f]{64}", digest) else UNREADABLE_INPUT
+    return f"{index} {label} {known}\n"
+
+
+def _digest_lines(lines: Iterable[str]) -> str:
     digest = hashlib.sha256()
-    for index, label, value in inputs:
-        known = value if re.fullmatch("[0-9a-f]{64}", value) else UNREADABLE_INPUT
-        digest.update(f"{index} {label} {known}\n".encode())
+    for line in lines:
+        digest.update(line.encode())
     return digest.hexdigest()
 
 
 def inputs_digest(data: Dataset, skip: int, limit: int | None) -> str:
-    """`digest_of_inputs` over every `skip`-th input of the data, at most `limit` of them.
+    """`digest_of_inputs` over every `skip`-th input of the data, at most `limit` of them."""
+    return _digest_lines(_read_lines(data, skip, limit).values())
 
-    Every one is read; the answer is kept with the dataset.
-    """
-    known = _digests.setdefault(data, {})
+
+def _read_lines(data: Dataset, skip: int, limit: int | None) -> dict[int, str]:
+    """The line of each of these inputs. Every one is read; the answer is kept with the dataset."""
+    known = _lines.setdefault(data, {})
     if (skip, limit) not in known:
-        chosen = range(0, len(data), skip)[:limit]
-        known[skip, limit] = digest_of_inputs(_read(data, index) for index in chosen)
+        chosen = (read_input(data, index) for index in range(0, len(data), skip)[:limit])
+        known[skip, limit] = {x.index: _line(x.index, x.label, x.digest) for x in chosen}
     return known[skip, limit]
 
 
-def _read(data: Dataset, index: int) -> tuple[int, int, str]:
-    try:
-        return index, data[index][1], data.digest_of(index)
-    except (UnicrError, OSError, MemoryError):
-        return index, -1, UNREADABLE_INPUT
+def read_committed(data: Dataset, index: int, skip: int, limit: int | None) -> Input:
+    """An input as it is certified; RunError where it is not the one that is committed to.
+
+    Files may change while a run is made, and a dataset may give other values every time.
+    """
+    found = read_input(data, index)
+    line = _line(index, found.label, found.digest)
+    if found.x is not None and line != _read_lines(data, skip, limit)[index]:
+        raise RunError(
+            f"input {index} of {data.name} is another one than when the run was begun: its file "
+            "was changed, or the dataset gives other values every time; make it as it was and "
+            "--resume, or begin again"
+        )
+    return found
 
 
 def write_commitment(job: Job, folder: Path) -> str:
@@ -75,6 +97,11 @@ def write_commitment(job: Job, folder: Path) -> str:
         raise RunError(
             f"{spec.model} has no digest (its code or what it carries cannot be written down): "
             "name it as file.py:name, or use a file of weights"
+        )
+    if not spec.has_numbers:
+        raise RunError(
+            f"the noise {spec.noise.text} is code that no table stands for: it could be changed "
+            "after the nonce is known; take a density of one coordinate, or a family"
         )
     file = folder / FILE
     try:
@@ -92,12 +119,10 @@ def read_commitment(folder: Path) -> tuple[str, dict[str, Any]] | None:
     """(commitment, what it fixes) of a folder; None where nothing was committed there."""
     file = folder / FILE
     try:
-        if not file.is_file():
-            return None
-        if file.stat().st_size > LARGEST:
-            raise RunError(f"{file} has more than {LARGEST} bytes: it is no commitment")
-        content = file.read_bytes()
-        fixed = json.loads(content)
+        content = read_plain(file, LARGEST)
+        fixed = read_json(content)
+    except FileNotFoundError:
+        return None
     except (OSError, *UNREADABLE) as error:
         raise RunError(f"cannot read {file}: {error}") from None
     if not isinstance(fixed, dict) or canonical(fixed) != content:
@@ -105,9 +130,23 @@ def read_commitment(folder: Path) -> tuple[str, dict[str, Any]] | None:
     return hashlib.sha256(content).hexdigest(), fixed
 
 
+def copy_commitment(source: Path, folder: Path) -> None:
+    """Put the commitment of `source`, with its signature and date, into `folder` as well.
+
+    A search writes one run for each norm, and each of them goes to others by itself.
+    """
+    names = [name for name in (FILE, f"{FILE}.sig", f"{FILE}.tsr") if (source / name).is_file()]
+    if source == folder or FILE not in names:
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in names:
+        with replace_file(folder / name) as copy:
+            copy.write_bytes((source / name).read_bytes())
+
+
 def follow_commitment(job: Job, folder: Path) -> Job:
     """The job as it was committed to in `folder`: any other is refused; itself where there is no
-    commitment. Batch, lattice and requirements are taken from there.
+    commitment. The size and layout of passes, lattice and requirements are taken from there.
     """
     found = read_commitment(folder)
     if found is None:
@@ -118,7 +157,7 @@ def follow_commitment(job: Job, folder: Path) -> Job:
             f"{folder} holds the commitment {commitment[:16]}…: give --nonce, 64 hexadecimal "
             "digits that were fixed after it was dated"
         )
-    taken = {name: fixed.get(name) for name in ("batch", "lattice", "require")}
+    taken = {name: fixed.get(name) for name in ("batch", "channels_last", "lattice", "require")}
     try:
         job = replace(job, **taken | {"require": tuple(taken["require"] or ())})
         now = job.spec.decides

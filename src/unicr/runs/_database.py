@@ -18,10 +18,16 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 from unicr.errors import UNREADABLE, RunError, UnicrError
-from unicr.folder import Lock
+from unicr.files import read_stored
+from unicr.folder import Lock, refuse_links
 
 SEALED = "sealed"  # the table with the seal, which the seal does not cover
 LONGEST_VALUE = 100_000_000  # bytes of one value
+# Kind, name and text of everything in a schema, but for what SQLite itself adds, which has no text.
+OBJECTS = (
+    "SELECT type, name, coalesce(sql, '') FROM sqlite_master "
+    "WHERE NOT (substr(name, 1, 7) = 'sqlite_' AND coalesce(sql, '') = '')"
+)
 
 
 class Database:
@@ -60,8 +66,7 @@ class Database:
     def _connect(self, opening: ExitStack, create: bool) -> sqlite3.Connection:
         if self.path is None or create:
             if self.path is not None:
-                if self.path.is_symlink():
-                    raise RunError(f"{self.path} is a link: nothing is written through it")
+                refuse_links(self.path, *_beside(self.path))
                 self.path.parent.mkdir(parents=True, exist_ok=True)
             if self._writer is not None:
                 self._writer.take()
@@ -85,7 +90,13 @@ class Database:
             raise RunError(f"{path.parent} is not a run: it has no {path.name}")
         if not path.stat().st_size:
             raise RunError(f"{path} is empty: nothing was ever written to it")
-        log = path.with_name(path.name + "-wal")
+        log, index, journal = _beside(path)
+        refuse_links(log, index, journal)  # SQLite writes to them, even where it only reads
+        if journal.is_file() and journal.stat().st_size:
+            raise RunError(
+                f"{journal} is there, by which other programs would change what they read: whoever "
+                "made the run ends its last write with --resume; else remove it"
+            )
         address = f"{path.absolute().as_uri()}?mode=ro"
         if not log.is_file() or not log.stat().st_size:
             return f"{address}&immutable=1"
@@ -102,50 +113,47 @@ class Database:
     def _begin(self) -> None:
         self._db.execute("BEGIN")  # one moment: another process may write meanwhile
         there = {name for (name,) in self._db.execute("SELECT name FROM sqlite_master")}
-        stored = self.stored_seal()
+        stored = self.stored_seal() if SEALED in there else None
         broken = stored is not None and stored != self.seal()
         self._db.execute("COMMIT")
         if broken:
             raise RunError(f"{self.path} was changed after it was sealed: nothing is added to it")
         self._db.execute("PRAGMA journal_mode=WAL")
         self._db.execute(f"PRAGMA synchronous={self.synchronous}")
-        if {*self.tables, SEALED} <= there:
-            return  # an opened file keeps its seal until something is written
-        with self.writing():
-            for statement in self.schema.split(";"):
-                self._db.execute(statement)
-            self._db.execute(f"CREATE TABLE IF NOT EXISTS {SEALED} (seal TEXT NOT NULL)")
+        if not {*self.tables, SEALED} <= there:  # all tables at once, or none
+            seal = f"CREATE TABLE IF NOT EXISTS {SEALED} (seal TEXT NOT NULL)"
+            self._db.executescript(f"BEGIN IMMEDIATE; {self.schema}; {seal}; COMMIT")
 
     def _check_schema(self) -> None:
-        """Only our own tables, with their keys and plain columns: nothing computed, no triggers.
+        """Only our own tables, word for word as we make them: nothing computed, no triggers.
 
-        Every column of ours must be there, and none that we do not know.
+        Columns in another order, of another type or collation would say other things to other
+        readers under the same seal.
         """
         with closing(sqlite3.connect(":memory:")) as ours:
             ours.executescript(f"{self.schema}; CREATE TABLE {SEALED} (seal TEXT NOT NULL)")
-            known = _objects(ours)
-            for kind, name, sql in _objects(self._db):
-                own = [(k, s) for k, n, s in known if n == name]
-                if kind == "table" and own and not sql.upper().startswith("CREATE VIRTUAL"):
-                    theirs, columns = _columns(self._db, name), _columns(ours, name)
-                    keys = [[c for c, pk in of.items() if pk] for of in (theirs, columns)]
-                    if keys[0] == keys[1] and set(theirs) == set(columns):
-                        continue
-                    missing = sorted(set(columns) - set(theirs))
-                    if missing and keys[0] == keys[1] and set(theirs) < set(columns):
-                        raise RunError(f"{self.path}: the table {name} has no column {missing[0]}")
-                if (kind, sql) in own:
+            known = {(kind, name): sql for kind, name, sql in ours.execute(OBJECTS)}
+            for kind, name, sql in self._db.execute(OBJECTS).fetchall():
+                if known.get((kind, name)) == sql:
                     continue
-                if kind == "table" and not self.schema:
-                    columns = _columns(self._db, name) if name.isidentifier() else {"": 0}
-                    if all(column.isidentifier() for column in columns):
-                        continue
+                if kind == "table" and (kind, name) in known:
+                    columns = _columns(ours, name)
+                    missing = [
+                        column for column in columns if column not in _columns(self._db, name)
+                    ]
+                    if missing and set(_columns(self._db, name)) < set(columns):
+                        raise RunError(f"{self.path}: the table {name} has no column {missing[0]}")
+                any_of_ours = kind == "table" and not self.schema and name.isidentifier()
+                if any_of_ours and all(
+                    column.isidentifier() for column in _columns(self._db, name)
+                ):
+                    continue
                 raise RunError(f"{self.path} holds a {kind} {name!r} that unicr did not make")
 
     def _check_tables(self) -> None:
         tables = "SELECT name FROM sqlite_master WHERE type = 'table'"
         there = {name for (name,) in self._db.execute(tables)}
-        if missing := self.tables - there:
+        if missing := {*self.tables, SEALED} - there:
             raise RunError(f"{self.path} has no table {min(missing)}: it holds something else")
 
     def close(self) -> None:
@@ -179,8 +187,8 @@ class Database:
         with self._named("write"):
             self._db.execute("BEGIN IMMEDIATE")
             try:
-                if self._sealable:
-                    self._db.execute(f"DELETE FROM {SEALED}")
+                # In the same transaction as the change: no moment has new rows under an old seal.
+                self._db.execute(f"DELETE FROM {SEALED}")
                 yield
                 self._db.execute("COMMIT")
             except BaseException:
@@ -202,14 +210,21 @@ class Database:
     def settings(self, table: str) -> dict[str, Any]:
         """A table of names and JSON values."""
         with self._named("read"):
-            return {key: json.loads(value) for key, value in self.read(f"SELECT * FROM {table}")}
+            return {key: read_stored(value) for key, value in self.read(f"SELECT * FROM {table}")}
 
     def seal(self) -> str:
-        """SHA-256 over every value of every row in key order: who changes one changes the seal."""
+        """SHA-256 over every value of every row in key order: who changes one changes the seal.
+
+        A file whose tables are out of order is refused: a key that stands there twice has one value
+        for who reads all rows, and another for who looks it up.
+        """
+        ((found,),) = self.read("PRAGMA integrity_check(1)")
+        if found != "ok":
+            raise RunError(f"{self.path} is damaged: {found}")
         digest = hashlib.sha256()
         for (table,) in self.read(
-            "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' "
-            "AND name != ? ORDER BY name",
+            "SELECT name FROM sqlite_master WHERE type = 'table' "
+            r"AND name NOT LIKE 'sqlite\_%' ESCAPE '\' AND name != ? ORDER BY name",
             (SEALED,),
         ):
             name = '"' + table.replace('"', '""') + '"'
@@ -230,33 +245,20 @@ class Database:
             self._writer.release()
         return seal
 
-    @property
-    def _sealable(self) -> bool:
-        """Whether the file has a place for a seal: one of an older version has none."""
-        return bool(self.read("SELECT 1 FROM sqlite_master WHERE name = ?", (SEALED,)))
-
     def stored_seal(self) -> str | None:
-        """The seal that the last writer left; None where it did not finish, or is older than it."""
-        if not self._sealable:
-            return None
-        found = self.read(f"SELECT seal FROM {SEALED}")
-        return str(found[0][0]) if len(found) == 1 else None
+        """The seal that the last writer left; None where it did not finish."""
+        seals = self.read(f"SELECT seal FROM {SEALED}")
+        return str(seals[0][0]) if len(seals) == 1 else None
 
 
-def _objects(db: sqlite3.Connection) -> list[tuple[str, str, str]]:
-    """Kind, name and text of everything in a schema, but for what SQLite itself adds."""
-    found = db.execute("SELECT type, name, coalesce(sql, '') FROM sqlite_master").fetchall()
-    return [
-        (str(kind), str(name), str(sql))
-        for kind, name, sql in found
-        if not (str(name).startswith("sqlite_") and not sql)
-    ]
+def _columns(db: sqlite3.Connection, table: str) -> list[str]:
+    """The columns of a table."""
+    return [str(row[1]) for row in db.execute(f'PRAGMA table_xinfo("{table}")').fetchall()]
 
 
-def _columns(db: sqlite3.Connection, table: str) -> dict[str, int]:
-    """The columns of one of our tables with their place in the key; a computed one is refused."""
-    rows = db.execute(f'PRAGMA table_xinfo("{table}")').fetchall()
-    return {str(row[1]) if not row[6] else f"computed {row[1]}": int(row[5]) for row in rows}
+def _beside(path: Path) -> list[Path]:
+    """The files that SQLite keeps beside its own: write-ahead log, its index, rollback journal."""
+    return [path.with_name(path.name + end) for end in ("-wal", "-shm", "-journal")]
 
 
 def canonical(values: Mapping[str, Any]) -> bytes:

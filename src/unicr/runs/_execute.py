@@ -12,11 +12,12 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import closing
 from dataclasses import dataclass
 from itertools import islice
 from multiprocessing import get_context
 from multiprocessing.queues import SimpleQueue
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from unicr.errors import RunError
 from unicr.extras import torch
@@ -48,10 +49,10 @@ class Attempt:
     deaths: int = 0
 
 
-def blamed(tasks: list[Attempt]) -> tuple[list[Attempt], list[tuple[Key, Any]]]:
+def blame(tasks: list[Attempt]) -> tuple[list[Attempt], list[tuple[Key, Any]]]:
     """(what is tried again, what is given up) of the tasks that a worker may have died of.
 
-    Several are tried again one by one before one is blamed; DEATHS workers are enough.
+    Several are tried again one by one before one is blame; DEATHS workers are enough.
     """
     if len(tasks) != 1:
         for task in tasks:
@@ -86,9 +87,9 @@ class Executor(ABC):
 
     def withdraw(self, keys: set[Key]) -> set[Key]:
         """Take back tasks that are no longer wanted; gives those that will have no result."""
-        gone = {one.key for one in self._queue} & keys
-        self._queue = deque(one for one in self._queue if one.key not in gone)
-        return gone
+        withdrawn = {attempt.key for attempt in self._queue} & keys
+        self._queue = deque(attempt for attempt in self._queue if attempt.key not in withdrawn)
+        return withdrawn
 
     @abstractmethod
     def finished(self) -> list[tuple[Key, Any]]:
@@ -98,15 +99,9 @@ class Executor(ABC):
         """A form of a tensor that several tasks can carry without being copied for each."""
         return x
 
-    @abstractmethod
     def close(self) -> None:
-        """Let the workers go."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+        """Let the workers go; what was not handed out is forgotten."""
+        self._queue.clear()
 
 
 class Here(Executor):
@@ -117,11 +112,8 @@ class Here(Executor):
         self._do = work.open()
 
     def finished(self) -> list[tuple[Key, Any]]:
-        one = self._queue.popleft()
-        return [(one.key, self._do(one.payload))]
-
-    def close(self) -> None:
-        self._queue.clear()
+        attempt = self._queue.popleft()
+        return [(attempt.key, self._do(attempt.payload))]
 
 
 class Processes(Executor):
@@ -133,7 +125,7 @@ class Processes(Executor):
 
     def __init__(self, work: Work, workers: int, devices: Sequence[str] = ()) -> None:
         super().__init__()
-        self._work, self._workers, self._devices = _packed(work), workers, devices
+        self._work, self._workers, self._devices = _pack(work), workers, devices
         self._pool = self._new_pool()
         self._running: dict[Future[Any], Attempt] = {}
         self.width = 2 * workers
@@ -141,24 +133,24 @@ class Processes(Executor):
     def _new_pool(self) -> ProcessPoolExecutor:
         threads = max(1, torch.get_num_threads() // self._workers)
         processes = get_context("spawn")
-        left = processes.SimpleQueue()  # each process takes a device from it
+        free_devices = processes.SimpleQueue()  # each process takes a device from it
         for device in self._devices:
-            left.put(device)
-        started = (self._work, threads, left if self._devices else None)
+            free_devices.put(device)
+        started = (self._work, threads, free_devices if self._devices else None)
         return ProcessPoolExecutor(self._workers, processes, _open_here, started)
 
     def withdraw(self, keys: set[Key]) -> set[Key]:
-        gone = super().withdraw(keys)
-        wanted = [future for future, one in self._running.items() if one.key in keys]
-        return gone | {self._running.pop(future).key for future in wanted if future.cancel()}
+        withdrawn = super().withdraw(keys)
+        wanted = [future for future, attempt in self._running.items() if attempt.key in keys]
+        return withdrawn | {self._running.pop(future).key for future in wanted if future.cancel()}
 
     def _hand_out(self) -> None:
         """Everything goes to the pool, but a suspect waits until nothing else is under way."""
-        while self._queue and not any(one.alone for one in self._running.values()):
+        while self._queue and not any(attempt.alone for attempt in self._running.values()):
             if self._queue[0].alone and self._running:
                 return
-            one = self._queue.popleft()
-            self._running[self._pool.submit(_do_here, one.payload)] = one
+            attempt = self._queue.popleft()
+            self._running[self._pool.submit(_do_here, attempt.payload)] = attempt
 
     def finished(self) -> list[tuple[Key, Any]]:
         results: list[tuple[Key, Any]] = []
@@ -175,13 +167,15 @@ class Processes(Executor):
 
     def _start_again(self) -> list[tuple[Key, Any]]:
         self._pool.shutdown(wait=True, cancel_futures=True)
+        # Nobody knows whose task killed the pool; a result is a function of its task, so that all
+        # of them may be done again without a change.
         suspects = list(self._running.values())
         self._running.clear()
-        again, results = blamed(suspects)
+        again, results = blame(suspects)
         self._queue.extendleft(reversed(again))
         self._pool = self._new_pool()
         try:
-            self._pool.submit(_ready).result()
+            self._pool.submit(_ping).result()
         except BrokenProcessPool:
             raise RunError(KILLED) from None
         return results
@@ -193,7 +187,7 @@ class Processes(Executor):
         self._pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _packed(work: Work) -> bytes:
+def _pack(work: Work) -> bytes:
     try:
         return pickle.dumps(work)
     except (pickle.PicklingError, AttributeError, TypeError) as error:
@@ -218,7 +212,7 @@ def _open_here(work: bytes, threads: int, devices: SimpleQueue[str] | None) -> N
         _error = error
 
 
-def _ready() -> None:
+def _ping() -> None:
     """Answered by a worker that is alive."""
 
 
@@ -261,7 +255,7 @@ def execute(
     """(task, result) for every task, as they are ready."""
     waiting = enumerate(tasks)
     under_way: dict[Key, Task] = {}
-    with executor(work, workers=workers, ray=ray, gpus=gpus) as where:
+    with closing(executor(work, workers=workers, ray=ray, gpus=gpus)) as where:
         while True:
             for key, task in islice(waiting, max(0, where.width - len(under_way))):
                 under_way[key] = task

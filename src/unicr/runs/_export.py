@@ -14,7 +14,7 @@ from decimal import ROUND_FLOOR, Context, Decimal
 from pathlib import Path
 from typing import Any
 
-from unicr.errors import RunError
+from unicr.errors import RunError, one_line
 from unicr.extras import require
 from unicr.folder import replace_file
 from unicr.runs._run import Row, Run
@@ -24,6 +24,7 @@ from unicr.tables import to_csv, to_latex
 
 DIGITS = 6
 OF_A_NORM = tuple(one.name for one in fields(NormRadius) if one.name != "norm")
+OF_A_SET = {"reach", "log_volume", "frame"}  # columns of stretched noise alone
 
 
 @dataclass(frozen=True)
@@ -111,7 +112,7 @@ COLUMNS = (
 
 def sources(run: Run) -> Iterator[Source]:
     """Every row of a run, as columns read it."""
-    version = run.settings("execution").get("unicr")
+    version = run.execution.unicr if run.settings("execution") else None
     return (Source(row, run.spec, version) for row in run.rows())
 
 
@@ -129,6 +130,8 @@ def table(run: Run, *, to_check: bool = True) -> list[dict[str, Any]]:
 def spread_norms(records: list[dict[str, Any]], norms: Iterable[str]) -> list[dict[str, Any]]:
     """The same rows with columns radius_l2, proved_l2, … for each norm in place of `radii`."""
     norms = list(norms)
+    told = {key for record in records for one in record["radii"] or () for key in one}
+    keys = [key for key in OF_A_NORM if key in told or key not in OF_A_SET]
 
     def spread(record: dict[str, Any]) -> Iterator[tuple[str, Any]]:
         for name, value in record.items():
@@ -137,7 +140,7 @@ def spread_norms(records: list[dict[str, Any]], norms: Iterable[str]) -> list[di
                 continue
             known = {one["norm"]: one for one in value or ()}
             for norm in norms:
-                for key in OF_A_NORM:
+                for key in keys:
                     cell = known.get(norm, {}).get(key)
                     yield f"{key}_l{norm}", math.inf if cell == "inf" else cell
 
@@ -191,8 +194,14 @@ def export(run: Run, path: Path, norm: str | None = None) -> None:
         case ".parquet":
             arrow, parquet = require("pyarrow", "table"), require("pyarrow.parquet", "table")
             records = spread_norms(table(run), run.spec.norm_texts)
+            try:
+                columns = arrow.Table.from_pylist(records)
+            except (OverflowError, arrow.ArrowException) as error:
+                raise RunError(
+                    f"Parquet cannot hold the run ({one_line(error)}): use .jsonl"
+                ) from None
             with replace_file(path) as file:
-                parquet.write_table(arrow.Table.from_pylist(records), file)
+                parquet.write_table(columns, file)
             return
         case _:
             raise RunError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import secrets
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -12,7 +12,14 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from unicr.classifier import Classifier, ModelOptions, Normalised, check_fit, match_data
+from unicr.classifier import (
+    Classifier,
+    ModelOptions,
+    Normalised,
+    check_fit,
+    load_classifier,
+    match_data,
+)
 from unicr.classifier.internal import split_devices
 from unicr.data import DataOptions, Dataset
 from unicr.errors import BatchError, CertifyError, UnicrError, listed
@@ -22,16 +29,15 @@ from unicr.noise.internal import check_parses
 from unicr.norms import Norm
 from unicr.runs._commit import inputs_digest
 from unicr.runs._schedule import CHUNK
-from unicr.runs._spec import DRAWN, GIVEN, LOADING, Execution, Spec
+from unicr.runs._spec import DRAWN, GIVEN, LOADING, Spec
 from unicr.smoothing import (
     AUTO,
-    Curves,
-    Passes,
     Plan,
+    Request,
     VoteCounter,
-    checked_nonce,
+    check_nonce,
     lattice_for,
-    norms_of,
+    read_norms,
 )
 
 REAL = "none"  # in place of a lattice: real-valued noise
@@ -78,7 +84,7 @@ class Terms:
     batch: int | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "norms", norms_of(self.norms))
+        object.__setattr__(self, "norms", read_norms(self.norms))
         if self.lattice == REAL:
             object.__setattr__(self, "lattice", None)
         if self.seed is not None and self.nonce is not None:
@@ -173,7 +179,7 @@ class Job(Terms, Place):
         if self.seed is None:
             origin = self.nonce_origin or (DRAWN if self.nonce is None else GIVEN)
             nonce = secrets.token_hex(32) if self.nonce is None else self.nonce
-            object.__setattr__(self, "nonce", checked_nonce(nonce))
+            object.__setattr__(self, "nonce", check_nonce(nonce))
             object.__setattr__(self, "nonce_origin", origin)
         else:
             object.__setattr__(self, "nonce_origin", None)  # a seed has no origin
@@ -196,7 +202,8 @@ class Job(Terms, Place):
         place: Place,
     ) -> Job:
         """The job with the model and the data that these texts name, opened."""
-        classifier = loading.load(model)
+        arguments = loading.arguments(model)
+        classifier = load_classifier(**arguments)
         return cls(
             classifier=classifier,
             data=match_data(classifier, reading.load(data)),
@@ -205,46 +212,51 @@ class Job(Terms, Place):
             plan=plan,
             data_spec=data,
             data_arguments=vars(reading),
-            model_arguments=loading.arguments(model),
+            model_arguments=arguments,
             **vars(terms),
             **vars(place),
         )
 
-    @property
+    @cached_property
     def devices(self) -> list[str]:
         """Where the model is: one process works on each of several (`--device cuda:0,cuda:1`)."""
         named = (self.model_arguments or {}).get("device")
         return split_devices(self.classifier.device if named is None else named)
 
-    @property
+    @cached_property
     def indices(self) -> list[int]:
         """Which inputs are certified."""
         return self.among(len(self.data))
 
-    @property
-    def dim(self) -> int:
-        """How many values an input has."""
-        return math.prod(self.data.shape)
-
     @cached_property
-    def curves(self) -> Curves:
-        """The radii of every noise of the run; curves are made once."""
-        return Curves(self.norms, self.dim, searched=self.searched, lattice=self.points)
+    def _counter(self) -> VoteCounter:
+        """Measures passes, and draws nothing: their size belongs to the commitment, and the noise
+        of the run follows from that (`smoothed`).
+        """
+        return VoteCounter(
+            self.classifier,
+            self.noise,
+            batch=self.batch,
+            channels_last=self.channels_last,
+            seed=self.seed,
+            nonce=self.nonce,
+            lattice=self.points,
+        )
 
     @cached_property
     def smoothed(self) -> VoteCounter:
-        """The smoothed classifier that the run is about, made once."""
-        return VoteCounter(self.classifier, self.noise, **self.spec.smoothing)
+        """The smoothed classifier that the run is about."""
+        return self._counter.follow(self.spec.commitment)
 
     @cached_property
     def points(self) -> Lattice | None:
         """The lattice of the run."""
         if self.lattice != AUTO:
             return None if self.lattice is None else Lattice.parse(self.lattice)
-        some = [x for _, x, _ in self.examples] or [torch.zeros(self.data.shape)]
+        inputs = [x for _, x, _ in self.examples] or [torch.zeros(self.data.shape)]
         finest = self.plan.procedure.finest(self.noise)
         own = self.plan.procedure.on_own_grid
-        return lattice_for(some, finest, self.norms, own=own)
+        return lattice_for(inputs, finest, self.norms, own=own)
 
     @cached_property
     def examples(self) -> list[tuple[int, torch.Tensor, int]]:
@@ -252,15 +264,15 @@ class Job(Terms, Place):
 
         The lattice, the trial of the model and the warnings before a run look at them.
         """
-        found: list[tuple[int, torch.Tensor, int]] = []
+        examples: list[tuple[int, torch.Tensor, int]] = []
         for index in self.indices:
             with suppress(UnicrError, OSError, MemoryError):  # told when its turn comes
                 x, label = self.data[index]
                 if bool(torch.isfinite(x).all()):
-                    found.append((index, x, label))
-            if len(found) == LOOKED_AT:
+                    examples.append((index, x, label))
+            if len(examples) == LOOKED_AT:
                 break
-        return found
+        return examples
 
     @cached_property
     def largest(self) -> dict[str, float]:
@@ -269,7 +281,7 @@ class Job(Terms, Place):
         Refuses a model that does not fit the data, and plans that can certify nothing.
         """
         self.check()
-        return self.curves.of(self.noise).largest(self.plan)
+        return self.spec.curves.of(self.noise).largest(self.plan)
 
     def resume(self, old: Spec) -> Job:
         """This job with the noise that a run was begun with: its nonce, lattice and batches.
@@ -294,33 +306,40 @@ class Job(Terms, Place):
     def check(self) -> None:
         """The model takes the inputs, one by one, and the samples suffice for something."""
         self.plan.procedure.check_model(self.classifier)
-        if self.plan.best_p_a() < WORTHWHILE:
+        if self.plan.rule.best(self.plan) < WORTHWHILE:
             raise CertifyError(
                 f"n={self.plan.n} samples at alpha={self.plan.alpha:g} can certify nothing, even "
-                f"if all of them agree: take {_least_n(self.plan)} or more"
+                f"if all of them agree: take {_find_least_n(self.plan)} or more"
             )
         check_fit(self.classifier, self.data, self.typical)
-        try:
-            self.smoothed.votes(self.typical, 1, start=0)
-        except BatchError:
-            raise
-        except Exception:  # told when the input's turn comes
-            pass
+        # The first vote shows whether labels depend on what else is in a pass. Whatever else goes
+        # wrong with it is told when the input's turn comes.
+        (vote,) = self.smoothed.answer_many([(Request(1, 0), self.typical, 0)])
+        if isinstance(vote, BatchError):
+            raise vote
 
-    @property
+    @cached_property
     def typical(self) -> torch.Tensor:
         """An input of the run, to try the model on."""
         return self.examples[0][1] if self.examples else self.data.sample()
 
     def warnings(self) -> Iterator[str]:
         """What is suspicious about inputs and model, before hours are spent on them."""
-        if (warning := range_warning([x for _, x, _ in self.examples], self.noise)) is not None:
-            yield warning
+        inputs, sigma = [x for _, x, _ in self.examples], self.noise.sigma
+        if inputs and math.isfinite(sigma):
+            low, high = min(float(x.min()) for x in inputs), max(float(x.max()) for x in inputs)
+            if high > BYTES and sigma < 0.05 * high:
+                yield f"inputs reach {high:g}, sigma is {sigma:g}: is the noise meant for [0, 1]?"
+            elif inputs[0].ndim == 3 and low < -0.2:
+                yield (
+                    f"inputs range from {low:.2g} to {high:.2g}, as if they were normalised: noise "
+                    "and radius live in input space, give raw inputs and --mean/--std"
+                )
         right = self.accuracies
         if right is None:
             return
         if not right.inputs:
-            yield "no label with the inputs: all count as wrong; give --labels or --label-column"
+            yield "no labels came with the inputs: no accuracy; give --labels or --label-column"
         classes = self.classifier.num_classes
         near_chance = max(right.clean, right.noisy) <= CHANCE / (classes or 1)
         if classes and right.inputs >= LOOKED_AT and near_chance:
@@ -334,8 +353,8 @@ class Job(Terms, Place):
         if isinstance(self.classifier, Normalised):
             yield f"the model normalises its inputs: {self.classifier.text}"
         names = self.data.classes or ()
-        if self.classifier.classes is None and any(isinstance(one, str) for one in names):
-            numbers = listed(f"{i} {one!r}" for i, one in enumerate(names))
+        if self.classifier.classes is None and any(isinstance(name, str) for name in names):
+            numbers = listed(f"{i} {name!r}" for i, name in enumerate(names))
             yield f"the model names no classes, so labels are numbered as in the data: {numbers}"
         if self.accuracies is not None and self.accuracies.inputs:
             yield self.accuracies.text
@@ -367,8 +386,9 @@ class Job(Terms, Place):
         if self.noise_spec != self.noise.text:  # else it was read from that very text
             check_parses(self.noise)  # whoever reads the run must be able to read its noise
         classes = self.classifier.classes or self.data.classes
-        passes = self._choose_passes()
-        draft = Spec(
+        sharing, asks = max(self.workers, len(self.devices)), (self.plan.n0, self.plan.n)
+        passes = self._counter.choose_passes(self.typical, sharing, asks)
+        spec = Spec(
             model=self.classifier.name,
             model_hash=self.classifier.digest,
             model_digests=dict(self.classifier.digests),
@@ -392,28 +412,12 @@ class Job(Terms, Place):
             max=self.limit,
             batch=passes.size,
             channels_last=passes.channels_last,
-            loading=_plain(self.model_arguments, LOADING),
-            reading=_plain(self.data_arguments, ("labels", "label_column")),
+            loading=_keep_given(self.model_arguments, LOADING),
+            reading=_keep_given(self.data_arguments, ("labels", "label_column")),
         )
-        return replace(draft, plan=draft.keyed_plan)
-
-    def _choose_passes(self) -> Passes:
-        """The size and layout of passes, which the commitment has."""
-        some = VoteCounter(
-            self.classifier,
-            self.noise,
-            batch=self.batch,
-            channels_last=self.channels_last,
-            lattice=self.points,
-            nonce="0" * 64,
-        )
-        sharing, asks = max(self.workers, len(self.devices)), (self.plan.n0, self.plan.n)
-        return some.choose_passes(self.typical, sharing, asks)
-
-    @property
-    def execution(self) -> Execution:
-        """Where and when the work is done."""
-        return Execution.now(self.workers, ",".join(self.devices))
+        # What a rule draws follows from the commitment, which is of everything else.
+        plan = spec.keyed_plan
+        return spec if plan is self.plan else replace(spec, plan=plan)
 
 
 class Accuracies(NamedTuple):
@@ -432,36 +436,23 @@ class Accuracies(NamedTuple):
         )
 
 
-def range_warning(inputs: Sequence[torch.Tensor], noise: Noise) -> str | None:
-    """A warning where inputs look normalised or in 0…255 while σ is meant for [0, 1]."""
-    if not inputs or not math.isfinite(noise.sigma):
-        return None
-    low = min(float(x.min()) for x in inputs)
-    high = max(float(x.max()) for x in inputs)
-    if high > BYTES and noise.sigma < 0.05 * high:
-        return f"inputs reach {high:g}, sigma is {noise.sigma:g}: is the noise meant for [0, 1]?"
-    if inputs[0].ndim == 3 and low < -0.2:
-        return (
-            f"inputs range from {low:.2g} to {high:.2g}, as if they were normalised: noise and "
-            "radius live in input space, give raw inputs and --mean/--std"
-        )
-    return None
+def _find_least_n(plan: Plan) -> int:
+    """The fewest samples with which the plan can certify something: the best p_A rises with n."""
 
+    def suffices(n: int) -> bool:
+        return plan.rule.best(replace(plan, n=n)) >= WORTHWHILE
 
-def _least_n(plan: Plan) -> int:
-    """The fewest samples with which the plan can certify something; `best_p_a` rises with n."""
     high = plan.n
-    while replace(plan, n=high).best_p_a() < WORTHWHILE:
+    while not suffices(high):
         high *= 2
     low = high // 2
     while high - low > 1:
         middle = (low + high) // 2
-        good = replace(plan, n=middle).best_p_a() >= WORTHWHILE
-        low, high = (low, middle) if good else (middle, high)
+        low, high = (low, middle) if suffices(middle) else (middle, high)
     return high
 
 
-def _plain(arguments: dict[str, Any] | None, names: Iterable[str]) -> dict[str, Any]:
+def _keep_given(arguments: dict[str, Any] | None, names: Iterable[str]) -> dict[str, Any]:
     """Those arguments that were given, as JSON has them."""
     given = {name: (arguments or {}).get(name) for name in names}
     given = {k: list(v) if isinstance(v, tuple) else v for k, v in given.items()}

@@ -19,7 +19,7 @@ from typing import Any
 
 from unicr.errors import RunError
 from unicr.extras import require, torch
-from unicr.runs._execute import DEATHS, Attempt, Executor, Key, Work, blamed
+from unicr.runs._execute import DEATHS, Attempt, Executor, Key, Work, blame
 
 DEPTH = 2  # calls at an actor: one under way, and one so that it need not wait for the driver
 CALL = 0.05  # seconds; short tasks share a call until it takes about this long
@@ -187,7 +187,7 @@ class OnRay(Executor):
         """A dead actor: what it finished counts, the rest goes back, and a new one is asked for.
 
         It did its calls in order, so the first without a result is the one that it died at. If
-        that call had several tasks, they are tried again one by one before one is blamed.
+        that call had several tasks, they are tried again one by one before one is blame.
         """
         self._remove(actor)
         self._ray.kill(actor.handle)  # one that is only out of reach must not keep its place
@@ -202,7 +202,7 @@ class OnRay(Executor):
         self._hire()
         if lost:
             self._queue.extendleft(task for tasks in reversed(lost[1:]) for task in reversed(tasks))
-            again, given_up = blamed(lost[0])
+            again, given_up = blame(lost[0])
             self._queue.extend(again)
             done.extend(given_up)
         return done

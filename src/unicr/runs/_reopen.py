@@ -147,7 +147,7 @@ class Trusted:
 
     def open(self, spec: Spec) -> Spec:
         """The run's spec, with its noise and those that its procedure names opened."""
-        plan = replace(spec.plan, procedure=spec.plan.procedure.opened(self._open_noise))
+        plan = replace(spec.plan, procedure=spec.plan.procedure.open_noises(self._open_noise))
         return replace(spec, noise=self._open_noise(spec.noise), plan=plan)
 
 

@@ -5,21 +5,23 @@ from __future__ import annotations
 import json
 import math
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
+
+import numpy as np
 
 from unicr.errors import UNREADABLE, RunError, UnicrError
+from unicr.files import read_stored
+from unicr.metrics import Scores
 from unicr.runs._database import Database
 from unicr.runs._spec import Execution, Spec
 from unicr.smoothing import Certificate, NormRadius, Transcript
 from unicr.tables import Tabular
-
-if TYPE_CHECKING:
-    from unicr.metrics import Scores
+from unicr.values import LARGEST
 
 FILE = "run.sqlite"
 ENVIRONMENT = "environment: "  # begins the reason of a failure that is not the input's
@@ -76,8 +78,8 @@ class Row:
 
     def proved(self, norm: str) -> float:
         """How much of that radius is proved."""
-        one = None if self.certificate is None else self.certificate.in_norm(norm)
-        return 0.0 if one is None else min(one.radius, one.proved)
+        bracket = None if self.certificate is None else self.certificate.in_norm(norm)
+        return 0.0 if bracket is None else min(bracket.radius, bracket.proved)
 
 
 class Run(Database, Tabular):
@@ -116,15 +118,19 @@ class Run(Database, Tabular):
         with self.writing():
             self.put("spec", [(key, json.dumps(value)) for key, value in spec.to_dict().items()])
             if execution is not None:
-                made = vars(execution).items()
-                self.put("execution", [(key, json.dumps(value)) for key, value in made])
+                facts = vars(execution).items()
+                self.put("execution", [(key, json.dumps(value)) for key, value in facts])
         self.__dict__["spec"] = spec
 
     def add(self, row: Row) -> None:
-        """Write one result, in a transaction of its own."""
-        c = row.certificate
-        claims = None if c is None else json.dumps(claims_of(c))
-        transcript = None if c is None else json.dumps(c.transcript.to_list())
+        """Write one result, in a transaction of its own: a killed process loses what is in flight,
+        and `resume` never meets half a row.
+        """
+        claims = transcript = None
+        if (c := row.certificate) is not None:
+            said = {f.name: getattr(c, f.name) for f in fields(c) if f.name not in ELSEWHERE}
+            claims = json.dumps(said | {"radii": [radius.to_dict() for radius in c.radii]})
+            transcript = json.dumps(c.transcript.to_list())
         head = (row.idx, row.label, row.input_hash, row.seconds, row.reason)
         with self.writing():
             self.put("results", [(*head, claims, transcript)])
@@ -133,10 +139,10 @@ class Run(Database, Tabular):
         """Inputs that are not to be done again: all that have a result, but failures of the
         environment (a full disk, a killed worker, no memory), and with `retry` no failure at all.
         """
-        found = self.read("SELECT idx, reason FROM results")
+        results = self.read("SELECT idx, reason FROM results")
         return {
             idx
-            for idx, reason in found
+            for idx, reason in results
             if reason is None or not (retry or str(reason).startswith(ENVIRONMENT))
         }
 
@@ -145,8 +151,19 @@ class Run(Database, Tabular):
         return self.read("SELECT * FROM results ORDER BY idx")
 
     def row(self, record: sqlite3.Row) -> Row:
-        """What a stored row says; ValueError where it says nothing that makes sense."""
-        return read_row(dict(record), self.spec)
+        """What a stored row says. What could not have been written is a ValueError."""
+        r = dict(record)
+        if not (isinstance(r["idx"], int) and isinstance(r["label"], int) and r["label"] >= -1):
+            raise ValueError(f"input {r['idx']!r} with label {r['label']!r}")
+        if not (isinstance(r["seconds"], float) and 0 <= r["seconds"] < math.inf):
+            raise ValueError(f"it took {r['seconds']!r} seconds")
+        if not isinstance(r["input_hash"], str):
+            raise ValueError("its input has no hash")
+        failed = r["claims"] is None and r["transcript"] is None
+        if failed != isinstance(r["reason"], str) or not (failed or r["reason"] is None):
+            raise ValueError("it has no certificate and no reason, or both")
+        certificate = None if failed else _certificate(r, self.spec)
+        return Row(r["idx"], r["label"], r["input_hash"], r["seconds"], certificate, r["reason"])
 
     def rows(self) -> Iterator[Row]:
         """Every result, in the order of the inputs."""
@@ -158,16 +175,14 @@ class Run(Database, Tabular):
 
     def readable(self) -> list[Row]:
         """The results that make sense, where others may not."""
-        found = []
+        rows = []
         for record in self.records():
             with suppress(*UNREADABLE):
-                found.append(self.row(record))
-        return found
+                rows.append(self.row(record))
+        return rows
 
     def scores(self, norm: str) -> Scores:
         """Radii, hits and abstentions in one norm."""
-        from unicr.runs._scores import scores_of
-
         return scores_of(list(self.rows()), norm, self.folder.name, self.spec.plan.alpha)
 
     def table(self) -> list[dict[str, Any]]:
@@ -187,45 +202,54 @@ class Run(Database, Tabular):
         return f"Run({str(self.folder)!r}: {about})"
 
 
+def scores_of(rows: Sequence[Row], norm: str, name: str, alpha: float | None) -> Scores:
+    """The scores of a run's rows in one norm."""
+    certificates = [row.certificate for row in rows if row.certificate is not None]
+    p_a = [c.p_a for c in certificates if not c.abstained]
+    labelled = any(row.label >= 0 for row in rows)
+    certified = np.array([row.status == "certified" for row in rows], dtype=np.float64)
+    return Scores(
+        name=name,
+        norm=norm,
+        radius=np.array([row.radius(norm) for row in rows], dtype=np.float64),
+        correct=np.array([row.correct for row in rows], dtype=np.float64),
+        abstained=np.array([row.predict == -1 for row in rows], dtype=np.float64),
+        alpha=alpha,
+        p_a=np.array(p_a, dtype=np.float64),
+        grid=next((c.lattice for c in certificates if c.between_points), None),
+        certified=None if labelled else certified,
+    )
+
+
 def load_run(folder: str | Path) -> Run:
     """The run in a folder, to be read: its settings, rows, scores, and a table of all of it."""
     return Run(Path(folder).expanduser())
 
 
-def claims_of(c: Certificate) -> dict[str, Any]:
-    """What a certificate says, as plain values; its transcript is kept apart."""
-    values = {f.name: getattr(c, f.name) for f in fields(c) if f.name not in ELSEWHERE}
-    return values | {"radii": [one.to_dict() for one in c.radii]}
-
-
-def read_row(r: dict[str, Any], spec: Spec) -> Row:
-    """A row from its stored values. What could not have been written is a ValueError."""
-    if not (isinstance(r["idx"], int) and isinstance(r["label"], int) and r["label"] >= -1):
-        raise ValueError(f"input {r['idx']!r} with label {r['label']!r}")
-    if not (isinstance(r["seconds"], float) and 0 <= r["seconds"] < math.inf):
-        raise ValueError(f"it took {r['seconds']!r} seconds")
-    if not isinstance(r["input_hash"], str):
-        raise ValueError("its input has no hash")
-    failed = r["claims"] is None and r["transcript"] is None
-    if failed != isinstance(r["reason"], str) or not (failed or r["reason"] is None):
-        raise ValueError("it has no certificate and no reason, or both")
-    certificate = None if failed else _certificate(r, spec)
-    return Row(r["idx"], r["label"], r["input_hash"], r["seconds"], certificate, r["reason"])
-
-
 def _certificate(r: dict[str, Any], spec: Spec) -> Certificate:
     """The certificate of a row: values of the right kind; `verify` says if they are right."""
     try:
-        values = json.loads(r["claims"])
-        radii = tuple(NormRadius.from_dict(v) for v in values.pop("radii"))
-        if not all(v >= 0 for one in radii for v in (one.radius, one.proved, one.searched)):
+        values = read_stored(r["claims"])
+        frames = [law.frame for law in spec.noises if law.frame is not None]
+        radii = tuple(NormRadius.from_dict(v, frames) for v in values.pop("radii"))
+        ends = ((r.radius, r.proved, r.searched, r.reach or 0.0) for r in radii)
+        if not all(_not_negative(v) for several in ends for v in several):
             raise ValueError(f"its radii are {radii}")
         whole = [values[name] for name in ("predict", "n0", "n")]
         real = [values[name] for name in ("p_a", "p_b", "alpha")]
         if {type(v) for v in whole} != {int} or {type(v) for v in real} != {float}:
             raise ValueError(f"class, n0, n are {whole}; p_A, p_B, alpha are {real}")
-        transcript = Transcript.from_list(json.loads(r["transcript"]))
+        if not all(-1 <= v <= LARGEST for v in whole):
+            raise ValueError("class, n0 or n is beyond all numbers of samples")
+        if not all(_not_negative(v) and v <= 1 for v in real):
+            raise ValueError(f"p_A, p_B, alpha are {real}")
+        transcript = Transcript.from_list(read_stored(r["transcript"]))
         kind = spec.plan.procedure.certificate
         return kind(**values, radii=radii, transcript=transcript, seed=spec.seed)
     except (UnicrError, *UNREADABLE) as error:
         raise ValueError(f"its certificate cannot be read: {error!r}") from None
+
+
+def _not_negative(value: float) -> bool:
+    """Whether a number is 0 or more, and written so: -0.0 is not."""
+    return math.copysign(1.0, value) > 0 and value >= 0

@@ -16,6 +16,7 @@ import numpy as np
 
 from unicr.classifier import Classifier, load_classifier
 from unicr.data import Dataset
+from unicr.data.internal import digest_input
 from unicr.errors import RunError, UnicrError, one_line
 from unicr.extras import torch
 from unicr.noise import parse
@@ -45,10 +46,14 @@ class Input:
 
 
 def read_input(data: Dataset, index: int) -> Input:
-    """Input number `index`, or the reason why it cannot be read in place of its hash."""
+    """Input number `index`, or the reason why it cannot be read in place of its hash.
+
+    It is read once: the hash is of the very values that are certified, whatever a dataset with
+    transforms of its own would give the next time.
+    """
     try:
         x, label = data[index]
-        return Input(index, x, label, data.digest_of(index))
+        return Input(index, x, label, digest_input(x.numpy()))
     except UnicrError as error:
         return Input(index, None, -1, f"unreadable: {error}")
     except (OSError, MemoryError) as error:
@@ -97,39 +102,31 @@ class VoteWork:
                 f"{classifier.digest[:12]}, not {self.digest[:12]})"
             )
         smoothed = VoteCounter(classifier, parse(self.noise), **self.settings)
-        return Counting(smoothed).count
+        return lambda chunk: count_chunks(smoothed, [chunk])[0]
 
 
-class Counting:
-    """Answers chunks with the votes of a smoothed classifier.
+def count_chunks(
+    smoothed: VoteCounter, chunks: Sequence[Chunk]
+) -> list[tuple[Counts | Failed, float]]:
+    """(votes or the reason why there are none, seconds) of several chunks, counted side by side.
 
-    A stranger's model may raise anything: told, not raised.
+    A stranger's model may raise anything: told, not raised. Seconds are shared out by samples.
     """
-
-    def __init__(self, smoothed: VoteCounter) -> None:
-        self._smoothed = smoothed
-
-    def count(self, chunk: Chunk) -> tuple[Counts | Failed, float]:
-        """(votes or the reason why there are none, seconds)."""
-        return self.count_many([chunk])[0]
-
-    def count_many(self, chunks: Sequence[Chunk]) -> list[tuple[Counts | Failed, float]]:
-        """`count` for several chunks side by side; seconds are shared out by samples."""
-        start = time.perf_counter()
-        asked = [(chunk.question, _tensor(chunk.x), chunk.index) for chunk in chunks]
-        answers = self._smoothed.answer_many(asked)
-        each = (time.perf_counter() - start) / max(1, sum(chunk.question.n for chunk in chunks))
-        return [
-            (
-                Failed(reason_of(answer)) if isinstance(answer, Exception) else answer,
-                each * chunk.question.n,
-            )
-            for chunk, answer in zip(chunks, answers, strict=True)
-        ]
-
-
-def _tensor(x: Any) -> torch.Tensor:
-    return x if isinstance(x, torch.Tensor) else torch.from_numpy(np.array(x))
+    start = time.perf_counter()
+    asked = []
+    for chunk in chunks:  # a cluster shares an input as an array that nobody may write to
+        shared = isinstance(chunk.x, np.ndarray)
+        x = torch.from_numpy(np.array(chunk.x)) if shared else chunk.x
+        asked.append((chunk.question, x, chunk.index))
+    answers = smoothed.answer_many(asked)
+    each = (time.perf_counter() - start) / max(1, sum(chunk.question.n for chunk in chunks))
+    return [
+        (
+            Failed(reason_of(answer)) if isinstance(answer, Exception) else answer,
+            each * chunk.question.n,
+        )
+        for chunk, answer in zip(chunks, answers, strict=True)
+    ]
 
 
 class InThreads(Executor):
@@ -137,7 +134,7 @@ class InThreads(Executor):
 
     def __init__(self, smoothed: VoteCounter) -> None:
         super().__init__()
-        self._smoothed, self._counting = smoothed, Counting(smoothed)
+        self._smoothed = smoothed
         self.width = 2 * smoothed.passes_at_once
 
     def finished(self) -> list[tuple[int, Any]]:
@@ -145,11 +142,8 @@ class InThreads(Executor):
         while self._queue and passes < self._smoothed.passes_at_once:
             passes += self._smoothed.count_passes(taken[-1].payload.question.n)
             taken.append(self._queue.popleft())
-        results = self._counting.count_many([attempt.payload for attempt in taken])
+        results = count_chunks(self._smoothed, [attempt.payload for attempt in taken])
         return [(a.key, result) for a, result in zip(taken, results, strict=True)]
-
-    def close(self) -> None:
-        self._queue.clear()
 
 
 def reason_of(error: BaseException) -> str:
@@ -157,7 +151,7 @@ def reason_of(error: BaseException) -> str:
     causes: list[BaseException] = [error]
     while causes[-1].__cause__ is not None:
         causes.append(causes[-1].__cause__)
-    short = out_of_memory(error) or any(isinstance(one, OSError) for one in causes)
+    short = out_of_memory(error) or any(isinstance(cause, OSError) for cause in causes)
     return f"{ENVIRONMENT if short else ''}{one_line(error, 500)}"
 
 
@@ -165,7 +159,7 @@ def reason_of(error: BaseException) -> str:
 class _Pending(Generic[Result]):
     """An input under way: which chunks of its question are out, and the votes so far."""
 
-    one: Input
+    input_: Input
     steps: Steps[Result]
     x: Any
     out: set[int] = field(default_factory=set)
@@ -198,21 +192,20 @@ class Scheduler(Generic[Result]):
             yield from self._ready
             self._ready.clear()
             while more and len(self._pending) < self._where.width:
-                one = next(waiting, None)
-                more = one is not None
-                if one is not None:
-                    self._open(one)
+                input_ = next(waiting, None)
+                more = input_ is not None
+                if input_ is None:
+                    break
+                if input_.x is None:  # it could not be read
+                    self._ready.append((input_, Failed(input_.digest), 0.0))
+                    continue
+                shared = self._where.share(input_.x)
+                self._continue(_Pending(input_, self._start(input_), shared), None)
             if self._pending:
                 for key, answer in self._where.finished():
                     lost = isinstance(answer, Lost)
-                    gone = Failed(f"{ENVIRONMENT}{answer.reason}") if lost else None
-                    self._receive(key, *((gone, 0.0) if gone else answer))
-
-    def _open(self, one: Input) -> None:
-        if one.x is None:
-            self._ready.append((one, Failed(one.digest), 0.0))
-            return
-        self._continue(_Pending(one, self._start(one), self._where.share(one.x)), None)
+                    failure = Failed(f"{ENVIRONMENT}{answer.reason}") if lost else None
+                    self._receive(key, *((failure, 0.0) if failure else answer))
 
     def _continue(self, pending: _Pending[Result], votes: Counts | None) -> None:
         """Send the votes, and submit the next question in chunks; or take the result."""
@@ -221,12 +214,14 @@ class Scheduler(Generic[Result]):
             question = next(pending.steps) if votes is None else pending.steps.send(votes)
         except StopIteration as stop:
             pending.seconds += time.perf_counter() - begin
-            self._ready.append((pending.one, stop.value, pending.seconds))
+            self._ready.append((pending.input_, stop.value, pending.seconds))
             return
         except Exception as error:
-            self._ready.append((pending.one, Failed(reason_of(error)), pending.seconds))
+            self._ready.append((pending.input_, Failed(reason_of(error)), pending.seconds))
             return
         pending.seconds += time.perf_counter() - begin
+        # Chunks have disjoint samples, and a sample's vote is a function of its number: the sum is
+        # the answer to the whole question, in whatever order and by whomever they are counted.
         size, end = self._chunk, question.start + question.n
         pending.votes = np.zeros(0, dtype=np.int64)
         for first in range(question.start, end, size) or [question.start]:
@@ -234,7 +229,7 @@ class Scheduler(Generic[Result]):
             key = next(self._keys)
             self._pending[key] = pending
             pending.out.add(key)
-            self._where.submit(key, Chunk(pending.one.index, pending.x, part))
+            self._where.submit(key, Chunk(pending.input_.index, pending.x, part))
 
     def _receive(self, key: int, votes: Counts | Failed, seconds: float) -> None:
         pending = self._pending.pop(key)
@@ -243,10 +238,10 @@ class Scheduler(Generic[Result]):
         if pending.failed:
             return
         if isinstance(votes, Failed):
-            pending.failed = True
-            for gone in self._where.withdraw(pending.out):
-                del self._pending[gone]
-            self._ready.append((pending.one, votes, pending.seconds))
+            pending.failed = True  # chunks that are out already come back, and are not counted
+            for withdrawn in self._where.withdraw(pending.out):
+                del self._pending[withdrawn]
+            self._ready.append((pending.input_, votes, pending.seconds))
             return
         pending.votes = add(pending.votes, votes)
         if self._on_samples is not None:

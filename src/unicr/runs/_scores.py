@@ -7,46 +7,25 @@ from pathlib import Path
 
 import numpy as np
 
-from unicr.errors import RunError
+from unicr.errors import RunError, printable
 from unicr.metrics import Scores
 from unicr.norms import Norm, l2, parse_norm
-from unicr.runs._run import Row, Run
+from unicr.runs._run import Run, scores_of
 from unicr.runs._spec import Spec
 from unicr.runs._verify import refuse_broken_seal
 from unicr.runs.logs import LogRow, read_log
 from unicr.smoothing import THIS_INPUT
-from unicr.values import Array
 
 
-def scores_of(rows: Sequence[Row | LogRow], norm: str, name: str, alpha: float | None) -> Scores:
-    """The scores of a run's rows, or of a log's, in one norm."""
-    radius = [row.radius if isinstance(row, LogRow) else row.radius(norm) for row in rows]
-    abstained = [row.predict == -1 for row in rows]
-    correct = [row.correct for row in rows]
+def score_log(rows: Sequence[LogRow], norm: str, name: str) -> Scores:
+    """The scores of a published log, whose α and p_A nobody wrote down."""
     return Scores(
         name=name,
         norm=norm,
-        radius=np.array(radius, dtype=np.float64),
-        correct=np.array(correct, dtype=np.float64),
-        abstained=np.array(abstained, dtype=np.float64),
-        alpha=alpha,
-        p_a=_certified_p_a(rows),
-        grid=next((grid for row in rows if (grid := _grid(row)) is not None), None),
+        radius=np.array([row.radius for row in rows], dtype=np.float64),
+        correct=np.array([row.correct for row in rows], dtype=np.float64),
+        abstained=np.array([row.predict == -1 for row in rows], dtype=np.float64),
     )
-
-
-def _certified_p_a(rows: Sequence[Row | LogRow]) -> Array | None:
-    """p_A of the certified inputs of a run; None for a log."""
-    if any(isinstance(row, LogRow) for row in rows):
-        return None
-    certificates = [row.certificate for row in rows if isinstance(row, Row) and row.predict >= 0]
-    return np.array([one.p_a for one in certificates if one is not None], dtype=np.float64)
-
-
-def _grid(row: Row | LogRow) -> str | None:
-    """The grid between whose points the radius holds; None where it holds for every change."""
-    one = None if isinstance(row, LogRow) else row.certificate
-    return one.lattice if one is not None and one.between_points else None
 
 
 def load_scores(
@@ -55,20 +34,20 @@ def load_scores(
     on_problem: Callable[[RunError], None] | None = None,
     *,
     force: bool = False,
-    on_spec: Callable[[str, Spec], None] | None = None,
+    on_run: Callable[[str, Spec, int], None] | None = None,
 ) -> dict[str, list[Scores]]:
     """Runs and logs grouped by norm; a log counts for the norm asked for, l2 by default.
 
     With `on_problem`, what cannot be read is told and left out, as long as something is left. A run
-    whose seal is broken cannot be read; with `force` it is, and its name says so. `on_spec` hears
-    the name and the spec of every run.
+    whose seal is broken cannot be read; with `force` it is, and its name says so. `on_run` hears
+    the name and the spec of every run, and how many inputs have a result.
     """
     groups: dict[str, list[Scores]] = {}
     problems: list[RunError] = []
     for path in paths:
         try:
             lp = None if norm is None else parse_norm(norm)
-            for one in _load_one(path, lp, force, on_spec):
+            for one in _load_one(path, lp, force, on_run):
                 groups.setdefault(one.norm, []).append(one)
         except RunError as error:
             problems.append(error)
@@ -84,27 +63,28 @@ def _load_one(
     path: Path,
     norm: Norm | None,
     force: bool,
-    on_spec: Callable[[str, Spec], None] | None,
+    on_run: Callable[[str, Spec, int], None] | None,
 ) -> Iterator[Scores]:
     """The scores of one run in each of its norms, or of one log."""
     if path.suffix == ".tsv" or not path.is_dir() or (path / "prob_lb.npy").is_file():
         lp = norm or l2
-        yield scores_of(read_log(path, lp), lp.text, path.name.removesuffix(".tsv"), None)
+        name = printable(path.name.removesuffix(".tsv"))
+        yield score_log(read_log(path, lp), lp.text, name)
         return
     with Run(path) as run:
         spec, rows = run.spec, list(run.rows())
         mark = refuse_broken_seal(run, force=force)
     if not rows:
         raise RunError(f"{path} has no results yet")
-    if on_spec is not None:
-        on_spec(path.name, spec)
+    if on_run is not None:
+        on_run(path.name, spec, len(rows))
     for text in spec.norm_texts:
         if norm is None or norm.text == text:
-            name = f"{path.name} ({_smoothed_with(spec)})" + (f" {mark}" if mark else "")
+            name = f"{printable(path.name)} ({_smoothed_with(spec)})" + (f" {mark}" if mark else "")
             yield scores_of(rows, text, name, spec.plan.alpha)
 
 
 def _smoothed_with(spec: Spec) -> str:
     """The noise of a run, or that every input has its own; and if its radii are not proved."""
     own = f"{THIS_INPUT}, from " if spec.scope == THIS_INPUT else ""
-    return f"{own}{spec.noise.text}{', searched radii' if spec.searched else ''}"
+    return f"{own}{spec.noise.label}{', searched radii' if spec.searched else ''}"

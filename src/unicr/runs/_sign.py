@@ -9,7 +9,7 @@ file's SHA-256). Both can be checked without this package.
 from __future__ import annotations
 
 import hashlib
-import json
+import re
 import subprocess
 import tempfile
 import urllib.request
@@ -20,21 +20,23 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from unicr.errors import RunError
+from unicr.errors import UNREADABLE, RunError
 from unicr.extras import require
-from unicr.files import file_digest
+from unicr.files import file_digest, read_json, read_plain
 from unicr.folder import replace_file
 from unicr.runs._commit import FILE as COMMITMENT
 from unicr.runs._database import Database, canonical
 
 STATEMENT = "statement.json"
 STORES = ("run.sqlite", "attacks.sqlite", "guard.sqlite")
+STATED = (STATEMENT, f"{STATEMENT}.sig", f"{STATEMENT}.tsr")
 SIDE_FILES = ("-wal", "-shm", "-journal")  # of SQLite: their content is in its file's seal
 SEAL = "unicr-seal"  # the digest of a database is its seal, which does not depend on its pages
 NAMESPACE = "unicr"
 TYPE = "https://in-toto.io/Statement/v1"
 PREDICATE = "urn:unicr:run:1"
 MOST_STATED = 100_000_000  # bytes of a statement
+LONGEST_SIGNATURE = 1_000_000  # bytes
 LONGEST_STAMP = 1_000_000  # bytes of an answer of a time-stamp authority
 
 
@@ -65,9 +67,12 @@ def digests(folder: Path) -> dict[str, dict[str, str]]:
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()
         hidden = any(part.startswith(".") for part in name.split("/"))
-        if hidden or name.startswith(STATEMENT) or name.endswith(SIDE_FILES) or path.is_dir():
+        beside = path.name in {f"{store}{end}" for store in STORES for end in SIDE_FILES}
+        if path.is_symlink() and not hidden:  # to a folder, too: nobody looks into it here
+            raise RunError(f"{path} is no plain file: a statement cannot cover it")
+        if hidden or beside or name in STATED or path.is_dir():
             continue
-        if path.is_symlink() or not path.is_file():
+        if not path.is_file():
             raise RunError(f"{path} is no plain file: a statement cannot cover it")
         kind = SEAL if path.name in STORES else "sha256"
         found[name] = {kind: _seal(path) if kind == SEAL else file_digest(path)}
@@ -93,14 +98,24 @@ def state(folder: Path) -> Path:
     return folder / STATEMENT
 
 
+def read_statement(folder: Path) -> dict[str, dict[str, str]]:
+    """The digests that the statement of a folder gives its files."""
+    try:
+        content = read_json(read_plain(folder / STATEMENT, MOST_STATED))
+        stated = {str(one["name"]): dict(one["digest"]) for one in content["subject"]}
+        if len(stated) < len(content["subject"]):
+            raise ValueError("it names a file twice")
+        return stated
+    except (OSError, *UNREADABLE) as error:
+        raise RunError(f"{folder / STATEMENT} cannot be read: {error}") from None
+
+
 def statement_problems(folder: Path) -> Iterator[str]:
     """What differs between the files of a folder and those that its statement names."""
     try:
-        with (folder / STATEMENT).open("rb") as file:
-            content = file.read(MOST_STATED)
-        stated = {str(one["name"]): dict(one["digest"]) for one in json.loads(content)["subject"]}
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        yield f"{folder / STATEMENT} cannot be read: {error}"
+        stated = read_statement(folder)
+    except RunError as error:
+        yield str(error)
         return
     now = digests(folder)
     for name in sorted({*stated, *now}):
@@ -135,14 +150,14 @@ def sign(file: Path, key: Path) -> Path:
 def check_signature(file: Path, key: Path) -> None:
     """RunError unless the owner of a public SSH key has signed this very file."""
     made = file.with_name(f"{file.name}.sig")
+    public = read_public_key(key)
     try:
-        content = file.read_bytes()
-        public = key.read_text().split()
-        made.read_bytes()
+        content = read_plain(file, MOST_STATED)
+        read_plain(made, LONGEST_SIGNATURE)
+    except FileNotFoundError as error:
+        raise RunError(f"it has no signature: {error.filename} is not there") from None
     except (OSError, UnicodeDecodeError) as error:
-        raise RunError(f"no signature can be checked: {error}") from None
-    if len(public) < 2:
-        raise RunError(f"{key} is no public SSH key: give the file that ends in .pub")
+        raise RunError(f"the signature cannot be read: {error}") from None
     with tempfile.TemporaryDirectory() as place:
         people = Path(place) / "people"
         people.write_text(f'signer namespaces="{NAMESPACE}" {public[0]} {public[1]}\n')
@@ -153,6 +168,59 @@ def check_signature(file: Path, key: Path) -> None:
             raise RunError(
                 f"{file.name} was signed with another key, or changed since ({error})"
             ) from None
+
+
+def read_public_key(key: Path) -> list[str]:
+    """The words of a public SSH key: its kind, the key, perhaps a comment."""
+    try:
+        text = key.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise RunError(f"cannot read the key {key}: {error}") from None
+    if text.startswith("-----BEGIN"):
+        raise RunError(f"{key} is a private key: pass the public one, usually {key}.pub")
+    words = text.split()
+    if len(words) < 2:
+        raise RunError(f"{key} is not a public SSH key: pass the file that ends in .pub")
+    return words
+
+
+def find_signer(file: Path) -> str | None:
+    """The fingerprint of the key that signed a file; None where no signature of it is beside it.
+
+    It says nothing about whose key that is: `check_signature` does.
+    """
+    made = file.with_name(f"{file.name}.sig")
+    asked = ("-Y", "check-novalidate", "-n", NAMESPACE, "-s", str(made))
+    try:
+        read_plain(made, LONGEST_SIGNATURE)
+        said = _ssh(*asked, text=read_plain(file, MOST_STATED)).decode(errors="replace")
+    except (OSError, RunError):
+        return None
+    found = re.search(r"SHA256:[A-Za-z0-9+/]+", said)
+    return None if found is None else found.group()
+
+
+def find_date(file: Path) -> str | None:
+    """When the time stamp beside a file says that it was there; None where there is none of it.
+
+    It says nothing about who states that: `check_stamp` does.
+    """
+    made = file.with_name(f"{file.name}.tsr")
+    if not made.is_file():
+        return None
+    tsp = require("rfc3161_client", "timestamp")
+    try:
+        info = tsp.decode_timestamp_response(read_plain(made, LONGEST_STAMP)).tst_info
+        same = info.message_imprint.message == _imprint(file, info)
+    except (OSError, ValueError):
+        return None
+    return str(info.gen_time.isoformat()) if same else None
+
+
+def _imprint(file: Path, info: Any) -> bytes:
+    """The digest of a file by the hash that a time stamp names: SHA-256 or SHA-512."""
+    name = "sha512" if len(info.message_imprint.message) == 64 else "sha256"
+    return hashlib.new(name, file.read_bytes()).digest()
 
 
 def _ssh(*arguments: str, text: bytes) -> bytes:
@@ -195,7 +263,7 @@ def stamp(file: Path, url: str) -> Path:
         imprint = found.tst_info.message_imprint.message
     except (OSError, ValueError) as error:
         raise RunError(f"{url} gave no time stamp: {error}") from None
-    if imprint != hashlib.sha256(file.read_bytes()).digest() and len(imprint) == 32:
+    if imprint != _imprint(file, found.tst_info):
         raise RunError(f"{url} gave a time stamp of something else")
     made = file.with_name(f"{file.name}.tsr")
     with replace_file(made) as place:
@@ -213,13 +281,22 @@ def check_stamp(file: Path, roots: Path) -> Stamp:
     made = file.with_name(f"{file.name}.tsr")
     try:
         believed = x509.load_pem_x509_certificates(roots.read_bytes())
-        found = tsp.decode_timestamp_response(made.read_bytes()[:LONGEST_STAMP])
+        found = tsp.decode_timestamp_response(read_plain(made, LONGEST_STAMP))
         builder = tsp.VerifierBuilder()
         for one in believed:
             builder = builder.add_root_certificate(one)
-        builder.build().verify_message(found, file.read_bytes())
+        builder.build().verify_message(found, read_plain(file, MOST_STATED))
     except (OSError, ValueError) as error:
         raise RunError(f"no time stamp of {file.name} can be checked: {error}") from None
     except tsp.VerificationError as error:
         raise RunError(f"the time stamp of {file.name} does not hold: {error}") from None
-    return Stamp(found.tst_info.gen_time, str(believed[0].subject.rfc4514_string()))
+    return Stamp(found.tst_info.gen_time, _find_authority(found, x509))
+
+
+def _find_authority(found: Any, x509: Any) -> str:
+    """The name in the certificate that signed a time stamp which was verified."""
+    (by,) = found.signed_data.signer_infos
+    for one in map(x509.load_der_x509_certificate, found.signed_data.certificates):
+        if (one.issuer, one.serial_number) == (by.issuer, by.serial_number):
+            return f"{one.subject.rfc4514_string()}, certified by {one.issuer.rfc4514_string()}"
+    raise RunError("the time stamp has no certificate of its authority")

@@ -33,7 +33,7 @@ from unicr.smoothing import (
     Curves,
     Plan,
     Steps,
-    checked_nonce,
+    check_nonce,
     read_noise,
     record,
 )
@@ -105,6 +105,16 @@ class Spec:
             raise RunError("a spec has either a nonce or, for an experiment, a seed")
         if (self.nonce is None) != (self.nonce_origin is None):
             raise RunError("a spec says of a nonce, and of nothing else, where it is from")
+        for text in (self.model, self.data):  # before hours are spent on what nobody could read
+            if not text.isprintable():
+                raise RunError(
+                    f"the name {text!a} cannot stand in a run: rename the file or folder"
+                )
+        for name in self.classes or ():
+            if not _is_whole_text(str(name)):
+                raise RunError(
+                    f"the class name {name!a:.60} has half a character: no file holds it"
+                )
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Spec:
@@ -117,35 +127,34 @@ class Spec:
                 f"the run has the format {values.get('format')!r}, this version of unicr has "
                 f"{FORMAT}: use the version that wrote it"
             )
-        names = {one.name for one in fields(cls)} | {"noise_data"}
+        names = {field.name for field in fields(cls)} | {"noise_data"}
         if unknown := sorted(set(given) - names):
             raise RunError(f"the spec has {listed(unknown)}, which unicr did not write")
         if missing := sorted(names - set(given)):
             raise RunError(f"the spec has no {missing[0]}: the run is damaged")
         read: dict[str, Any] = {}
-        for one in fields(cls):
-            value = given[one.name]
+        for field in fields(cls):
+            value = given[field.name]
             try:
-                if one.name == "noise":
+                if field.name == "noise":
                     read["noise"] = _noise(_text(value), given["noise_data"])
                 else:
-                    read[one.name] = READERS[one.name](value)
+                    read[field.name] = READERS[field.name](value)
             except (ValueError, TypeError, UnicrError) as error:
-                raise RunError(f"the spec's {one.name} is {value!r}: {error}") from None
+                raise RunError(f"the spec's {field.name} is {value!r}: {error}") from None
         return cls(**read)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values; the inverse of `from_dict`. The noise is written as text and as numbers, so
         that nobody needs its code.
         """
-        closed = isinstance(self.noise, ClosedNoise)
         return {
             "format": FORMAT,
-            **{one.name: getattr(self, one.name) for one in fields(self)},
+            **{field.name: getattr(self, field.name) for field in fields(self)},
             "shape": list(self.shape),
             "noise": self.noise.text,
-            "noise_data": None if closed else _as_data(self.noise),
-            "norms": list(self.norm_texts),
+            "noise_data": _as_data(self.noise),
+            "norms": [norm.text for norm in self.norms],
             "all_norms": [norm.text for norm in self.all_norms],
             "require": list(self.require),
             "plan": self.plan.to_dict(),
@@ -162,10 +171,16 @@ class Spec:
         norms are those that the votes serve together (`all_norms`).
         """
         values = self.to_dict()
-        left_out = {"format", "model", "data", "loading", "reading", "nonce", "seed"}
-        values = {k: v for k, v in values.items() if k not in left_out | {"norms", "noise_data"}}
-        plan = self.plan.keyed().to_dict()
-        return {"commitment": FORMAT, **values, "noise": _numbers(self.noise), "plan": plan}
+        noise = _numbers(self.noise, values.pop("noise_data"))
+        left_out = {"format", "model", "data", "loading", "reading", "nonce", "seed", "norms"}
+        values = {k: v for k, v in values.items() if k not in left_out}
+        plan = self.plan.with_key().to_dict()
+        return {"commitment": FORMAT, **values, "noise": noise, "plan": plan}
+
+    @property
+    def has_numbers(self) -> bool:
+        """Whether the commitment holds all of the noise, and not only some values of its code."""
+        return _as_data(self.noise) is not None
 
     @cached_property
     def commitment(self) -> str:
@@ -188,6 +203,11 @@ class Spec:
             free = free | {"inputs"}  # follows from it
             cure += ": the commitment has the number of inputs" if grown else ""
         refuse_changes(folder, self.to_dict(), new.to_dict(), free, cure)
+
+    @property
+    def noises(self) -> tuple[Noise, ...]:
+        """The run's noise, and those that its procedure names beside it."""
+        return (self.noise, *getattr(self.plan.procedure, "choices", ()))
 
     @property
     def dim(self) -> int:
@@ -226,10 +246,10 @@ class Spec:
         seed: what `plan` must be.
         """
         if self.nonce is None:
-            return self.plan.keyed(f"seed {self.seed}")
-        return self.plan.keyed(self.commitment, self.nonce)
+            return self.plan.with_key(f"seed {self.seed}")
+        return self.plan.with_key(self.commitment, self.nonce)
 
-    @property
+    @cached_property
     def curves(self) -> Curves:
         """The radii of any noise in the run's norms; curves are made when first asked for."""
         return Curves(self.norms, self.dim, searched=self.searched, lattice=self.lattice)
@@ -241,19 +261,20 @@ class Spec:
     @property
     def inputs_text(self) -> str:
         """Which inputs the run is about, in words."""
-        every = "every input" if self.skip == 1 else f"one input in {self.skip}"
-        most = "" if self.max is None else f", at most {self.max}"
-        split = "" if self.split is None else f", {self.split} split"
-        return f"{every} of {self.data_size}{most}{split}"
+        every = "all" if self.skip == 1 else f"one in {self.skip} of"
+        if self.max is not None and self.max < -(-self.data_size // self.skip):
+            every = f"the first {self.max} of" + ("" if self.skip == 1 else f" {every}")
+        split = "" if self.split is None else f" ({self.split} split)"
+        return f"{every} {self.data_size} inputs{split}"
 
     @property
     def draw_text(self) -> str:
         """Where the noise is from, in words, with what that leaves open."""
         if self.nonce is None:
-            return f"seed {self.seed}: an experiment, which anybody could repeat and choose"
+            return f"seed {self.seed}: an experiment, whose noise can be predicted and chosen"
         if self.nonce_origin == GIVEN:
-            return f"nonce {self.nonce}, said to be given after the commitment"
-        return f"nonce {self.nonce}, drawn by whoever made the run, perhaps more than once"
+            return f"nonce {self.nonce}, received after the commitment, as the run says"
+        return f"nonce {self.nonce}, drawn by the author of the run, perhaps several times"
 
     def one_norm(self, wanted: str | None) -> str:
         """A norm that the run has radii in: the one asked for, or the only one."""
@@ -265,19 +286,19 @@ class Spec:
     def some_norms(self, wanted: Sequence[str] | None) -> list[str]:
         """Norms that the run has radii in: those asked for, or all."""
         there = self.norm_texts
-        texts = there if wanted is None else [parse_norm(one).text for one in wanted]
+        texts = there if wanted is None else [parse_norm(text).text for text in wanted]
         for text in texts:
             if text not in there:
                 raise RunError(f"the run has the norms {', '.join(there)}, not {text}")
         return list(dict.fromkeys(texts))
 
-    def indices(self, size: int) -> list[int]:
+    def indices(self, size: int) -> range:
         """The inputs that the run is about, of data with so many."""
         every = range(0, size, self.skip)
         every = every if self.max is None else every[: self.max]
         if len(every) > MOST_INPUTS:
             raise RunError(f"the run says that it has {len(every)} inputs: it is damaged")
-        return list(every)
+        return every
 
 
 @dataclass(frozen=True)
@@ -306,7 +327,7 @@ class Execution:
     def from_dict(cls, values: Mapping[str, Any]) -> Execution:
         """What a run says about its making: shown, and never believed."""
         try:
-            known = {one.name: values[one.name] for one in fields(cls)}
+            known = {field.name: values[field.name] for field in fields(cls)}
             texts = [known["device"], known["unicr"], known["date"], *known["versions"].values()]
             _whole(0)(known["workers"])
             for text in texts:
@@ -320,23 +341,22 @@ def _noise(text: str, data: Any) -> Noise:
     """The noise from its numbers where there are some, else from its text; code stays closed."""
     if data is None:
         return read_noise(text)
-    found = from_data(_exactly(dict)(data))
-    if found.text != text:
-        raise RunError(f"the run's noise is called {text}, its numbers are {found.text}")
+    noise = from_data(_exactly(dict)(data))
+    if noise.text != text:
+        raise RunError(f"the run's noise is called {text}, its numbers are {noise.text}")
     if CODE not in text:  # a noise that is no file's reads as what its name says
         parse(text)
-    return found
+    return noise
 
 
-def _numbers(noise: Noise) -> Any:
-    """The law of a noise without the names that its author gave it.
+def _numbers(noise: Noise, data: dict[str, Any] | None) -> Any:
+    """The law of a noise, kept as `data`, without the names that its author gave it.
 
     A density that only code gives is written down at fixed lengths; one that stays closed has its
     text alone, and whoever opens it again gets the numbers.
     """
     if isinstance(noise, ClosedNoise):
         return noise.text
-    data = _as_data(noise)
     if data is not None:
         return _without_names(data["noise"])
     lengths = np.geomspace(2.0**-20, 2.0**20, 161)
@@ -380,6 +400,15 @@ def _text(value: Any) -> str:
     return value
 
 
+def _is_whole_text(text: str) -> bool:
+    """Whether a text can be written to a file."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def _exactly(kind: type) -> Callable[[Any], Any]:
     def read(value: Any) -> Any:
         if not isinstance(value, kind):
@@ -394,24 +423,24 @@ def _or_none(reader: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 def _shape(value: Any) -> tuple[int, ...]:
-    found = tuple(_whole(1)(one) for one in _exactly(list)(value))
-    if math.prod(found) > 1 << 40:
+    shape = tuple(_whole(1)(side) for side in _exactly(list)(value))
+    if math.prod(shape) > 1 << 40:
         raise ValueError("more values than any input has")
-    return found
+    return shape
 
 
 def _norms(value: Any) -> tuple[Norm, ...]:
-    norms = tuple(parse_norm(one) for one in _exactly(list)(value))
-    if not norms or [one.text for one in norms] != value or len(set(norms)) < len(norms):
+    norms = tuple(parse_norm(norm) for norm in _exactly(list)(value))
+    if not norms or [norm.text for norm in norms] != value or len(set(norms)) < len(norms):
         raise ValueError("different norms, written as unicr writes them, are needed")
     return norms
 
 
 def _lattice(value: Any) -> Lattice:
-    found = Lattice.parse(_exactly(str)(value))
-    if found.text != value:
-        raise ValueError(f"it should be written {found.text!r}")
-    return found
+    lattice = Lattice.parse(_exactly(str)(value))
+    if lattice.text != value:
+        raise ValueError(f"it should be written {lattice.text!r}")
+    return lattice
 
 
 def _digest(value: Any) -> str:
@@ -434,7 +463,7 @@ def _texts(value: Any) -> dict[str, str]:
 
 
 def _classes(value: Any) -> tuple[str | int, ...]:
-    if not all(isinstance(one, str | int) for one in _exactly(list)(value)):
+    if not all(isinstance(name, str | int) for name in _exactly(list)(value)):
         raise ValueError("names of classes are texts or whole numbers")
     return tuple(value)
 
@@ -456,9 +485,9 @@ READERS: dict[str, Callable[[Any], Any]] = {  # of each field but the noise
     "channels_last": _exactly(bool),
     "lattice": _or_none(_lattice),
     "seed": _or_none(_whole(-(1 << 200))),
-    "nonce": _or_none(lambda value: checked_nonce(_exactly(str)(value))),
+    "nonce": _or_none(lambda value: check_nonce(_exactly(str)(value))),
     "nonce_origin": _or_none(_among(GIVEN, DRAWN)),
-    "require": lambda value: tuple(Requirement.parse(one).text for one in _exactly(list)(value)),
+    "require": lambda value: tuple(Requirement.parse(text).text for text in _exactly(list)(value)),
     "classes": _or_none(_classes),
     "model": _text,
     "data": _text,

@@ -11,11 +11,14 @@ import math
 import random
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, fields
+from itertools import islice
 from typing import Any
 
 from unicr.classifier import Classifier
 from unicr.data import Dataset
+from unicr.data.internal import digest_input
 from unicr.errors import UNREADABLE, CertifyError, RunError, UnicrError, listed
+from unicr.files import memory_size
 from unicr.folder import changes
 from unicr.noise import Lattice, Noise
 from unicr.norms import Norm, parse_norm
@@ -67,11 +70,12 @@ def verify(
     """
     spec = trusted.open(run.spec)
     curves = spec.curves
-    yield from (Problem(None, text) for text in _settings(spec, data))
-    yield from (Problem(None, text) for text in _commitment(run, spec, model, data))
-    yield from _seal(run)
+    yield from (Problem(None, text) for text in _check_settings(spec, data))
+    yield from (Problem(None, text) for text in _check_commitment(run, spec, model, data))
+    if (text := check_seal(run)) is not None:
+        yield Problem(None, text)
     records = run.records()
-    if list(_gaps(spec, [record["idx"] for record in records], None)) == []:
+    if list(_find_gaps(spec, [record["idx"] for record in records], None)) == []:
         stored = [(record["idx"], record["label"], str(record["input_hash"])) for record in records]
         if digest_of_inputs(stored) != spec.inputs:
             yield Problem(None, "labels or hashes of inputs are not those that the run began with")
@@ -81,19 +85,21 @@ def verify(
         try:
             row = run.row(record)
             complaint = check_row(row, spec, curves)
-            complaint = complaint or (None if data is None else _input(row, data, spec.lattice))
+            complaint = complaint or (
+                None if data is None else _compare_input(row, data, spec.lattice)
+            )
         except (UnicrError, *UNREADABLE) as error:
             complaint = f"cannot be read: {error}"
         if complaint is not None:
             yield Problem(record["idx"], complaint)
-    yield from (Problem(None, text) for text in _gaps(spec, seen, data))
+    yield from (Problem(None, text) for text in _find_gaps(spec, seen, data))
 
 
-def _settings(spec: Spec, data: Dataset | None) -> Iterator[str]:
+def _check_settings(spec: Spec, data: Dataset | None) -> Iterator[str]:
     """What the settings say against themselves, or against the data."""
     if spec.plan != spec.keyed_plan:
         yield f"the rule {spec.plan.rule.text} draws by another seed than the run's own"
-    if spec.plan.rule.name == "union" and spec.scope != THIS_INPUT:
+    if spec.plan.rule.among_noises and spec.scope != THIS_INPUT:
         yield "a union bound over noises, and no search"
     if data is not None and spec.data_size != len(data):
         yield f"{spec.data_size} inputs in the run's data, {len(data)} in yours"
@@ -107,7 +113,7 @@ def _texts(norms: tuple[Norm, ...]) -> str:
     return ", ".join(norm.text for norm in norms)
 
 
-def _commitment(
+def _check_commitment(
     run: Run, spec: Spec, model: Classifier | None, data: Dataset | None
 ) -> Iterator[str]:
     """Whether the commitment is that of your own model and data, and of the file in the folder."""
@@ -130,10 +136,10 @@ def _commitment(
 def is_complete(run: Run) -> bool:
     """Whether every input that the run is about has a result."""
     seen = [record["idx"] for record in run.read("SELECT idx FROM results")]
-    return list(_gaps(run.spec, seen, None)) == []
+    return list(_find_gaps(run.spec, seen, None)) == []
 
 
-def seal_problem(run: Run) -> str | None:
+def check_seal(run: Run) -> str | None:
     """What is wrong with the stored seal of a run; None where it holds, or is not due yet."""
     stored = run.stored_seal()
     if stored is None and is_complete(run):
@@ -152,28 +158,23 @@ def refuse_broken_seal(run: Run, *, force: bool = False) -> str:
     "" where nothing is wrong. A run that is not finished has no seal yet.
     """
     run.spec  # noqa: B018  settings that make no sense are told first
-    text = seal_problem(run)
+    text = check_seal(run)
     if text is not None and not force:
         raise RunError(f"{run.folder}: {text}; `unicr verify` says more, --force shows it marked")
     return "" if text is None else "SEAL BROKEN"
 
 
-def _seal(run: Run) -> Iterator[Problem]:
-    if (text := seal_problem(run)) is not None:
-        yield Problem(None, text)
-
-
-def _input(row: Row, data: Dataset, lattice: Lattice | None) -> str | None:
+def _compare_input(row: Row, data: Dataset, lattice: Lattice | None) -> str | None:
     """What is not as in the data."""
     if not 0 <= row.idx < len(data):
         return f"the data has {len(data)} inputs only"
     try:
-        (x, label), digest = data[row.idx], data.digest_of(row.idx)
+        x, label = data[row.idx]
     except (UnicrError, OSError) as error:
         return None if row.certificate is None else f"it cannot be read: {error}"
     if row.certificate is None and row.label == -1:
         return None
-    if digest != row.input_hash:
+    if digest_input(x.numpy()) != row.input_hash:
         return "the input is another one (its hash differs)"
     on_grid = lattice is not None and lattice.holds(x.numpy())
     if row.certificate is not None and row.certificate.between_points and not on_grid:
@@ -181,14 +182,17 @@ def _input(row: Row, data: Dataset, lattice: Lattice | None) -> str | None:
     return None if label == row.label else f"label {row.label} stored, {label} in the data"
 
 
-def _gaps(spec: Spec, seen: list[int], data: Dataset | None) -> Iterator[str]:
+def _find_gaps(spec: Spec, seen: list[int], data: Dataset | None) -> Iterator[str]:
     """Inputs that are missing, or that the settings do not ask for."""
     wanted = spec.indices(spec.data_size if data is None else len(data))
     if len(seen) != len(set(seen)):
         yield f"{len(seen) - len(set(seen))} results are of inputs that have one already"
-    if missing := sorted(set(wanted) - set(seen)):
-        yield f"{len(missing)} of {len(wanted)} inputs have no result ({listed(missing, 5)})"
-    if surplus := sorted(set(seen) - set(wanted)):
+    there = {idx for idx in seen if idx in wanted}
+    if missing := len(wanted) - len(there):
+        # the first of them only: a run may say that it has any number of inputs
+        some = listed(islice((idx for idx in wanted if idx not in there), 6), 5)
+        yield f"{missing} of {len(wanted)} inputs have no result ({some})"
+    if surplus := sorted(set(seen) - there):
         some = listed(surplus, 5)
         yield f"{len(surplus)} results are of inputs that max and skip leave out ({some})"
 
@@ -200,7 +204,7 @@ def check_row(row: Row, spec: Spec, curves: Curves) -> str | None:
         return None
     steps = spec.plan.procedure.steps(spec.plan, spec.noise, curves)
     try:
-        return difference(c, recompute(steps, c.transcript))
+        return find_difference(c, recompute(steps, c.transcript))
     except CertifyError as error:
         return str(error)
 
@@ -228,7 +232,9 @@ def prove_again(
             continue
         law = trusted.noise(spec, c.noise)
         for one in c.radii:
-            stored = getattr(c, "q_a", None) is not None or _is_on_disk(law, one.norm, spec.dim)
+            stored = getattr(c, "q_a", None) is not None or any(
+                _is_on_disk(part, one.norm, spec.dim) for part in {law, law.core}
+            )
             key = (law.text, one.norm, *([str(row.idx)] if every else []))
             larger = key not in chosen or one.proved > chosen[key][0].proved
             if one.proved > 0 and (every or stored) and larger:
@@ -240,6 +246,10 @@ def prove_again(
         # a curve is read from below; two sums of the same theorem may differ by rounding
         if one.proved > proved * (1 + PROOFS_AGREE):
             wrong = f"l{one.norm} radius {one.proved!r} stored, a new proof gives {proved!r}"
+        elif one.reach is not None:
+            reach = _prove(one, row, law.core, spec)
+            if one.reach > reach * (1 + PROOFS_AGREE):
+                wrong = f"l{one.norm} reach {one.reach!r} stored, a new proof gives {reach!r}"
         yield f"input {row.idx}", wrong
 
 
@@ -247,7 +257,7 @@ PROOFS_AGREE = 1e-9  # as `docs/theory.md#rounding-charges` allows for a sum
 
 
 def _is_on_disk(noise: Noise, norm: str, dim: int) -> bool:
-    return RadiusCurve(noise, norm, dim).unit.on_disk
+    return RadiusCurve(noise, norm, dim).on_disk
 
 
 def _prove(one: NormRadius, row: Row, noise: Noise, spec: Spec) -> float:
@@ -260,10 +270,11 @@ def _prove(one: NormRadius, row: Row, noise: Noise, spec: Spec) -> float:
     proved = prove_directly(noise, one.norm, spec.dim, c.p_a, c.p_b, second)
     if spec.lattice is None or c.between_points:
         return proved
-    return spec.lattice.reduce(proved, parse_norm(one.norm).p, spec.dim)
+    p, frame = parse_norm(one.norm).p, noise.frame
+    return spec.lattice.reduce(proved, p, spec.dim, None if frame is None else frame.spread(p))
 
 
-def difference(stored: Certificate, right: Certificate) -> str | None:
+def find_difference(stored: Certificate, right: Certificate) -> str | None:
     """None, or the first claim of a stored certificate that the one made again does not have."""
     for one in fields(right):
         old, new = getattr(stored, one.name), getattr(right, one.name)
@@ -272,19 +283,19 @@ def difference(stored: Certificate, right: Certificate) -> str | None:
         if one.name == "radii":
             if [r.norm for r in old] != [r.norm for r in new]:
                 return f"norms {[r.norm for r in old]} where the run has {[r.norm for r in new]}"
-            complaints = (_radius_difference(a, b) for a, b in zip(old, new, strict=True))
+            complaints = (_find_radius_difference(a, b) for a, b in zip(old, new, strict=True))
             if found := next(filter(None, complaints), None):
                 return found
-        elif not _same(old, new):
+        elif not _are_same(old, new):
             return f"{WORDS.get(one.name, one.name)} {old!r} stored, {new!r} from the counts"
     return None
 
 
-def _radius_difference(stored: NormRadius, right: NormRadius) -> str | None:
+def _find_radius_difference(stored: NormRadius, right: NormRadius) -> str | None:
     weaker = _is_weaker(stored, right)
     for one in fields(right):
         was, now = getattr(stored, one.name), getattr(right, one.name)
-        if not _same(was, now) and not (weaker and one.name in WEAKER):
+        if not _are_same(was, now) and not (weaker and one.name in WEAKER):
             return f"{one.name} in l{right.norm} is {was!r} stored, {now!r} from the counts"
     return None
 
@@ -307,7 +318,7 @@ def _is_weaker(stored: NormRadius, now: NormRadius) -> bool:
 WORDS = {"predict": "class", "p_a": "p_A", "p_b": "p_B"}
 
 
-def _same(old: Any, new: Any) -> bool:
+def _are_same(old: Any, new: Any) -> bool:
     if type(old) is not type(new):
         return False
     if isinstance(new, float):
@@ -326,8 +337,8 @@ def replay(
     """Do `count` inputs again from their seeds: (input, None or what differs).
 
     The procedure of the run asks the model; the transcript must be the stored one. Inputs are
-    drawn afresh, failed ones too: who made the run cannot know which. `caught` says what that is
-    worth.
+    drawn afresh, failed ones too: who made the run cannot know which. `compute_detection` says
+    what that is worth.
     """
     if count < 0:
         raise RunError(f"replay={count}: how many inputs to sample again, 0 or more")
@@ -335,16 +346,22 @@ def replay(
     spec = commit_again(trusted.open(run.spec), classifier, data)
     if classifier.digest != run.spec.model_hash:
         raise RunError("the model is another one than the run was made with (its hash differs)")
+    needed = 4 * spec.batch * math.prod(data.shape)  # bytes of the noisy copies of one pass
+    if needed > memory_size():
+        raise RunError(
+            f"a pass of {spec.batch} inputs, as the run has it, needs {needed:.3g} bytes of memory "
+            f"and this machine has {memory_size():.3g}"
+        )
     rows = run.readable()
     chosen = random.SystemRandom().sample(rows, min(count, len(rows)))
     curves = spec.curves
     smoothed = VoteCounter(classifier, spec.noise, **spec.smoothing)
     for row in sorted(chosen, key=lambda row: row.idx):
-        complaint = _input(row, data, spec.lattice)
-        yield row.idx, complaint or _replay_one(row, data, smoothed, spec.plan, curves)
+        complaint = _compare_input(row, data, spec.lattice)
+        yield row.idx, complaint or _replay_row(row, data, smoothed, spec.plan, curves)
 
 
-def _replay_one(
+def _replay_row(
     row: Row, data: Dataset, smoothed: VoteCounter, plan: Plan, curves: Curves
 ) -> str | None:
     c = row.certificate
@@ -359,10 +376,10 @@ def _replay_one(
             return f"{was.words}: {list(was.counts)} stored; {now.words}: {list(now.counts)} now"
     if len(c.transcript) != len(again.transcript):
         return f"{len(c.transcript)} questions stored, {len(again.transcript)} asked now"
-    return difference(c, again)
+    return find_difference(c, again)
 
 
-def caught(total: int, replayed: int, forged: int) -> float:
+def compute_detection(total: int, replayed: int, forged: int) -> float:
     """The probability that at least one of `forged` rows is among those replayed.
 
     Rows are drawn without replacement, so it is 1 − C(total − forged, replayed) / C(total,

@@ -43,6 +43,9 @@ MOST_INSIDE = 1e-9  # what the masses of single integers may err by before outco
 WHOLE = 1 << 64  # words of the stream: thresholds are whole numbers below it
 SIDE = 0.16  # the mass on either side of the span that holds 68 %, which measures any law
 ULP = 2.0**-53  # the largest relative error of one rounding
+# Of ULP: the masses that a law gives by itself, which are a product, an exponential and their sums.
+# Its exponent is right to its own last place, and is charged beside.
+OWN_UNITS = 32
 AGREE = 1e-6  # density and distribution function of one law differ by less
 # Gauss rules: 8 and 12 points for masses, whose difference is charged; 3 inside an outcome.
 _NODES = {n: np.polynomial.legendre.leggauss(n) for n in (3, 8, 12)}
@@ -68,6 +71,9 @@ class Distribution(Protocol):
     def sf(self, x: ArrayLike) -> Array: ...
     def ppf(self, u: ArrayLike) -> Array: ...
     def isf(self, u: ArrayLike) -> Array: ...
+    def masses(self, low: Array, high: Array) -> Array | None:
+        """P(low < X ≤ high) of each pair, right to some roundings of itself; None: `cdf` knows."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -301,6 +307,17 @@ class _Builder:
         Gauss quadrature of the density with 8 and 12 points, or the distribution function where
         these two differ. Rounding: the exponent of a density is right to its own last place.
         """
+        low: Array = (starts.astype(np.float64) - 0.5) * self.step
+        high: Array = (starts.astype(np.float64) + (size - 0.5)) * self.step
+        if (own := self.law.masses(low, high)) is not None:
+            with np.errstate(all="ignore"):
+                digits = OWN_UNITS + 2 * np.abs(np.log(np.where(own > 0, own / (high - low), 1.0)))
+            charge = float(np.sum(digits * ULP * own))
+            if math.frexp(self.step)[0] != 0.5 or getattr(self.law, "scale", 1.0) != 1.0:
+                # ends are products or quotients, right to a rounding; else they are exact
+                ends = ULP * (np.abs(low) + np.abs(high)) / np.maximum(high - low, self.step)
+                charge += 2 * float(np.sum(ends * own))
+            return own, charge
         middle, half, owner, cut = _panels(self.step, starts, size, self.law.breakpoints)
         lower, upper = middle - half, middle + half
         rough, fine = (_gauss(self.law, middle, half, n) for n in (8, 12))
@@ -351,7 +368,9 @@ class _Builder:
             at = starts[some][:, None] + looks
             masses, better = (_masses(self.law, self.step, at, n) for n in (3, 8))
             apart = np.abs(masses - better) / np.maximum(better, 1e-300)
-            error[some] = (apart.max(axis=1) + 8 * ULP) * p[some]
+            none = np.zeros(1)
+            units = 8 if self.law.masses(none, none) is None else OWN_UNITS
+            error[some] = (apart.max(axis=1) + units * ULP) * p[some]
             slope = (masses[:, -1] - masses[:, 0]) / (size - 1)
             start, slack = _lines_below(masses, slope, looks)
             low = np.minimum(start, start + slope * (size - 1)) - np.abs(slope) / 2
@@ -393,9 +412,12 @@ def _gauss(law: Distribution, middle: Array, half: Array, n: int) -> Array:
 
 
 def _masses(law: Distribution, step: float, integers: Integers, n: int = 3) -> Array:
-    """P(e = j) of single integers where the density is smooth: n-point Gauss."""
+    """P(e = j) of single integers: the law's own, or n-point Gauss where the density is smooth."""
+    whole = integers.astype(np.float64)
+    if (own := law.masses((whole - 0.5) * step, (whole + 0.5) * step)) is not None:
+        return own
     nodes, weights = _NODES[n]
-    x = (integers.astype(np.float64)[..., None] + nodes / 2) * step
+    x = (whole[..., None] + nodes / 2) * step
     result: Array = law.pdf(x) @ weights * (step / 2)
     return result
 

@@ -24,7 +24,7 @@ from unicr.smoothing import (
     answer_all,
     clear_winner,
     lower_bound,
-    norms_of,
+    read_norms,
 )
 from unicr.smoothing.measures import MemberVotes
 from unicr.smoothing.procedures import SelectiveCertificate, Selector
@@ -107,7 +107,7 @@ class SelectiveClassifier:
         """
         plan = plan or Plan(n0=n0, n=n, alpha=alpha)
         plan = self.settings.fit(plan)
-        x, norms = torch.as_tensor(x), norms_of(norm)
+        x, norms = torch.as_tensor(x), read_norms(norm)
         lattice = self._smoothed.lattice_of(x, norms)
         curves = Curves(norms, x.numel(), searched=searched, lattice=lattice)
         steps = self.settings.steps(plan, self.settings.noise, curves)

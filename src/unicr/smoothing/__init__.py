@@ -24,9 +24,9 @@ from unicr.smoothing._radii import Curves, Radii
 from unicr.smoothing._smoothed import (
     AUTO,
     VoteCounter,
-    checked_nonce,
+    check_nonce,
     clear_winner,
-    norms_of,
+    read_norms,
     stream_key,
 )
 from unicr.smoothing.measures import Counts, Measure, add
@@ -67,14 +67,14 @@ __all__ = [
     "add",
     "answer_all",
     "anytime_lower_bound",
-    "checked_nonce",
+    "check_nonce",
     "clear_winner",
     "lattice_for",
     "log_wealth",
     "lower_bound",
-    "norms_of",
     "out_of_memory",
     "read_noise",
+    "read_norms",
     "recompute",
     "record",
     "size_of",

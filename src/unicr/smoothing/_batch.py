@@ -33,7 +33,7 @@ HELD = 64  # what a network holds of an input on its way, in units of the input
 SHARE = 2  # the part of the free memory that the passes under way may take is 1/SHARE
 USUAL = 100_000  # votes of an input
 SECONDS = 1.5  # of all measurements together; the pass that is under way is finished
-ROUNDS = 5  # passes of each candidate at most: the quickest counts
+ROUNDS = 8  # passes of each candidate at most, in turn with the others: the quickest counts
 WORTHWHILE = 0.97  # a larger pass, or another layout, must take less than this share of the time
 
 # glibc's mallopt: keep what is freed, up to 1 GB, in place of giving it back after every layer and
@@ -62,15 +62,18 @@ def list_sizes(shape: tuple[int, ...], device: torch.device, sharing: int = 1) -
     tried = [size for size in sizes if low <= size * math.prod(shape) <= high]
     small = sizes[-1] * math.prod(shape) < low
     tried = tried or [sizes[-1] if small else sizes[0]]
-    fitting = [size for size in tried if _need(size, shape, device, sharing) * SHARE <= 1]
-    below = [s for s in sizes if _need(s, shape, device, sharing) * SHARE <= 1 and s < tried[0]]
+    at_once = max(torch.get_num_threads() if on_cpu else 1, sharing)
+    room = measure_free_memory(device) / SHARE
+    most = room / (at_once * math.prod(shape) * 4 * HELD)  # inputs in a pass, of 4 bytes a value
+    fitting = [size for size in tried if size <= most]
+    below = [size for size in sizes if size <= most and size < tried[0]]
     return fitting or below[-1:] or sizes[:1]
 
 
 def choose_passes(
     shape: tuple[int, ...],
     device: torch.device,
-    measure: Callable[[Passes, float], float],
+    measure: Callable[[Passes], float],
     *,
     layouts: bool,
     sharing: int = 1,
@@ -80,47 +83,48 @@ def choose_passes(
 
     The smallest of those that hardly differ is taken.
 
-    `measure` runs passes for so many seconds, one at least, and gives the seconds of one input. A
-    size that there is no memory for is left out, and where none is left, smaller ones are tried.
+    `measure` runs one pass and gives the seconds of one input. All are measured in turn, so that
+    what else the machine does at a moment meets every one of them. A size that there is no memory
+    for is left out, and where none is left, smaller ones are tried.
     """
     sizes = list_sizes(shape, device, sharing)
     tried = [
         Passes(size, last) for size in sizes for last in ((False, True) if layouts else (False,))
     ]
+    rounds = ROUNDS if len(tried) > 1 else 1  # one pass shows whether there is memory
     end = time.perf_counter() + SECONDS
     times: dict[Passes, float] = {}
-    for left, passes in zip(range(len(tried), 0, -1), tried, strict=True):
-        now = time.perf_counter()
-        if times and now >= end:
+    for passes in tried * rounds:
+        if times and time.perf_counter() >= end:
             break
-        if len(tried) == 1:
-            share = 0.0  # one pass shows whether there is memory
-        else:
-            share = max(0.0, end - now) / left
-        seconds = _try(measure, passes, share, device)
+        before = times.get(passes)
+        if before == math.inf:
+            continue
+        seconds = _try(measure, passes, device)
         if seconds is None:
             return Passes(sizes[0])
-        if math.isfinite(seconds):
-            copies = sum(math.ceil(n / passes.size) * passes.size for n in asks)
-            times[passes] = seconds * copies
-    if not times:
+        times[passes] = seconds if before is None else min(before, seconds)
+    costs = {
+        passes: seconds * sum(math.ceil(n / passes.size) * passes.size for n in asks)
+        for passes, seconds in times.items()
+        if math.isfinite(seconds)
+    }
+    if not costs:
         smaller = [size for size in SIZES if size < sizes[0]]
-        while smaller and _try(measure, Passes(smaller[-1]), 0.0, device) == math.inf:
+        while smaller and _try(measure, Passes(smaller[-1]), device) == math.inf:
             smaller.pop()
         return Passes(smaller[-1] if smaller else 1)
-    best = next(iter(times))
-    for passes, seconds in times.items():
-        if seconds < WORTHWHILE * times[best]:
+    best = next(iter(costs))
+    for passes, cost in costs.items():
+        if cost < WORTHWHILE * costs[best]:
             best = passes
     return best
 
 
-def _try(
-    measure: Callable[[Passes, float], float], passes: Passes, share: float, device: torch.device
-) -> float | None:
+def _try(measure: Callable[[Passes], float], passes: Passes, device: torch.device) -> float | None:
     """Seconds of an input; infinite without memory; None where the model fails in another way."""
     try:
-        return measure(passes, share)
+        return measure(passes)
     except Exception as error:  # a stranger's model; what else is wrong is told with the votes
         if out_of_memory(error):
             if device.type == "cuda":
@@ -164,13 +168,7 @@ def out_of_memory(error: BaseException) -> bool:
     return here or (error.__cause__ is not None and out_of_memory(error.__cause__))
 
 
-def _need(size: int, shape: tuple[int, ...], device: torch.device, sharing: int) -> float:
-    """The share of the free memory that the passes under way take, as far as can be told."""
-    threads = torch.get_num_threads() if device.type == "cpu" else 1
-    return size * max(threads, sharing) * math.prod(shape) * 4 * HELD / _free(device)
-
-
-def _free(device: torch.device) -> float:
+def measure_free_memory(device: torch.device) -> float:
     """Bytes of memory that are free; infinite where nothing tells."""
     if device.type == "cuda":
         return float(torch.cuda.mem_get_info(device)[0])

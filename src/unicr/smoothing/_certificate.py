@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import html
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from unicr.errors import CertifyError
+from unicr.noise.internal import Frame, measure
+from unicr.norms import parse_norm
 from unicr.smoothing._question import BOUND, CHOOSE, EMPTY, Transcript
 from unicr.tables import to_html
 from unicr.values import round_down
@@ -21,6 +26,10 @@ class NormRadius:
 
     `grade` says how good the proof of `proved` is (`unicr.radius.Grade`), None where nothing is
     proved.
+
+    Under noise that is stretched, Bξ, more is proved than a ball: every δ with ‖B⁻¹δ‖_p < `reach`,
+    B the `frame`. `log_volume` is the logarithm of the volume of that set in units of the unit ball
+    of ℓp (docs/theory.md#theorem-p).
     """
 
     norm: str
@@ -29,6 +38,9 @@ class NormRadius:
     searched: float
     guarantee: str
     grade: str | None = None
+    reach: float | None = None
+    log_volume: float | None = None
+    frame: Frame | None = None
 
     def __post_init__(self) -> None:
         """Keep the grade as a plain text, as a stored certificate has it."""
@@ -36,15 +48,21 @@ class NormRadius:
             object.__setattr__(self, "grade", str(self.grade))
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values; an infinite radius is the text "inf"."""
+        """Plain values; an infinite radius is the text "inf", a frame its digest."""
         radii = {k: getattr(self, k) for k in ("radius", "proved", "searched")}
+        region: dict[str, Any] = {}
+        if self.reach is not None:
+            radii |= {"reach": self.reach, "log_volume": self.log_volume}
+            region = {"frame": None if self.frame is None else self.frame.digest}
         numbers = {k: "inf" if v == math.inf else v for k, v in radii.items()}
         words = {"guarantee": self.guarantee, "grade": self.grade}
-        return {"norm": self.norm, **numbers, **words}
+        return {"norm": self.norm, **numbers, **words, **region}
 
     @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> NormRadius:
-        """The inverse of `to_dict`."""
+    def from_dict(cls, values: dict[str, Any], frames: Iterable[Frame] = ()) -> NormRadius:
+        """The inverse of `to_dict`; a frame is found among `frames` by its digest."""
+        region = {k: values.get(k) for k in ("reach", "log_volume")}
+        known = {frame.digest: frame for frame in frames}
         return cls(
             norm=values["norm"],
             radius=float(values["radius"]),
@@ -52,7 +70,20 @@ class NormRadius:
             searched=float(values["searched"]),
             guarantee=values["guarantee"],
             grade=values["grade"],
+            **{k: None if v is None else float(v) for k, v in region.items()},
+            frame=known.get(values.get("frame", "")),
         )
+
+    def contains(self, change: Any) -> bool:
+        """Whether this change keeps the class for sure; rounded so that a yes is never wrong."""
+        sizes = np.abs(np.asarray(change, dtype=np.float64)).ravel()
+        if not np.all(np.isfinite(sizes)):
+            return False
+        exponent = parse_norm(self.norm).p
+        inside = measure(sizes, exponent) < min(self.radius, self.proved)
+        if inside or self.frame is None or not self.reach:
+            return inside
+        return self.frame.measure(np.asarray(change), exponent) < self.reach
 
 
 @dataclass(frozen=True, repr=False)
@@ -111,6 +142,7 @@ class Certificate:
         radii = " or ".join(
             f"‖δ‖_{r.norm} < {round_down(r.radius)}"
             + ("" if r.radius <= r.proved else f" (searched; proved only {round_down(r.proved)})")
+            + ("" if not r.reach else f" or ‖B⁻¹δ‖_{r.norm} < {round_down(r.reach)}")
             for r in self.radii
         )
         where = f" between points of the grid {self.lattice}" if self.between_points else ""
@@ -122,12 +154,29 @@ class Certificate:
             doubt if self.alpha else ", without any doubt: nothing was sampled"
         )
 
+    def contains(self, change: Any, norm: str | float | None = None) -> bool:
+        """Whether it is proved that this change δ keeps the class, by a ball or by the set of a
+        stretched noise; in one norm, or in any.
+
+        What lies on the border within rounding is not contained.
+        """
+        several = self.radii
+        if norm is not None:
+            self.radius(norm)  # names what there is
+            several = tuple(r for r in self.radii if r.norm == parse_norm(norm).text)
+        if self.between_points:
+            raise CertifyError("these radii hold from point to point of the grid alone")
+        return not self.abstained and any(r.contains(change) for r in several)
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values in one row; each norm has its columns radius_l2, proved_l2, …"""
         values: dict[str, Any] = {"predict": self.predict}
-        for one in self.radii:
+        for bracket in self.radii:
             for name in ("radius", "proved", "searched", "guarantee", "grade"):
-                values[f"{name}_l{one.norm}"] = getattr(one, name)
+                values[f"{name}_l{bracket.norm}"] = getattr(bracket, name)
+            if bracket.reach is not None:
+                values[f"reach_l{bracket.norm}"] = bracket.reach
+                values[f"log_volume_l{bracket.norm}"] = bracket.log_volume
         for name in ("p_a", "p_b", "n0", "n", "alpha"):
             values[name] = getattr(self, name)
         if self.lattice is not None:
@@ -137,27 +186,27 @@ class Certificate:
         return values
 
     def __repr__(self) -> str:
-        radii = ", ".join(f"l{one.norm} {round_down(one.radius, 6)}" for one in self.radii)
-        found = "abstains" if self.predict == ABSTAIN else f"class {self.predict}, {radii}"
-        return f"Certificate({found}; p_A {round_down(self.p_a, 6)}, n {self.n})"
+        radii = ", ".join(
+            f"l{bracket.norm} {round_down(bracket.radius, 6)}" for bracket in self.radii
+        )
+        outcome = "abstains" if self.predict == ABSTAIN else f"class {self.predict}, {radii}"
+        return f"Certificate({outcome}; p_A {round_down(self.p_a, 6)}, n {self.n})"
 
     def _repr_html_(self) -> str:
         return f"<p>{html.escape(self.promise)}</p>{to_html([self.to_dict()])}"
 
     def radius(self, norm: str | float | None = None) -> float:
         """The certified radius in one of its norms (the only one, if there is just one)."""
-        from unicr.norms import parse_norm
-
         if norm is None:
             if len(self.radii) != 1:
                 raise CertifyError(f"say which norm: {', '.join(r.norm for r in self.radii)}")
             return self.radii[0].radius
         wanted = parse_norm(norm).text
-        if (found := self.in_norm(wanted)) is None:
+        if (bracket := self.in_norm(wanted)) is None:
             there = ", ".join(r.norm for r in self.radii)
             raise CertifyError(f"no radius in the norm {wanted}; there are {there}")
-        return found.radius
+        return bracket.radius
 
     def in_norm(self, text: str) -> NormRadius | None:
         """The radius in one norm with its bracket, None where there is none."""
-        return next((one for one in self.radii if one.norm == text), None)
+        return next((bracket for bracket in self.radii if bracket.norm == text), None)

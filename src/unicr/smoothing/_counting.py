@@ -18,7 +18,7 @@ import numpy as np
 from unicr.classifier import Classifier
 from unicr.classifier.internal import Tally
 from unicr.extras import torch
-from unicr.smoothing._batch import ROUNDS, Passes, one_thread_each, pool
+from unicr.smoothing._batch import Passes, one_thread_each, pool
 from unicr.smoothing.measures import Counts, Measure, add
 
 # fills a batch with the noisy copies of an input from a number on
@@ -43,6 +43,12 @@ class Ask:
         """(number of the first copy, how many are counted) of every pass; the last is filled up."""
         end = self.start + self.n
         return [(first, min(size, end - first)) for first in range(self.start, end, size)]
+
+
+def later(make: Callable[[], Draw]) -> Draw:
+    """A way to draw that the thread which needs it first makes: inputs are made ready by all."""
+    ready = functools.cache(make)
+    return lambda out, first: ready()(out, first)
 
 
 class Runner:
@@ -70,25 +76,19 @@ class Runner:
             return self.buffer(passes.size, shape, last=True).copy_(full)
         return full
 
-    def time_passes(
-        self, x: torch.Tensor, passes: Passes, seconds: float, *, one_thread: bool
-    ) -> float:
-        """Seconds of one input in the quickest of some passes of copies of x; no label counts.
+    def time_pass(self, x: torch.Tensor, passes: Passes, *, one_thread: bool) -> float:
+        """Seconds of one input in a pass of copies of x, of which no label counts.
 
         A thread's own time leaves out what other programs take. Where the model may have other
         threads than this `one_thread`, or is on a device, only the clock on the wall tells.
         """
         clock = time.thread_time if one_thread else time.perf_counter
-        end, shape = time.perf_counter() + seconds, tuple(x.shape)
-        times: list[float] = []
-        while len(times) < ROUNDS and (not times or time.perf_counter() < end):
-            begin = clock()
-            batch = self.fill(lambda out, _: out.copy_(x), 0, shape, passes)
-            self.classifier.predict(batch)
-            if x.device.type == "cuda":
-                torch.cuda.synchronize(x.device)
-            times.append((clock() - begin) / passes.size)
-        return min(times)
+        begin = clock()
+        batch = self.fill(lambda out, _: out.copy_(x), 0, tuple(x.shape), passes)
+        self.classifier.predict(batch)
+        if x.device.type == "cuda":
+            torch.cuda.synchronize(x.device)
+        return (clock() - begin) / passes.size
 
 
 def count_votes(

@@ -91,15 +91,15 @@ class SmoothedModel(nn.Module):
 
     def _pieces(self, x: torch.Tensor, rows: torch.Tensor | None) -> list[torch.Tensor]:
         noise = self._sampled() if rows is None else self._sampled()[rows]
-        noisy = self._seen(x[:, None].to(torch.float32) + noise, rows).flatten(0, 1)
+        noisy = self._see(x[:, None].to(torch.float32) + noise, rows).flatten(0, 1)
         return [noisy[i : i + self._batch] for i in range(0, len(noisy), self._batch)]
 
-    def _seen(self, noisy: torch.Tensor, rows: torch.Tensor | None) -> torch.Tensor:
+    def _see(self, noisy: torch.Tensor, rows: torch.Tensor | None) -> torch.Tensor:
         laws = [noise for noise, _ in self._streams]
         if len(set(laws)) == 1:
             return laws[0].see(noisy)
         chosen = laws if rows is None else [laws[row] for row in rows.tolist()]
-        return torch.stack([law.see(one) for law, one in zip(chosen, noisy, strict=True)])
+        return torch.stack([law.see(copy_) for law, copy_ in zip(chosen, noisy, strict=True)])
 
     def _each(self, pieces: Sequence[torch.Tensor], logits: Logits) -> torch.Tensor:
         """log softmax of every noisy input; a gradient recomputes the pieces, to save memory."""

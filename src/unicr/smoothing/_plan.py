@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -18,6 +18,7 @@ from unicr.noise import Noise
 from unicr.registry import Catalogue, Registered
 from unicr.smoothing._certificate import Certificate
 from unicr.smoothing._question import Steps
+from unicr.text import split_arguments
 
 if TYPE_CHECKING:
     from unicr.smoothing._radii import Curves, Radii
@@ -46,6 +47,10 @@ class Rule(Registered, ABC):
     proof: ClassVar[str]
     exact: ClassVar[bool] = False
     """Whether nothing is left to chance: α is 0 then."""
+    bounds_p_b: ClassVar[bool] = False
+    """Whether p_B has a bound of its own; else it is 1 − p_A."""
+    among_noises: ClassVar[bool] = False
+    """Whether the noise was chosen, out of several, by the very samples that certify."""
 
     def check(self, plan: Plan) -> None:
         """Raise CertifyError where the settings do not fit the plan."""
@@ -55,7 +60,7 @@ class Rule(Registered, ABC):
         """How many samples to take now; 0 where the votes are enough. All that are left, here."""
         return plan.n - votes.n
 
-    def keyed(self, *words: object) -> Rule:
+    def with_key(self, *words: object) -> Rule:
         """This rule with all that it draws taken from these words; itself where it draws nothing.
 
         A run gives its nonce among them, so that nobody can choose a lucky draw.
@@ -97,6 +102,22 @@ class Procedure(Registered, ABC):
         With probability ≥ 1 − plan.alpha over the samples the certificate holds.
         """
 
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """The procedure that `text` names; one whose arguments are noises reads them itself."""
+        kind = cls.known().get(text.partition("(")[0].strip())
+        given = None if kind is None else split_arguments(text, kind.name)
+        if kind is not None and given is not None and given[1] == kind.name:
+            made = kind.of_words([word for word in given[0] if word])
+            if made is not None:
+                return made
+        return super().parse(text)
+
+    @classmethod
+    def of_words(cls, words: Sequence[str]) -> Self | None:
+        """The procedure with these arguments as texts; None where they are numbers with names."""
+        return None
+
     def fit(self, plan: Plan) -> Plan:
         """The plan with this procedure, and with what it needs of a plan."""
         return replace(plan, procedure=self)
@@ -120,7 +141,7 @@ class Procedure(Registered, ABC):
         """The smallest of the noises, which the lattice must suit."""
         return noise
 
-    def opened(self, open_noise: Callable[[Noise], Noise]) -> Self:
+    def open_noises(self, open_noise: Callable[[Noise], Noise]) -> Self:
         """This procedure with noises that are code opened by `open_noise`, which may refuse."""
         return self
 
@@ -166,6 +187,8 @@ class Plan:
         How an input is certified. two_steps: choose a class, then bound its probability.
         'two_laws(share=0.5)': the DSRS method, for spherical noise and l1_exp; half of n comes from
         the same noise restricted to a ball that holds this share of it, if that pays.
+        'among(NOISE, NOISE, by=volume)': for each input that noise, or --noise, whose proved set
+        has the largest volume; by=radius, the default, the largest ball in the first norm.
     """
 
     n0: int = 100
@@ -202,11 +225,7 @@ class Plan:
                 raise
             raise CertifyError(f"the plan {values!r} cannot be read: {error!r}") from None
 
-    def keyed(self, *words: object) -> Plan:
+    def with_key(self, *words: object) -> Plan:
         """This plan with what its rule draws taken from these words."""
-        rule = self.rule.keyed(*words)
+        rule = self.rule.with_key(*words)
         return self if rule is self.rule else replace(self, rule=rule)
-
-    def best_p_a(self) -> float:
-        """The largest p_A that this plan can ever establish."""
-        return self.rule.best(self)

@@ -9,7 +9,7 @@ same steps without a model.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -18,6 +18,7 @@ import numpy as np
 from unicr.errors import CertifyError
 from unicr.noise import Noise, parse
 from unicr.smoothing.measures import ClassVotes, Counts, Measure, add, as_tuple
+from unicr.values import LARGEST
 
 if TYPE_CHECKING:
     from unicr.smoothing._certificate import Certificate
@@ -49,15 +50,15 @@ class Request:
     def __reduce__(self) -> tuple[Any, ...]:
         # A noise travels to another process as its text: tables and functions do not.
         text = None if self.noise is None else self.noise.text
-        return _received, (self.n, self.start, text, self.counted, self.purpose)
+        return _receive, (self.n, self.start, text, self.counted, self.purpose)
 
 
-def _received(n: int, start: int, noise: str | None, counted: Measure, purpose: str) -> Request:
-    return Request(n, start, None if noise is None else _parsed(noise), counted, purpose)
+def _receive(n: int, start: int, noise: str | None, counted: Measure, purpose: str) -> Request:
+    return Request(n, start, None if noise is None else _parse_once(noise), counted, purpose)
 
 
 @lru_cache(maxsize=256)
-def _parsed(text: str) -> Noise:
+def _parse_once(text: str) -> Noise:
     return parse(text)
 
 
@@ -100,14 +101,19 @@ class Exchange:
         """The inverse of `to_dict`; ValueError where it could not have been written."""
         n, start, counts = values["n"], values["start"], values["counts"]
         texts = (values["counted"], values["purpose"], values.get("noise", ""))
-        whole = type(n) is int and type(start) is int and n >= 0 and start >= 0
-        if not whole or not all(type(one) is str for one in texts):
+        whole = _is_number(n) and _is_number(start)
+        if not whole or not all(type(text) is str for text in texts):
             raise ValueError(f"{values!r} is no question")
-        if type(counts) is not list or not all(type(c) is int and c >= 0 for c in counts):
+        if type(counts) is not list or not all(map(_is_number, counts)):
             raise ValueError(f"{counts!r} are no counts")
         if set(values) - {"n", "start", "noise", "counted", "purpose", "counts"}:
             raise ValueError(f"{values!r} says more than a question and its answer")
         return cls(n, start, values.get("noise"), *texts[:2], tuple(counts))
+
+
+def _is_number(value: Any) -> bool:
+    """Whether a stored value is a number of samples."""
+    return type(value) is int and 0 <= value <= LARGEST
 
 
 @dataclass(frozen=True)
@@ -127,58 +133,46 @@ class Transcript:
     ) -> tuple[int, ...]:
         """The sum of all answers for one purpose under one noise (of one kind, if said)."""
         total: Counts = np.zeros(0, dtype=np.int64)
-        for one in self.exchanges:
-            if (one.purpose, one.noise) == (purpose, noise) and counted in (None, one.counted):
-                total = add(total, np.asarray(one.counts, dtype=np.int64))
+        for exchange in self.exchanges:
+            asked = (exchange.purpose, exchange.noise)
+            if asked == (purpose, noise) and counted in (None, exchange.counted):
+                total = add(total, np.asarray(exchange.counts, dtype=np.int64))
         return as_tuple(total)
 
     def to_list(self) -> list[dict[str, Any]]:
         """Plain values."""
-        return [one.to_dict() for one in self.exchanges]
+        return [exchange.to_dict() for exchange in self.exchanges]
 
     @classmethod
     def from_list(cls, values: Any) -> Transcript:
         """The inverse of `to_list`."""
         if not isinstance(values, list):
             raise ValueError("a transcript is a list of questions with their answers")
-        return cls(tuple(Exchange.from_dict(one) for one in values))
+        return cls(tuple(Exchange.from_dict(value) for value in values))
 
 
 EMPTY = Transcript()
 
 
-@dataclass
-class _Recorder:
-    """Checks every question and answer of one input, whatever procedure asks them."""
+def _take_samples(question: Request, used: dict[str | None, list[range]]) -> None:
+    """Note the samples of a question among those that were `used`, by noise; each is taken once.
 
-    exchanges: list[Exchange] = field(default_factory=list)
-    used: dict[str | None, list[range]] = field(default_factory=dict)
-
-    def check_question(self, question: Request) -> None:
-        """Samples of one noise are taken once: fresh ones know nothing of what was decided.
-
-        Every bound rests on that (docs/theory.md, section 6), so a procedure that breaks it stops.
-        """
-        if question.n < 0 or question.start < 0 or question.purpose not in PURPOSES:
-            raise CertifyError(f"{question} is no question")
-        if not question.counted.noisy:
-            return
-        noise = None if question.noise is None else question.noise.text
-        wanted = range(question.start, question.start + question.n)
-        for taken in self.used.setdefault(noise, []):
-            if wanted.start < taken.stop and taken.start < wanted.stop:
-                raise CertifyError(
-                    f"samples {wanted.start} to {wanted.stop - 1} are asked for, and "
-                    f"{taken.start} to {taken.stop - 1} were: no sample may be used twice"
-                )
-        self.used[noise].append(wanted)
-
-    def add(self, question: Request, counts: Counts) -> None:
-        """Keep an answer; one with more or fewer votes than samples is refused."""
-        total = int(np.sum(counts))
-        if total != question.n:
-            raise CertifyError(f"{total} votes where {question.n} samples were asked for")
-        self.exchanges.append(Exchange.of(question, counts))
+    Fresh samples know nothing of what was decided. Every bound rests on that, so a procedure that
+    takes one twice stops (docs/theory.md#estimating-p_a-and-p_b).
+    """
+    if question.n < 0 or question.start < 0 or question.purpose not in PURPOSES:
+        raise CertifyError(f"{question} is no question")
+    if not question.counted.noisy:
+        return
+    noise = None if question.noise is None else question.noise.text
+    wanted = range(question.start, question.start + question.n)
+    for taken in used.setdefault(noise, []):
+        if wanted.start < taken.stop and taken.start < wanted.stop:
+            raise CertifyError(
+                f"samples {wanted.start} to {wanted.stop - 1} are asked for, and "
+                f"{taken.start} to {taken.stop - 1} were: no sample may be used twice"
+            )
+    used[noise].append(wanted)
 
 
 def record(steps: Steps[Kind]) -> Steps[Kind]:
@@ -187,16 +181,21 @@ def record(steps: Steps[Kind]) -> Steps[Kind]:
     This is the one place where questions and answers are checked: no sample under a noise is used
     twice, and an answer has exactly one vote for each sample.
     """
-    recorder, answer = _Recorder(), None
+    exchanges: list[Exchange] = []
+    used: dict[str | None, list[range]] = {}
+    answer: Counts | None = None
     while True:
         try:
             question = next(steps) if answer is None else steps.send(answer)
         except StopIteration as stop:
-            found: Kind = stop.value
-            return replace(found, transcript=Transcript(tuple(recorder.exchanges)))
-        recorder.check_question(question)
+            certificate: Kind = stop.value
+            return replace(certificate, transcript=Transcript(tuple(exchanges)))
+        _take_samples(question, used)
         answer = yield question
-        recorder.add(question, answer)
+        total = int(np.sum(answer))
+        if total != question.n:
+            raise CertifyError(f"{total} votes where {question.n} samples were asked for")
+        exchanges.append(Exchange.of(question, answer))
 
 
 def answer_all(steps: Steps[Kind], answer: Callable[[Request], Counts]) -> Kind:
@@ -207,8 +206,8 @@ def answer_all(steps: Steps[Kind], answer: Callable[[Request], Counts]) -> Kind:
         while True:
             question = recorded.send(answer(question))
     except StopIteration as stop:
-        found: Kind = stop.value
-        return found
+        certificate: Kind = stop.value
+        return certificate
 
 
 def recompute(steps: Steps[Kind], transcript: Transcript) -> Kind:
@@ -220,15 +219,17 @@ def recompute(steps: Steps[Kind], transcript: Transcript) -> Kind:
     stored = iter(transcript)
 
     def answer(question: Request) -> Counts:
-        one = next(stored, None)
-        wanted = Exchange.of(question, () if one is None else one.counts)
-        if one is None:
+        answered = next(stored, None)
+        wanted = Exchange.of(question, () if answered is None else answered.counts)
+        if answered is None:
             raise CertifyError(f"no answer is stored for {wanted.words}")
-        if one != wanted:
-            raise CertifyError(f"answers {one.words} stored, the votes before ask {wanted.words}")
-        return np.asarray(one.counts, dtype=np.int64)
+        if answered != wanted:
+            raise CertifyError(
+                f"answers {answered.words} stored, the votes before ask {wanted.words}"
+            )
+        return np.asarray(answered.counts, dtype=np.int64)
 
-    found = answer_all(steps, answer)
+    certificate = answer_all(steps, answer)
     if (surplus := next(stored, None)) is not None:
         raise CertifyError(f"an answer that nobody asked for is stored: {surplus.words}")
-    return found
+    return certificate

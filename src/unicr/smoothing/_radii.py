@@ -11,9 +11,9 @@ from functools import cached_property, lru_cache
 from unicr.errors import CertifyError
 from unicr.noise import Lattice, Noise
 from unicr.noise.internal import LatticeNoise
-from unicr.norms import Norm, parse_norm
+from unicr.norms import Norm
 from unicr.radius import Grade, RadiusCurve, certified_radius
-from unicr.radius.internal import NOTHING_PROVED, Proof, name_guarantee
+from unicr.radius.internal import NOTHING_PROVED, Proof, find_weakest, name_guarantee
 from unicr.smoothing._certificate import NormRadius
 from unicr.smoothing._plan import Plan
 
@@ -42,7 +42,8 @@ class Radii:
     ) -> None:
         if not norms:
             raise CertifyError("at least one norm is needed")
-        if noise.iid is None and noise.radial is None:
+        stretched, summed = noise.frame is not None, len(noise.parts) > 1
+        if noise.iid is None and noise.radial is None and not (stretched or summed):
             raise CertifyError(
                 f"{noise.text} has no radius curve: certify single inputs with "
                 "unicr.radius.certified_radius(engine='montecarlo')"
@@ -50,20 +51,22 @@ class Radii:
         self.noise, self.norms, self.dim, self.searched = noise, tuple(norms), dim, searched
         self.lattice, self.any_change = lattice, True
         self._curves = [RadiusCurve(noise, norm, dim) for norm in norms]
+        # of ξ in Bξ: what is proved for it holds in the norm of B⁻¹δ (docs/theory.md#theorem-p)
+        self._cores = [RadiusCurve(noise.core, norm, dim) if stretched else None for norm in norms]
         self._needed: dict[float, float] = {}
 
     @cached_property
     def charge(self) -> float | None:
-        """2dτ: d coordinates of total variation τ each, for the law and for the sampler deployed.
+        """3dτ: d coordinates of total variation τ each, for the law and for the sampler deployed.
 
-        A sample of d coordinates is within dτ of its law, so the votes bound p_A + dτ; as much
-        again, and the class stays the most likely one under the sampler itself
+        A sample of d coordinates is within dτ of its law, so the votes bound p_A + dτ; twice as
+        much again, and the class stays the most likely one under the sampler itself
         (docs/theory.md#lattice-noise).
         """
         tau = None if self.lattice is None else LatticeNoise(self.noise, self.lattice).tau
-        return None if tau is None else 2 * self.dim * tau
+        return None if tau is None else 3 * self.dim * tau
 
-    def charged(self, p_a: float, p_b: float) -> tuple[float, float]:
+    def charge_bounds(self, p_a: float, p_b: float) -> tuple[float, float]:
         """Bounds for the law of the noise from bounds for the sampler's."""
         if not self.charge:
             return p_a, p_b
@@ -92,40 +95,75 @@ class Radii:
 
         `more` gives radii that are proved from more than p_A and p_B.
         """
-        found = tuple(
-            _raise_radius(self._read_radius(norm, curve, p_a, p_b), more(norm))
-            for norm, curve in zip(self.norms, self._curves, strict=True)
-        )
-        return tuple(self._for_any_change(one) for one in found)
+        curves = zip(self.norms, self._curves, self._cores, strict=True)
+        return tuple(self._read_both(*three, p_a, p_b, more(three[0])) for three in curves)
 
-    def _reduce(self, radius: float, norm: Norm) -> float:
-        """What a radius between lattice points is worth for the changes that are meant."""
+    def _read_both(
+        self,
+        norm: Norm,
+        curve: RadiusCurve,
+        core: RadiusCurve | None,
+        p_a: float,
+        p_b: float,
+        more: Proof,
+    ) -> NormRadius:
+        """The ball, and under noise Bξ the set {‖B⁻¹δ‖_p < reach}, always what is proved."""
+        ball, frame = self._read(norm, curve, p_a, p_b, more), self.noise.frame
+        if core is None or frame is None:
+            return ball
+        known = self._read(norm, core, p_a, p_b, NOTHING_PROVED, of_set=True)
+        grades = [Grade(one.grade) for one in (ball, known) if one.grade is not None]
+        return replace(
+            ball,
+            reach=known.proved,
+            log_volume=frame.log_volume(known.proved) if known.proved > 0 else None,
+            frame=frame,
+            grade=find_weakest(*grades) if grades else None,
+        )
+
+    def _reduce(self, radius: float, norm: Norm, of_set: bool = False) -> float:
+        """What a radius between lattice points is worth for the changes that are meant.
+
+        Of noise Bξ inputs are moved on the lattice of B⁻¹x, so that a set pays what a plain radius
+        does (docs/theory.md#parts-on-a-lattice).
+        """
         if self.lattice is None or not self.any_change:
             return radius
-        return self.lattice.reduce(radius, norm.p, self.dim)
+        frame = self.noise.frame
+        spread = None if frame is None or of_set else frame.spread(norm.p)
+        return self.lattice.reduce(radius, norm.p, self.dim, spread)
 
-    def _for_any_change(self, one: NormRadius) -> NormRadius:
-        norm = parse_norm(one.norm)
-        radius, proved, searched = (
-            self._reduce(r, norm) for r in (one.radius, one.proved, one.searched)
-        )
-        return replace(one, radius=radius, proved=proved, searched=searched)
-
-    def _read_radius(self, norm: Norm, curve: RadiusCurve, p_a: float, p_b: float) -> NormRadius:
+    def _read(
+        self,
+        norm: Norm,
+        curve: RadiusCurve,
+        p_a: float,
+        p_b: float,
+        more: Proof,
+        *,
+        of_set: bool = False,
+    ) -> NormRadius:
+        """The radius in one norm, or a larger one that is proved by `more`."""
         if p_a <= p_b:
             return NormRadius(norm.text, 0.0, 0.0, 0.0, "abstain")
         if p_b >= 1.0 - p_a:
             proved, grade = float(curve(p_a)), curve.grade
             searched = max(float(curve(p_a, searched=True)), proved)
         else:
-            searched, proved, grade = _solve_free(self.noise, norm, self.dim, p_a, p_b)
+            searched, proved, grade = _solve_free(curve.noise, norm, self.dim, p_a, p_b)
         radius = searched if self.searched else proved
-        says = name_guarantee(proved, searched)
-        return NormRadius(norm.text, radius, proved, searched, says, grade if proved > 0 else None)
+        says = name_guarantee(proved, searched) if curve.bracketed else "approximate"
+        grade = grade if proved > 0 else None
+        if more.radius > proved:
+            proved, grade, says = more.radius, more.grade, "approximate"
+            radius, searched = max(radius, proved), max(searched, proved)
+        ends = (radius, proved, searched)
+        radius, proved, searched = (self._reduce(r, norm, of_set) for r in ends)
+        return NormRadius(norm.text, radius, proved, searched, says, grade)
 
     def first(self, p_a: float) -> float:
         """The radius in the first norm at p_A: what early stopping looks at."""
-        p_a = self.charged(p_a, 1.0 - p_a)[0]
+        p_a = self.charge_bounds(p_a, 1.0 - p_a)[0]
         radius = float(self._curves[0](p_a, searched=self.searched)) if p_a > 0.5 else 0.0
         return self._reduce(radius, self.norms[0])
 
@@ -150,18 +188,9 @@ class Radii:
         Builds every curve that certificates will be read from.
         """
         plan.procedure.check(plan, self)
-        p_a = plan.best_p_a()
-        bounds = self.charged(p_a, 1.0 - p_a)
-        return {one.norm: one.radius for one in self.at(*bounds)}
-
-
-def _raise_radius(one: NormRadius, proof: Proof) -> NormRadius:
-    """The radius, or a larger one that was proved from more than p_A and p_B."""
-    proved = proof.radius
-    if proved <= one.proved or one.guarantee == "abstain":
-        return one
-    radius, searched = max(one.radius, proved), max(one.searched, proved)
-    return NormRadius(one.norm, radius, proved, searched, "approximate", proof.grade)
+        p_a = plan.rule.best(plan)
+        bounds = self.charge_bounds(p_a, 1.0 - p_a)
+        return {best.norm: best.radius for best in self.at(*bounds)}
 
 
 @lru_cache(maxsize=65536)

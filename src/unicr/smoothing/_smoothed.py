@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import hashlib
 import math
@@ -11,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import islice
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from scipy import special
@@ -34,7 +35,7 @@ from unicr.smoothing._batch import (
     pool,
 )
 from unicr.smoothing._certificate import ABSTAIN, Certificate
-from unicr.smoothing._counting import Ask, Draw, Runner, count_votes
+from unicr.smoothing._counting import Ask, Draw, Runner, count_votes, later
 from unicr.smoothing._plan import Plan
 from unicr.smoothing._question import CLASSES, Request, answer_all
 from unicr.smoothing._radii import Curves
@@ -80,9 +81,9 @@ class VoteCounter:
             raise CertifyError("give a seed, for experiments, or a nonce, not both")
         self.batch, self.channels_last, self.seed = batch, channels_last, seed
         drawn = secrets.token_hex(32) if nonce is None and seed is None else nonce
-        self.nonce = None if drawn is None else checked_nonce(drawn)
-        told = lattice is not None and lattice != AUTO
-        self._lattice = Lattice.parse(lattice) if told and lattice is not None else lattice
+        self.nonce = None if drawn is None else check_nonce(drawn)
+        written = isinstance(lattice, str) and lattice != AUTO
+        self._lattice = Lattice.parse(lattice) if written and lattice is not None else lattice
         if self.nonce is None:
             self._key = derive("seed", str(seed), "")
         else:
@@ -98,6 +99,17 @@ class VoteCounter:
         facts = {"model": self.classifier.name, "noise": repr(self.noise), "lattice": lattice}
         names = ("num_classes", "batch", "channels_last", "seed", "nonce")
         return facts_to_html(facts | {name: getattr(self, name) for name in names})
+
+    def follow(self, commitment: str) -> Self:
+        """This counter with the noise of a run that has this commitment; passes stay measured.
+
+        The noise of an experiment follows from its seed, whatever the commitment.
+        """
+        if self.nonce is None:
+            return self
+        twin = copy.copy(self)
+        twin._key = stream_key(commitment, self.nonce)
+        return twin
 
     def lattice_of(
         self, x: torch.Tensor, norms: Iterable[Norm] = (l2,), *, own: bool = False
@@ -169,15 +181,21 @@ class VoteCounter:
         noise.check_input(x)
         passes, shape = self.choose_passes(x, asks=(question.n,)), tuple(x.shape)
         first, *_ = self._runners  # made while torch still has all its threads
-        draw = question.counted.copies(noise, self.lattice_of(x), x, self._key)
-        draw = draw or self._drawing(x, input_index, noise)
+        lattice = self.lattice_of(x)  # the first input settles it too
+
+        def make() -> Draw:
+            other = question.counted.copies(noise, lattice, x, self._key)
+            return other or self._drawing(x, input_index, noise)
+
+        draw = later(make) if self.classifier.device.type == "cpu" else make()
         if question.n and passes.size > 1 and not self._alone:
             with one_thread_each():
                 noisy = first.fill(draw, question.start, shape, passes)
                 check_alone(self.classifier, noisy, x.to(noisy.device, torch.float32))
             self._alone = True
         # a joint noise is drawn by code of the user's own, which may not stand threads
-        in_threads = noise.iid is not None or noise.radial is not None
+        parts = [part.core for part in noise.parts]
+        in_threads = all(part.iid is not None or part.radial is not None for part in parts)
         return Ask(draw, shape, question.n, question.start, question.counted, in_threads)
 
     def _count_clean(self, question: Request, x: torch.Tensor) -> Counts:
@@ -205,7 +223,7 @@ class VoteCounter:
             )
             if x.device.type == "cpu":
                 keep_memory()
-            found = choose_passes(
+            passes = choose_passes(
                 tuple(x.shape),
                 x.device,
                 partial(self._measure, x),
@@ -213,17 +231,16 @@ class VoteCounter:
                 sharing=sharing,
                 asks=[n for n in asks if n] or (USUAL,),
             )
-            self.batch = found.size
-            self.channels_last = bool(self.channels_last or found.channels_last)
+            self.batch = passes.size
+            self.channels_last = bool(self.channels_last or passes.channels_last)
         return Passes(self.batch, bool(self.channels_last))
 
-    def _measure(self, x: torch.Tensor, passes: Passes, seconds: float) -> float:
+    def _measure(self, x: torch.Tensor, passes: Passes) -> float:
         """Seconds of an input where every thread has a pass."""
-
         runners = self._runners  # made while torch still has all its threads
 
         def measure(runner: Runner) -> float:
-            return runner.time_passes(x, passes, seconds, one_thread=len(runners) > 1)
+            return runner.time_pass(x, passes, one_thread=len(runners) > 1)
 
         if len(runners) == 1:
             return measure(runners[0])
@@ -239,9 +256,10 @@ class VoteCounter:
             return lambda out, start: noise.sample(
                 len(out), seed=seed, input_index=input_index, start=start, base=x, out=out
             )
-        base = lattice.integers(x.cpu().numpy()).ravel()
+        drawn = LatticeNoise(noise, lattice)
+        base = drawn.integers(x.cpu().numpy())
         key = derive(self._key, input_index, base.astype("<i8").tobytes())
-        return LatticeNoise(noise, lattice).copies(base, key=key)
+        return drawn.copies(base, key=key)
 
     @functools.cached_property
     def _runners(self) -> list[Runner]:
@@ -279,9 +297,9 @@ class VoteCounter:
                 f"{least} or more"
             )
         classes: list[int] = []
-        question, left = Request(n, 0), enumerate(inputs, input_index)
-        while some := list(islice(left, self.overlap(n))):
-            for counts in self.answer_many([(question, x, i) for i, x in some]):
+        question, waiting = Request(n, 0), enumerate(inputs, input_index)
+        while together := list(islice(waiting, self.overlap(n))):
+            for counts in self.answer_many([(question, x, i) for i, x in together]):
                 if isinstance(counts, Exception):
                     raise counts
                 classes.append(clear_winner(counts, alpha))
@@ -309,7 +327,7 @@ class VoteCounter:
         input_index: int = 0,
     ) -> Certificate:
         """The certificate of g at one input, in one or several norms, from the same votes."""
-        plan, norms = plan or Plan(), norms_of(norm)
+        plan, norms = plan or Plan(), read_norms(norm)
         own = plan.procedure.on_own_grid
         lattice = self.lattice_of(self._checked(x), norms, own=own)
         curves = Curves(norms, x.numel(), searched=searched, lattice=lattice)
@@ -329,8 +347,8 @@ class VoteCounter:
     ) -> Certificate:
         """`certify` with curves that were prepared once for many inputs, on this lattice."""
         steps = plan.procedure.steps(plan, self.noise, curves)
-        found = answer_all(steps, lambda question: self.answer(question, x, input_index))
-        return replace(found, seed=self.seed)
+        certificate = answer_all(steps, lambda question: self.answer(question, x, input_index))
+        return replace(certificate, seed=self.seed)
 
 
 def stream_key(commitment: str, nonce: str) -> bytes:
@@ -342,7 +360,7 @@ def stream_key(commitment: str, nonce: str) -> bytes:
     return hashlib.sha256(bytes.fromhex(commitment) + bytes.fromhex(nonce)).digest()
 
 
-def checked_nonce(nonce: str) -> str:
+def check_nonce(nonce: str) -> str:
     """A nonce as it is kept: 64 hexadecimal digits."""
     text = nonce.strip().lower()
     if not re.fullmatch(r"[0-9a-f]{64}", text):
@@ -351,8 +369,10 @@ def checked_nonce(nonce: str) -> str:
 
 
 def clear_winner(counts: Counts, alpha: float) -> int:
-    """The class with most votes, or −1: another is more probable with probability at most α (a
-    two-sided binomial test between the first two).
+    """The class with most votes, or −1: another is more probable with probability at most α.
+
+    A two-sided binomial test between the first two, whose pair the same votes chose: hence twice
+    the tail (Hung and Fithian; used by Cohen et al. 2019 for predictions).
     """
     order = np.argsort(-counts, kind="stable")
     first = int(counts[order[0]])
@@ -362,7 +382,7 @@ def clear_winner(counts: Counts, alpha: float) -> int:
     return int(order[0]) if tail <= alpha else ABSTAIN
 
 
-def norms_of(norm: Norm | float | str | Iterable[Norm | float | str]) -> tuple[Norm, ...]:
+def read_norms(norm: Norm | float | str | Iterable[Norm | float | str]) -> tuple[Norm, ...]:
     """One or several norms as a tuple without repetitions."""
     several = [norm] if isinstance(norm, Norm | float | int | str) else list(norm)
-    return tuple(dict.fromkeys(parse_norm(one) for one in several))
+    return tuple(dict.fromkeys(parse_norm(name) for name in several))

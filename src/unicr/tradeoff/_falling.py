@@ -4,7 +4,7 @@
 length alone of a probability in closed form, and a sum over cells of r of its least value there is
 a lower bound: nothing is assumed to be smooth. The argument, with every rounding, is in
 docs/theory.md#densities-of-the-length. That φ falls, and how it bends, is known by formula for the
-built-in families (`RadialNoise._proved`); of a user's φ it is tested on a fine table.
+built-in families (`RadialDensity.by_formula`); of a user's φ it is tested on a fine table.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from unicr.errors import RadiusError
-from unicr.noise.internal import RadialNoise
+from unicr.noise import RadialNoise
 from unicr.tradeoff._angle import angle_law, density_at_zero
 from unicr.tradeoff._base import Lines, TradeOff
 from unicr.tradeoff._margin import maximise
@@ -35,11 +35,11 @@ CLOSED = 1e-12
 # Added to H: two sums of 12,000 positive terms, at most 1 together, in blocks of 128 (30 roundings
 # each, 7e-15), and the few operations that lead from H to T.
 ROUNDING = 2e-14
-# Share of a gap: `RadialNoise._drop` is exact for a gap that differs by no more from the given one.
+# Share of a gap: `RadialDensity.drop` is exact for a gap differing by no more from the one given.
 # It takes a quotient and a logarithm, and e·log(ρ/r) < 1400 among floats: 1400 times 4 roundings.
 TESTED = 2e-12
 # Added to how fast gaps fall, a number between 0 and 1: a quotient of two values of
-# `RadialNoise._steepness`, each right to some hundred roundings.
+# `RadialDensity.steepness`, each right to some hundred roundings.
 SLOPES = 1e-12
 LINES = 90  # of a whole trade-off: any number is right, fewer show less
 KEPT = 300  # values of t whose gaps are kept
@@ -69,7 +69,8 @@ class Levels:
     """
 
     def __init__(self, noise: RadialNoise, cells: int = CELLS) -> None:
-        law, self._noise, self._power, self.dim = noise._law, noise, noise._power, noise.dim
+        self._law = law = noise.unit_length
+        self._power, self.dim = noise.ball.power, noise.dim
         self._kept: dict[float, Gaps] = {}
         few = cells * 3 // 20
         u = np.concatenate([
@@ -84,7 +85,7 @@ class Levels:
         apart = np.diff(edges) > 16 * PARTS * EPS * edges[1:]
         self.edges = edges = edges[np.append(apart, True)]
         chords = self._by_chords(ended)
-        self.outward = noise._proved and chords is not None
+        self.outward = law.by_formula and chords is not None
         self.mass, self.mixed = chords or self._by_table(ended)
         high = min(law.support[1], 1.5 * float(edges[-1]))
         near = np.geomspace(edges[0] * 1e-4, edges[0], 600)
@@ -92,11 +93,11 @@ class Levels:
         g = self._phi(rho)
         # what a user's function is trusted with: 16 roundings of 1 + |log φ|
         rough = 16 * EPS * (1 + np.abs(g))
-        flat = noise._proved or bool(np.all(np.diff(g) <= rough[1:]))
+        flat = law.by_formula or bool(np.all(np.diff(g) <= rough[1:]))
         self.falls = law.support[0] == 0 and flat
         self._rho, self._g = rho, np.minimum.accumulate(g)
-        if noise._proved:
-            bend = noise._bend(float(rho[0]), float(rho[-1]))
+        if law.by_formula:
+            bend = law.density.bend(float(rho[0]), float(rho[-1]), self._power)
         else:
             bend = _bend_of_table(rho[g > -1e300] ** self._power, g[g > -1e300])
         self._bend = bend
@@ -104,16 +105,16 @@ class Levels:
 
     def _phi(self, r: Array) -> Array:
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            value = np.asarray(self._noise._radial(r), dtype=np.float64)
-        return np.maximum(np.where(r <= self._noise._law.support[1], value, -np.inf), -1e300)
+            value = np.asarray(self._law.density.log_density(r), dtype=np.float64)
+        return np.maximum(np.where(r <= self._law.support[1], value, -np.inf), -1e300)
 
     def _by_table(self, ended: bool) -> tuple[Array, Array]:
         """Masses from the tabulated law of the length."""
-        law, edges = self._noise._law, self.edges
+        law, edges = self._law, self.edges
         below, beyond = law.cdf(edges), law.sf(edges)
         mass = np.where(below[1:] < 0.5, np.diff(below), -np.diff(beyond))
         # a falling φ is a mixture of uniform balls, P(radius > b) = P(‖z‖ > b) + b·f(b)/d
-        balls = beyond + edges * law.pdf(edges) / self._noise.dim
+        balls = beyond + edges * law.pdf(edges) / self.dim
         balls[-1] *= not ended
         mixed = -np.diff(np.minimum.accumulate(balls))
         return mass * (1 - TABULATED), mixed * (1 - TABULATED)
@@ -126,10 +127,10 @@ class Levels:
         quarter of the width times the change of slope, and outside all cells it lies below the
         first and the last chord: the whole mass from above.
         """
-        noise, edges, dim = self._noise, self.edges, self._noise.dim
+        law, edges, dim = self._law, self.edges, self.dim
         part = edges[:-1, None] * (edges[1:] / edges[:-1])[:, None] ** (np.arange(PARTS) / PARTS)
         r = np.append(part.ravel(), edges[-1])
-        w, g = np.log(r / noise._law.unit), self._phi(r)
+        w, g = np.log(r / law.table.unit), self._phi(r)
         rounding = 8 * EPS * float(np.max(dim * (1 + np.abs(w)) + np.abs(g)))
         width = np.log1p(np.diff(r) / r[:-1])
         if rounding > 1e-6 or width.min() <= 0:
@@ -140,7 +141,7 @@ class Levels:
         slope, error = rise / width, 2 * rounding / width
         # the change of slope, from above
         bend = slope[:-1] - slope[1:] + error[:-1] + error[1:]
-        concave = noise._proved or bool(np.all(bend >= 0))
+        concave = law.by_formula or bool(np.all(bend >= 0))
         first, last = float(slope[0] - error[0]), float(slope[-1] + error[-1])
         if not concave or first <= 0 or (last >= 0 and not ended):
             return None
@@ -164,7 +165,7 @@ class Levels:
     @cached_property
     def slope(self) -> float:
         """How fast log φ falls where most of the lengths are."""
-        r = self._noise._law.ppf(np.array([0.16, 0.84]))
+        r = self._law.ppf(np.array([0.16, 0.84]))
         return max(float(-np.diff(self._phi(r))[0] / np.diff(r)[0]), 1e-12)
 
     @cached_property
@@ -204,12 +205,13 @@ class Levels:
         gap, edges = self._gap_at_edges(t), self.edges
         start, width, _ = self._powers
         left, right, power = gap[:-1], gap[1:], self._power
-        if not (self._noise._proved and self._bend > 0 and t > 0):
+        if not (self._law.by_formula and self._bend > 0 and t > 0):
             least = np.minimum(left, right) if self._bend else left - width
             return least, least, edges[1:]
         with np.errstate(divide="ignore", invalid="ignore"):
             rho = np.maximum(start[:-1] + left, 0.0) ** (1 / power)
-            rises = self._noise._steepness(edges[1:]) / self._noise._steepness(rho)
+            steepness = self._law.density.steepness
+            rises = steepness(edges[1:], power) / steepness(rho, power)
             # h′(v)/h′(v + D) is at most 1; what is not a number (ρ = 0) counts as 0
             falls = 1.0 - np.where(rises < 2.0, rises, 0.0) + SLOPES
             reached = (start[:-1] + np.maximum(left - right, 0.0) / falls) ** (1 / power)
@@ -239,7 +241,7 @@ class Levels:
                 gap = np.clip(gap + missed * chord, low, high)
                 if np.max(np.abs(missed)) <= 1e-11 * abs(t):
                     break
-            if not self._noise._proved:  # a little lower, so that roundings of φ pass the test
+            if not self._law.by_formula:  # a little lower, so that roundings of φ pass the test
                 gap = gap + 64 * EPS * (1 + np.abs(self._at_edges)) * chord
             gap = np.where(right == self._g.size, table[-1] - start, gap)
             gap = self._lower(np.where(np.isfinite(gap), gap, low))
@@ -263,9 +265,9 @@ class Levels:
 
     def _test(self, gap: Array, limit: float) -> tuple[Array, NDArray[np.bool_]]:
         """Gaps from below near the given ones, and whether log φ(r) − log φ(ρ) ≤ `limit` there."""
-        if self._noise._proved:
+        if self._law.by_formula:
             lower = np.maximum(gap - TESTED * np.abs(gap), -self._powers[0])
-            return lower, self._noise._drop(self.edges, gap) <= limit
+            return lower, self._law.density.drop(self.edges, gap, self._power) <= limit
         rho = self._at(gap)  # φ is known at this float, so the gap is that of this float
         lower = (rho - self.edges) * ((rho + self.edges) if self._power == 2 else 1.0)
         return lower - 4 * EPS * np.abs(lower), self._drop(gap) <= limit
@@ -275,8 +277,8 @@ class Levels:
 
     def _drop(self, gap: Array) -> Array:
         """log φ at the edges minus log φ at ρ; of a user's φ from above."""
-        if self._noise._proved:
-            return self._noise._drop(self.edges, gap)
+        if self._law.by_formula:
+            return self._law.density.drop(self.edges, gap, self._power)
         at = self._phi(self._at(gap))
         rough = 16 * EPS * (2 + np.abs(at) + np.abs(self._at_edges))
         return np.asarray(self._at_edges - at + rough)
@@ -404,12 +406,12 @@ def _finite(shift: float) -> None:
 
 def falls(noise: RadialNoise) -> bool:
     """Whether φ never rises with the length: by its formula, or as far as a fine table shows."""
-    return noise._proved or levels(noise.unit).falls
+    return noise.unit_length.by_formula or levels(noise.unit).falls
 
 
 def rounds_outward(noise: RadialNoise) -> bool:
     """Whether the shape of φ is known by formula and every mass is rounded outwards."""
-    return noise._flat or levels(noise.unit).outward
+    return noise.unit_length.flat or levels(noise.unit).outward
 
 
 def ball_chance(levels: Levels, s: float, *, above: bool = False) -> Chance:
@@ -460,7 +462,7 @@ def ball_tradeoff(noise: RadialNoise, shift: float) -> TradeOff:
     if shift == 0:
         return Lines(np.zeros(1), np.zeros(1), "exact")
     s = abs(shift) / noise.scale
-    if noise._flat:
+    if noise.unit_length.flat:
         # L is 0 on the overlap of two balls and infinite elsewhere: T(α) = (overlap − α)₊
         return Lines(np.zeros(1), 1.0 - _overlap(noise.dim, np.array([s])) + 2 * EPS, "lower")
     return _falling_ball(noise.unit, s)
@@ -493,7 +495,7 @@ def ball_steps(noise: RadialNoise, first: float, last: float) -> tuple[Array, Ar
     """
     unit, scale = noise.unit, noise.scale
     start, end = first / scale / 16, last / scale
-    if noise._flat:
+    if noise.unit_length.flat:
         s = start * np.exp(np.arange(0, math.log(end / start) + FINENESS, FINENESS))
         return np.maximum(_overlap(noise.dim, s) - 0.5 - 2 * EPS, 0.0), s * scale
     coarse = np.geomspace(start, end, 24)

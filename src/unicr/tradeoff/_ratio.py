@@ -24,7 +24,7 @@ from unicr.values import Array
 EPS = float(np.finfo(np.float64).eps)  # twice the largest relative error of one rounding
 # Charges for floating point, all to the safe side (docs/theory.md#rounding-charges).
 RANGE_UNITS = 4  # of EPS, of the terms of L in a cell: two log-densities of some operations each
-MASS_UNITS = 16  # of EPS, of a tail: two distribution functions and their difference
+MASS_UNITS = 64  # of EPS, of a tail: incomplete gamma functions are right to 40 (test_oracle.py)
 # Onto what masses and range of a cell may contradict each other by, beside the masses' rounding:
 # log-densities whose terms are some thousand at most. A larger contradiction hides something.
 LOG_ROUNDING = 1e-11
@@ -51,6 +51,7 @@ Flags = NDArray[np.bool_]
 class RatioLaw:
     """Atoms of L under Q, sorted by `loss`; `infinite` is the Q-mass where P has none.
 
+    `charge` is by how much its hockey-sticks may lie below those it stands for (`make_envelope`).
     The P-mass of an atom is mass·exp(−loss); what is missing from 1 there is P-mass at L = −∞.
     """
 
@@ -58,6 +59,7 @@ class RatioLaw:
     mass: Array
     infinite: float
     bound: Bound = "lower"
+    charge: float = 0.0
 
     @property
     def variance(self) -> float:
@@ -71,7 +73,7 @@ class RatioCells:
 
     exp(low) ≤ q/p ≤ exp(high) in every cell, so that both masses fit on its two ends; `infinite`
     is Q-mass with L = ∞. What is missing from 1 in `p` is P-mass with L = −∞. The masses of all
-    cells together are right to about 4e-16 where the noise is a formula.
+    cells together are right to about 2e-15, as distribution functions are.
     """
 
     low: Array
@@ -101,6 +103,8 @@ def _sort_atoms(loss: Array, mass: Array, infinite: float, bound: Bound = "lower
 def _measure_masses(noise: IID, z: Array) -> tuple[Array, Array]:
     """P-mass between consecutive points of an ascending array, and a bound of its rounding."""
     tail = np.empty_like(z)
+    if (own := noise.law.masses(z[:-1], z[1:])) is not None:
+        return own, MASS_UNITS * EPS * own
     below = z < _find_median(noise)
     tail[below], tail[~below] = noise.cdf(z[below]), noise.sf(z[~below])
     a, b = tail[:-1], tail[1:]
@@ -114,28 +118,25 @@ def _find_median(noise: IID) -> float:
 
 
 @lru_cache(maxsize=64)
-def _make_mesh(noise: IID, monotone: bool) -> Array:
-    """Quantiles from tail to tail, and the density's own mesh unless L is monotone anyway."""
+def _make_mesh(noise: IID) -> Array:
+    """Quantiles from tail to tail."""
     deepest = float(special.ndtri(TAIL))
     probits = np.linspace(deepest, -deepest, PROBITS)
     lower = noise.ppf(special.ndtr(probits[: PROBITS // 2 + 1]))
     upper = noise.isf(special.ndtr(-probits[PROBITS // 2 + 1 :]))
-    own = np.empty(0) if monotone else noise.mesh
-    z = np.unique(np.concatenate([lower, upper, own]))
+    z = np.unique(np.concatenate([lower, upper]))
     return z[np.isfinite(z)]
 
 
 def _place_edges(noise: IID, shift: float, turns: tuple[float, ...] | None) -> Array:
-    """The meshes of P and Q, and the corners of both.
-
-    Where L is monotone between `turns`, points of Q's mesh close to one of P's are left out.
+    """The meshes of P and Q, those points of Q's that are not close to one of P's, and the corners
+    of both.
     """
-    mesh = _make_mesh(noise, turns is not None)
+    mesh = _make_mesh(noise)
     moved = mesh + shift
     after = np.clip(np.searchsorted(mesh, moved), 1, mesh.size - 1)
     place = (moved - mesh[after - 1]) / (mesh[after] - mesh[after - 1])
-    if turns is not None:  # else five points of a cell must see every feature of both densities
-        moved = moved[(np.abs(place - 0.5) < 0.4) | (np.abs(place - 0.5) > 0.5)]
+    moved = moved[(np.abs(place - 0.5) < 0.4) | (np.abs(place - 0.5) > 0.5)]
     corners = np.asarray([*noise.breakpoints, *noise.support], dtype=np.float64)
     fixed = np.concatenate([corners, corners + shift, np.asarray(turns or ())])
     points = np.unique(np.concatenate([mesh, moved, fixed[np.isfinite(fixed)]]))
@@ -186,9 +187,12 @@ def _measure_cells(noise: IID, shift: float, edges: Array, real: Flags, monotone
 def _bound_ranges(noise: IID, shift: float, edges: Array, monotone: bool) -> tuple[Array, Array]:
     """Lowest and highest L between consecutive edges, rounded outwards (docs/theory.md#lemma-4).
 
-    From the two ends where L is monotone; else from five points, with their curvature as a margin.
+    From the two ends where L is monotone, or as the law itself bounds it; else from five points,
+    with their curvature as a margin.
     """
     left, right = edges[:-1], edges[1:]
+    if (own := noise.law.bound_ratio(shift, left, right)) is not None:
+        return own
     with np.errstate(invalid="ignore"):
         after, before = noise.logpdf(edges - shift), noise.logpdf(edges)
         value = after - before
@@ -296,6 +300,7 @@ def _refine(noise: IID, shift: float, spread: float) -> tuple[_Cells, float]:
     monotone = turns is not None
     edges = _place_edges(noise, shift, turns)
     outside = float(noise.cdf(edges[0] - shift)) + float(noise.sf(edges[-1] - shift))
+    outside += noise.law.sliver_mass(shift)
     cells = _measure_cells(noise, shift, edges, np.ones(edges.size - 1, dtype=bool), monotone)
     for _ in range(ROUNDS):
         parts = _count_parts(cells, spread)
@@ -309,15 +314,22 @@ def _refine(noise: IID, shift: float, spread: float) -> tuple[_Cells, float]:
     return cells, outside
 
 
+def knows_ranges(noise: IID) -> bool:
+    """Whether ranges of L in cells are proved: not looked at in some points of each cell."""
+    look = np.array([0.25])
+    own = noise.law.bound_ratio(1.0, look, 2 * look)
+    return own is not None or noise.ratio_turns(1.0) is not None
+
+
 @lru_cache(maxsize=512)
 def make_ratio_cells(noise: IID, shift: float, spread: float = 2e-5) -> RatioCells:
     """The law of L for ε against ε + shift, a shift of either sign, in cells.
 
     They are so fine that spreading each to the ends of its range adds at most `spread` times the
     variance of L. Ranges hold what L takes: from the ends of a cell where L is monotone
-    (log-concave noise, noise that knows where L turns), otherwise from five points and their
-    curvature, in cells no longer than the density's own mesh. A cell whose masses contradict its
-    range is split, and counts as L = ∞ if it stays so: what goes unseen costs radius.
+    (log-concave noise, noise that knows where L turns), as a table's own numbers bound it,
+    otherwise from five points and their curvature. A cell whose masses contradict its range is
+    split, and counts as L = ∞ if it stays so: what goes unseen costs radius.
     """
     if shift == 0:
         return RatioCells(np.zeros(1), np.zeros(1), np.ones(1), np.ones(1), 0.0)

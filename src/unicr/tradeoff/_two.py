@@ -17,7 +17,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from unicr.noise.internal import RadialNoise
+from unicr.noise import RadialNoise
 from unicr.tradeoff._falling import Levels, ball_chance, cross_chance
 from unicr.values import Array
 
@@ -53,7 +53,7 @@ def make_two_levels(noise: RadialNoise) -> Levels:
 
 @lru_cache(maxsize=4)
 def _make_levels(noise: RadialNoise) -> Levels:
-    return Levels(noise, CELLS[noise._power])
+    return Levels(noise, CELLS[noise.ball.power])
 
 
 def bound_two_parts(found: Levels, noise: RadialNoise, shift: float, shares: Array) -> TwoParts:
@@ -62,8 +62,8 @@ def bound_two_parts(found: Levels, noise: RadialNoise, shift: float, shares: Arr
     In ℓ2 for spherical noise; along one coordinate for noise of the ℓ1 length. From above
     (docs/theory.md#theorem-o).
     """
-    s, law, a, b = shift / noise.scale, noise._law, found.edges[:-1], found.edges[1:]
-    slope, power = s * found.slope, noise._power
+    s, law, a, b = shift / noise.scale, noise.unit_length, found.edges[:-1], found.edges[1:]
+    slope, power = s * found.slope, noise.ball.power
     make = ball_chance if power == 2 else cross_chance
     chance, most = make(found, s), make(found, s, above=True)
     if power == 2:

@@ -13,6 +13,7 @@ from unicr.tradeoff._margin import compute_start_margin as compute_start_margin
 from unicr.tradeoff._margin import guess_radius as guess_radius
 from unicr.tradeoff._margin import maximise as maximise
 from unicr.tradeoff._ratio import RatioCells as RatioCells
+from unicr.tradeoff._ratio import knows_ranges as knows_ranges
 from unicr.tradeoff._ratio import make_ratio_cells as make_ratio_cells
 from unicr.tradeoff._two import TwoParts as TwoParts
 from unicr.tradeoff._two import bound_two_parts as bound_two_parts

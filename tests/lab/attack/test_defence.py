@@ -38,7 +38,7 @@ from unicr.lab.attack import (
 )
 from unicr.lab.report.attack import defence_table
 from unicr.runs import Job, Run, certify_run
-from unicr.smoothing import Plan, norms_of
+from unicr.smoothing import Plan, read_norms
 
 MODEL, DATA = "builtin:mnist-mlp-0.5", "builtin:mnist"
 FEW = Settings(samples=16, votes=400)
@@ -52,7 +52,7 @@ def certified(tmp_path_factory: pytest.TempPathFactory) -> Path:
         classifier=load_classifier(MODEL),
         data=load_dataset(DATA),
         noise=noise.gaussian(sigma=0.5),
-        norms=norms_of([1, 2, "inf"]),
+        norms=read_norms([1, 2, "inf"]),
         plan=Plan(n=1000),
         limit=6,
         data_spec=DATA,
@@ -195,7 +195,7 @@ def bright(batch: torch.Tensor) -> torch.Tensor:
 
 def test_a_model_that_is_no_torch_module_is_attacked_by_its_labels(tmp_path: Path) -> None:
     model, data = load_classifier(bright), load_dataset(DATA)
-    law, norms = noise.gaussian(sigma=0.5), norms_of([2])
+    law, norms = noise.gaussian(sigma=0.5), read_norms([2])
     job = Job(
         classifier=model, data=data, noise=law, norms=norms, plan=Plan(n=500), limit=2, seed=0
     )
@@ -331,7 +331,7 @@ def test_no_attack_breaks_a_sound_certificate_on_a_hundred_digits(tmp_path: Path
         classifier=load_classifier(MODEL),
         data=load_dataset(DATA),
         noise=noise.gaussian(sigma=0.5),
-        norms=norms_of([1, 2, "inf"]),
+        norms=read_norms([1, 2, "inf"]),
         plan=Plan(n=10_000),
         limit=110,
         data_spec=DATA,

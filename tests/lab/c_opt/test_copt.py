@@ -15,9 +15,18 @@ import pytest
 from unicr.cli import app
 from unicr.data import Dataset, load_dataset
 from unicr.errors import DataError, NoiseError, RunError, SpecError, UnicrError
-from unicr.lab.c_opt import COpt, Scales, ShapeScore, Trained, best_of, c_opt, grid, search_of
+from unicr.lab.c_opt import (
+    COpt,
+    Scales,
+    ShapeScore,
+    Trained,
+    c_opt,
+    find_best_shape,
+    grid,
+    make_search,
+)
 from unicr.lab.c_opt._points import Point
-from unicr.lab.c_opt._scores import is_done, result_of
+from unicr.lab.c_opt._scores import is_done, read_result
 from unicr.lab.c_opt._search import PointWork, _read_files, _store_files
 from unicr.lab.report.copt import best_text, copt_csv, copt_table, draw_copt
 from unicr.lab.train import Training
@@ -94,7 +103,7 @@ def test_the_table_follows_from_the_runs(
         assert store.spec.lattice is not None
         assert store.spec.loading == {"weights": str(point / "model.safetensors")}
     assert app(["verify", str(point / "run"), "--replay", "5"], result_action="return_value") == 0
-    assert "5 of 20 inputs sampled again, 0 differ" in capsys.readouterr().out
+    assert "5 of 20 inputs sampled again: the same votes" in capsys.readouterr().out
 
 
 def test_a_search_goes_on_at_every_level(data: tuple[Path, Path], tmp_path: Path) -> None:
@@ -132,7 +141,7 @@ def test_workers_give_the_same_table(data: tuple[Path, Path], tmp_path: Path) ->
 
 
 def search(data: tuple[Path, Path], folder: Path, training: Training) -> COpt:
-    settings = search_of(
+    settings = make_search(
         load_dataset(data[0]),
         load_dataset(data[1]),
         training=training,
@@ -168,7 +177,7 @@ def test_a_training_that_diverges_is_told_and_the_rest_goes_on(
     assert [result.failed is not None for result in told] == [False, True]
     assert lines[0].scores == {"1": None, "inf": None}
     assert "sigma=4) diverged in epoch 1" in lines[0].failures[0]
-    assert best_of(lines, "1") is None
+    assert find_best_shape(lines, "1") is None
     assert "| 2 | failed | failed |" in copt_table(lines, NORMS)
     assert "every shape has a training that failed" in best_text(lines, NORMS)
     assert copt_csv(lines, NORMS).splitlines()[1] == "2,,,0,0"
@@ -185,7 +194,7 @@ def test_files_of_a_point_made_elsewhere_are_the_same(
     copt = search(data, tmp_path / "here", Training(None, epochs=2, batch=64))
     point = Point("laplace", (), 0.5)
     local = copt.evaluate([point])[point].folder
-    work = copt._work()
+    work = copt._pack_work()
     assert isinstance(work, PointWork)
     away = PointWork(work.train, work.inputs, work.labels, work.job, work.training, None, work.home)
     files = away.open()(point)
@@ -254,9 +263,9 @@ def test_bad_data_and_folders(data: tuple[Path, Path], tmp_path: Path) -> None:
     x, y = blobs(8, 0)
     other: Dataset = load_dataset((x[:, :5], y))
     with pytest.raises(DataError, match=r"shape \(16,\), test inputs \(5,\)"):
-        search_of(load_dataset(data[0]), other)
+        make_search(load_dataset(data[0]), other)
     with pytest.raises(RunError, match="holds no point"):
-        result_of(Point("laplace", (), 1.0), tmp_path)
+        read_result(Point("laplace", (), 1.0), tmp_path)
     (tmp_path / "file").write_text("")
     with pytest.raises(RunError, match="cannot make the folder"):
         run(data, tmp_path / "file" / "out", *GRID)

@@ -93,7 +93,7 @@ def test_the_file_of_a_typed_density_is_the_same_noise(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = answer("radius", {**BUMP, "pa": "0.9"})
-    assert found["grade"] == "facts checked on a grid"
+    assert found["grade"] == "floating point with a charge"
     (tmp_path / found["file"]["name"]).write_text(found["file"]["text"])
     monkeypatch.chdir(tmp_path)
     noise = parse(found["noise"])
@@ -209,7 +209,7 @@ def test_densities_are_drawn_with_their_facts() -> None:
     assert found["facts"]["log-concave"] is True
     assert found["source"] == "analytic"
     typed = answer("density", {k: v for k, v in BUMP.items() if k not in ("norm", "dim")})
-    assert typed["source"] == "checked"
+    assert typed["source"] == "table"
     assert typed["sigma"] == pytest.approx(0.7)
 
 

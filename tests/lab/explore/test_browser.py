@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from scipy import special
 
-from tests.browser import browser_or_skip, console_errors, requested
+from tests.browser import browser_or_skip, console_errors, requested, set_viewport
 from unicr.lab.explore import Explorer
 from unicr.noise import parse
 from unicr.radius import certified_radius, round_down
@@ -184,8 +184,8 @@ def test_a_typed_density_has_a_radius_and_a_bad_one_a_reason(page: tuple[Any, Ex
     give(driver, "expression", "3 * exp(-abs(x))")
     expected = certified_radius(parse("laplace(sigma=1)"), 1, 9, p_a=0.9)
     reads(driver, "proved", expected.proved)
-    shows(driver, "theorem", "facts checked")
-    shows(driver, "facts", "checked numerically")
+    shows(driver, "theorem", "floating point with a charge")
+    shows(driver, "facts", "decided exactly from its table")
     shows(driver, "file-text", "parse_expression('3 * exp(-abs(x))')")
     assert console_errors(driver) == []
     give(driver, "expression", "__import__('os')")
@@ -282,3 +282,19 @@ def test_joint_families_of_every_norm_are_drawn(page: tuple[Any, Explorer], fami
     give(driver, "family", family, "change")
     shows(driver, "noise-text", f"{family}(")
     assert console_errors(driver) == []
+
+
+@pytest.mark.parametrize("width", [390, 320])
+def test_no_number_crosses_its_card_on_a_phone(page: tuple[Any, Explorer], width: int) -> None:
+    driver = visit(page, sigma="0.001", pa="0.51")  # 1.42854e-05
+    try:
+        set_viewport(driver, width, 844)
+        shows(driver, "searched", "e-05")
+        inside = """
+            const card = document.getElementById('result').getBoundingClientRect();
+            return ['proved', 'searched'].map(
+                (one) => card.right - document.getElementById(one).getBoundingClientRect().right)
+        """
+        assert min(driver.execute_script(inside)) >= 8
+    finally:
+        set_viewport(driver, 1280, 900)

@@ -147,7 +147,7 @@ def test_no_mass_where_a_factor_is_zero() -> None:
 def test_typed_densities_are_the_laws_of_scipy(text: str, law: Any) -> None:
     noise = from_density(parse_expression(text).log_density("density"))
     u = np.array([1e-6, 0.01, 0.3, 0.5, 0.9, 0.9999])
-    np.testing.assert_allclose(law.cdf(noise.ppf(u)), u, rtol=1e-8)
+    np.testing.assert_allclose(law.cdf(noise.ppf(u)), u, rtol=1e-5)  # docs/theory.md#tables
 
 
 def test_a_log_density_is_taken_as_it_is() -> None:
@@ -221,7 +221,7 @@ def test_a_density_may_be_infinite_at_a_point_and_undefined_on_a_half_line() -> 
     assert parse_expression("1 / x**2").log(np.array([0.0]))[0] == math.inf
     assert np.isnan(parse_expression("sqrt(x)").log(np.array([-1.0]))[0])
     gamma = from_density(parse_expression("sqrt(x) * exp(-x)").log_density("density"))
-    assert float(gamma.ppf(0.2)) == pytest.approx(stats.gamma(1.5).ppf(0.2), rel=1e-8)
+    assert float(gamma.ppf(0.2)) == pytest.approx(stats.gamma(1.5).ppf(0.2), rel=1e-6)
 
 
 def test_a_density_that_dips_below_zero_between_the_probes_is_refused() -> None:

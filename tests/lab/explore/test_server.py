@@ -104,6 +104,28 @@ def test_other_hosts_are_refused(server: Explorer, host: str) -> None:
         assert "127.0.0.1" in json.loads(body)["error"]
 
 
+@pytest.mark.parametrize(
+    ("line", "hosts", "status"),
+    [
+        ("GET / HTTP/1.1", ["HERE"], 200),
+        ("GET / HTTP/1.1", ["HERE", "evil.example"], 403),
+        ("GET / HTTP/1.1", [], 403),
+        ("GET http://evil.example/ HTTP/1.1", ["HERE"], 400),
+        ("GET http://[::1 HTTP/1.1", ["HERE"], 400),
+        ("GET * HTTP/1.1", ["HERE"], 400),
+    ],
+)
+def test_requests_that_no_browser_writes(
+    server: Explorer, line: str, hosts: list[str], status: int
+) -> None:
+    """A second Host was not looked at, and half an address ended the answer in a traceback."""
+    here = f"127.0.0.1:{server.server_port}"
+    heads = [f"Host: {host}".replace("HERE", here) for host in hosts]
+    with socket.create_connection(("127.0.0.1", server.server_port), timeout=60) as connection:
+        connection.sendall("\r\n".join([line, *heads, "", ""]).encode())
+        assert connection.makefile("rb").readline().split()[1] == str(status).encode()
+
+
 def test_localhost_is_this_machine(server: Explorer) -> None:
     assert ask(server, GAUSSIAN, Host=f"localhost:{server.server_port}")[0] == 200
 

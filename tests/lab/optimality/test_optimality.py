@@ -19,18 +19,18 @@ from unicr.errors import NoiseError, RadiusError, RunError, UnicrError
 from unicr.lab.optimality import (
     Comparison,
     Standing,
-    at_sigma,
+    compare_average,
+    compare_noises,
     gallery,
     read_run,
-    validate,
-    validate_average,
+    rescale_to,
 )
 from unicr.lab.report.optimality import Group, draw_gallery, optimality_table
 from unicr.norms import parse_norm
 from unicr.progress import listen
 from unicr.radius import certified_radius
 from unicr.runs import Job, Row, Run, Spec, certify_run
-from unicr.smoothing import Certificate, NormRadius, Plan, norms_of
+from unicr.smoothing import Certificate, NormRadius, Plan, read_norms
 
 P = (0.6, 0.9, 0.99)
 CAUCHY = Spec(
@@ -39,7 +39,7 @@ CAUCHY = Spec(
     data="d",
     shape=(4,),
     noise=noise.parse("cauchy(scale=1)"),
-    norms=norms_of(1),
+    norms=read_norms(1),
     plan=Plan(),
     seed=0,
     searched=False,
@@ -54,7 +54,7 @@ CAUCHY = Spec(
     model_digests={},
     inputs="0" * 64,
     split=None,
-    all_norms=norms_of(1),
+    all_norms=read_norms(1),
     nonce_origin=None,
     require=(),
     loading={},
@@ -82,12 +82,12 @@ def standing(comparison: Comparison, text: str) -> Standing:
 def test_closed_forms() -> None:
     sigma = 0.7
     laws = [noise.gaussian(sigma=sigma), noise.gennorm(beta=2, sigma=sigma)]
-    for one in validate(laws, 2, 3072, P):
+    for one in compare_noises(laws, 2, 3072, P):
         for s in one.standings:
             assert s.proved == s.searched == pytest.approx(sigma * stats.norm.ppf(one.p_a or 0))
         assert one.verdict == "tied"
     laplace = noise.lapgauss(beta=1, sigma=sigma)
-    for one in validate([laplace], 1, 784, P, curves=True):
+    for one in compare_noises([laplace], 1, 784, P, curves=True):
         expected = stats.laplace.ppf(one.p_a or 0, scale=sigma / math.sqrt(2))
         assert one.standings[0].proved == pytest.approx(expected, rel=1e-3)
         assert one.standings[0].proved <= expected
@@ -99,7 +99,7 @@ def test_dense_directions_rank_as_fisher_information_says(curves: bool) -> None:
     reference = {2.0: 1.0, 2.25: 0.9939, 1.5: 0.9553, 3.0: 0.9399, 1.0: 0.7071}
     betas = (3, 2) if curves else tuple(reference)
     d = 40_000
-    (one,) = validate(gennorms(*betas), "inf", d, [0.9], curves=curves)
+    (one,) = compare_noises(gennorms(*betas), "inf", d, [0.9], curves=curves)
     ranked = sorted(one.standings, key=lambda s: s.rank_searched)
     order = [b for b in reference if b in betas]
     assert [s.noise for s in ranked] == [f"gennorm(beta={b:g}, sigma=1)" for b in order]
@@ -115,7 +115,7 @@ def test_dense_directions_rank_as_fisher_information_says(curves: bool) -> None:
 def test_curves_and_single_radii_agree_in_values_and_ranking() -> None:
     laws = [*gennorms(1.5, 2), noise.sech(sigma=1)]
     for norm in ("1", "inf"):
-        for one in validate(laws, norm, 50, (0.7, 0.99), curves=True):
+        for one in compare_noises(laws, norm, 50, (0.7, 0.99), curves=True):
             found = [certified_radius(law, norm, 50, p_a=one.p_a or 0.0) for law in laws]
             for s, expected in zip(one.standings, found, strict=True):
                 assert s.searched == pytest.approx(expected.searched, rel=1.1e-3)
@@ -127,7 +127,7 @@ def test_curves_and_single_radii_agree_in_values_and_ranking() -> None:
 
 def test_overlapping_brackets_stay_open() -> None:
     laws = gennorms(0.845, 0.85, 1)
-    (one,) = validate(laws, 1, 2, [0.999])
+    (one,) = compare_noises(laws, 1, 2, [0.999])
     found = [certified_radius(law, 1, 2, p_a=0.999) for law in laws]
     best = max(r.proved for r in found)
     overlap = [law.text for law, r in zip(laws, found, strict=True) if r.searched >= best]
@@ -142,7 +142,7 @@ def test_overlapping_brackets_stay_open() -> None:
 
 def test_a_gap_below_the_accuracy_of_the_search_is_a_tie() -> None:
     close = gennorms(2, 2.01, 1)
-    (one,) = validate(close, "inf", 1000, [0.9])
+    (one,) = compare_noises(close, "inf", 1000, [0.9])
     assert one.verdict == "tied"
     assert one.possible == (close[0].text, close[1].text)
     assert "tied within 0.2%" in one.text
@@ -151,7 +151,7 @@ def test_a_gap_below_the_accuracy_of_the_search_is_a_tie() -> None:
 @pytest.mark.parametrize(("p", "verdict"), [(0.5, "none"), (0.2, "none"), (1.0, "tied")])
 def test_the_ends_of_p(p: float, verdict: str) -> None:
     for curves in (True, False):
-        (one,) = validate(gennorms(1, 2), 1, 8, [p], curves=curves)
+        (one,) = compare_noises(gennorms(1, 2), 1, 8, [p], curves=curves)
         assert one.verdict == verdict
         assert {s.searched for s in one.standings} == {math.inf if p == 1 else 0.0}
         assert {s.rank_proved for s in one.standings} == {1}
@@ -159,16 +159,16 @@ def test_the_ends_of_p(p: float, verdict: str) -> None:
 
 def test_beyond_the_end_of_a_curve_the_radius_still_rises() -> None:
     p = 1 - 1e-13
-    (one,) = validate([noise.gaussian(sigma=1)], 2, 8, [p], curves=True)
+    (one,) = compare_noises([noise.gaussian(sigma=1)], 2, 8, [p], curves=True)
     assert one.standings[0].searched == pytest.approx(stats.norm.isf(1 - p), rel=1e-6)
     laws = [noise.uniform(sigma=1), noise.gaussian(sigma=1)]
-    (one,) = validate(laws, 1, 8, [1.0], curves=True)
+    (one,) = compare_noises(laws, 1, 8, [1.0], curves=True)
     assert [s.searched for s in one.standings] == [pytest.approx(math.sqrt(3)), math.inf]
     assert one.possible == ("gaussian(sigma=1)",)
 
 
 def test_just_above_one_half_nothing_is_claimed() -> None:
-    (one,) = validate(gennorms(1, 3), 1, 8, [0.5 + 5e-7], curves=True)
+    (one,) = compare_noises(gennorms(1, 3), 1, 8, [0.5 + 5e-7], curves=True)
     assert one.verdict in ("open", "tied")
     assert len(one.possible) == 2
 
@@ -177,7 +177,7 @@ def test_the_average_is_the_mean_of_the_radii() -> None:
     laws = gennorms(1, 2, sigma=0.5)
     p = np.array([0.0, 0.6, 0.99, 0.99, 0.8])
     factors = np.array([1.0, 2.0, 1.0, 0.5, 3.0])
-    one = validate_average(laws, 1, 20, p, factors=factors)
+    one = compare_average(laws, 1, 20, p, factors=factors)
     live = p > 0
     for s, law in zip(one.standings, (stats.laplace(scale=0.5 / math.sqrt(2)), None), strict=True):
         exact = law.ppf(p[live]) if law is not None else 0.5 * stats.norm.ppf(p[live])
@@ -207,20 +207,20 @@ def test_gallery_takes_what_a_family_can_have() -> None:
 def test_errors() -> None:
     gauss = noise.gaussian(sigma=1)
     with pytest.raises(NoiseError, match=r"cauchy\(scale=1\)\.truncated\(5\)"):
-        validate([gauss, noise.cauchy(scale=1)], 2, 10, [0.9])
-    assert at_sigma(noise.cauchy(scale=1).truncated(5), 2).sigma == pytest.approx(2)
+        compare_noises([gauss, noise.cauchy(scale=1)], 2, 10, [0.9])
+    assert rescale_to(noise.cauchy(scale=1).truncated(5), 2).sigma == pytest.approx(2)
     with pytest.raises(NoiseError, match=r"has sigma 2, .* use \.with_sigma\(1\)"):
-        validate([gauss, noise.laplace(sigma=2)], 2, 10, [0.9])
+        compare_noises([gauss, noise.laplace(sigma=2)], 2, 10, [0.9])
     with pytest.raises(NoiseError, match="no noise to compare"):
-        validate([], 2, 10, [0.9])
+        compare_noises([], 2, 10, [0.9])
     with pytest.raises(RadiusError, match=r"p_a=1\.2 must be a probability"):
-        validate([gauss], 2, 10, [0.9, 1.2])
+        compare_noises([gauss], 2, 10, [0.9, 1.2])
     with pytest.raises(RadiusError, match="no p_A to compare at"):
-        validate([gauss], 2, 10, [])
+        compare_noises([gauss], 2, 10, [])
     with pytest.raises(RadiusError, match="has no curve"):
-        validate([noise.Anisotropic(gauss, [1.0, 1.0])], 2, 2, [0.9])
+        compare_noises([noise.parse("l1_exp(k=2, j=0, sigma=1, dim=10)")], 2, 10, [0.9])
     with pytest.raises(RadiusError, match="say which, with --dim"):
-        validate([gauss], 2, None, [0.9])
+        compare_noises([gauss], 2, None, [0.9])
 
 
 def first_coordinate(batch: torch.Tensor) -> torch.Tensor:
@@ -236,7 +236,7 @@ def folder(tmp_path: Path) -> Path:
         classifier=load_classifier(first_coordinate, num_classes=2),
         data=load_dataset((x, y)),
         noise=noise.laplace(sigma=0.5),
-        norms=norms_of([1, "inf"]),
+        norms=read_norms([1, "inf"]),
         plan=Plan(n=400),
         seed=0,
     )

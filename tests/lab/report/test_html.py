@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import hashlib
 import io
 import json
 import math
 import re
+import shutil
+import sqlite3
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -28,8 +31,9 @@ from unicr.lab.report.html import write_report
 from unicr.lab.report.html._data import _ceil_text, floor_value, percent
 from unicr.lab.report.html._images import picture, picture_axes, value_range
 from unicr.lab.report.html._page import embed
+from unicr.lab.report.runs import score_table, summary
 from unicr.noise import parse
-from unicr.runs import Row, Run
+from unicr.runs import Row, Run, load_scores, scores_of
 from unicr.smoothing import Certificate, ClosedNoise, NormRadius
 
 
@@ -451,3 +455,29 @@ def test_the_command(place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[
     assert len(content_of(page)["runs"]) == 2
     app(["report", folders[0], "-o", str(page), "--no-images"])
     assert content_of(page)["pictures"] == {}
+
+
+def test_without_labels_nothing_is_called_an_accuracy(place: Path, tmp_path: Path) -> None:
+    """The same run without labels: its table, its file and its page show certified inputs."""
+    folder = tmp_path / "run"
+    shutil.copytree(place / "half", folder)
+    with contextlib.closing(sqlite3.connect(folder / "run.sqlite")) as db, db:
+        db.execute("UPDATE results SET label = -1")
+    rows = stored(folder)
+    share = sum(row.status == "certified" for row in rows) / len(rows)
+    mean = sum(row.radius("2") for row in rows) / len(rows)
+    groups = load_scores([folder], "2", force=True)
+    said = score_table(groups, [0.0], "table", verbose=False)
+    assert "accuracy" not in said.split("The average radius")[0].replace("accuracies", "")
+    assert f"{math.floor(share * 1e4) / 1e4:.4f}" in said
+    (record,) = json.loads(score_table(groups, [0.0], "json"))
+    assert "certified_accuracy" not in record
+    assert "accuracy_holds" not in record
+    assert record["certified"] == share
+    assert record["average_radius"] == pytest.approx(mean)
+    assert "certified accuracy" not in summary(rows, ["2"])
+    content, _ = written(tmp_path, folder, force=True)
+    assert not content["runs"][0]["labelled"]
+    assert content["runs"][0]["accuracy"] == "no labels"
+    # what a requirement is judged by is no accuracy either
+    assert scores_of(rows, "2", "run", 0.001).certified_accuracy(0) == 0

@@ -394,3 +394,16 @@ def test_held_out_inputs_get_the_noise_that_certificates_have(tmp_path: Path) ->
     assert torch.equal(trainer._noisy(rows[7:], "validation", 0, 7), noisy[7:])
     assert not torch.equal(trainer._noisy(rows, "validation", 1, 0), noisy)
     assert 0.4 < (noisy - torch.from_numpy(x)[rows]).std() < 0.6
+
+
+def test_bf16_trains_the_same_network_in_fewer_bits(digits: Examples) -> None:
+    """Weights stay float32 and come near those of the full precision, not to them."""
+    whole = Trainer(digits, short(epochs=1, arch="lenet")).run()
+    few = Trainer(digits, short(epochs=1, arch="lenet", precision="bf16")).run()
+    assert {tensor.dtype for tensor in few.state.values() if tensor.is_floating_point()} == {
+        torch.float32
+    }
+    off = abs(few.history[0]["loss"] / whole.history[0]["loss"] - 1)
+    assert 0 < off < 0.05
+    with pytest.raises(TrainError, match="precision='fp16': bf16, or left out"):
+        Training("gaussian(sigma=0.25)", precision="fp16")  # type: ignore[arg-type]

@@ -2,35 +2,40 @@
 
 Both sides of a comparison have the same model, inputs, samples and α. Every input's I-OPT begins at
 the fixed noise and is certified with fresh samples: its certificate speaks of that input's noise.
+Radii are proved; the searched ones, which the paper reports, stand beside them in columns of their
+own.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import resources
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from unicr.classifier import load_classifier
 from unicr.data import load_dataset
+from unicr.errors import SpecError
 from unicr.i_opt import Axis, Grid, IOpt, i_opt_run
 from unicr.lab.report.runs import RunBar, run_shown
-from unicr.metrics import Scores, accuracy_curve, robustness_score
+from unicr.metrics import Scores, accuracy_curve, best_of
 from unicr.noise import Noise, gaussian
 from unicr.norms import l1, l2, linf
 from unicr.runs import Job, Row, Run, scores_of
-from unicr.smoothing import Plan, norms_of
+from unicr.smoothing import Plan, read_norms
 from unicr.values import round_down
-from unicr_paper._item import Axes, Context, Figure, Output, Table, panels
+from unicr_paper._item import Axes, Context, Figure, MissingDataError, Output, Table, panels
 
 NORMS = (l1.text, l2.text, linf.text)
 ALPHA = 0.001
 SIDES = ("fixed", "I-OPT")
 SHARES = (20, 40, 60, 80, 100)
-COLUMNS = ("fixed", "i_opt", "paper_fixed", "paper_i_opt")
+COLUMNS = ("fixed", "i_opt", "fixed_searched", "i_opt_searched", "paper_fixed", "paper_i_opt")
 # What the paper prints, by table; numbers under a name that ends in _255 are in 1/255.
 TABLES = json.loads(resources.files("unicr_paper").joinpath("printed.json").read_text())
 
@@ -99,13 +104,28 @@ class Pair:
     fixed: list[Row] = field(repr=False)
     chosen: list[Row] = field(repr=False)
 
-    def scores(self) -> tuple[Scores, Scores]:
-        """Both sides, wrong and abstained inputs counted as such."""
+    def scores(self) -> Both:
+        """Both sides with proved radii, wrong and abstained inputs counted as such."""
         fixed = scores_of(self.fixed, self.norm, SIDES[0], ALPHA)
         return fixed, scores_of(self.chosen, self.norm, SIDES[1], ALPHA)
 
+    def searched(self) -> Both:
+        """Both sides with the searched radii of the same certificates."""
+        fixed, chosen = self.scores()
+        return searched_of(fixed, self.fixed), searched_of(chosen, self.chosen)
 
-def top_means(*sides: Scores) -> list[list[float]]:
+
+Both = tuple[Scores, Scores]  # the fixed noise and I-OPT
+
+
+def searched_of(scores: Scores, rows: Sequence[Row]) -> Scores:
+    """The same certificates with their searched radii."""
+    found = [None if r.certificate is None else r.certificate.in_norm(scores.norm) for r in rows]
+    radii = [0.0 if one is None else one.searched for one in found]
+    return replace(scores, radius=np.array(radii, dtype=np.float64))
+
+
+def top_means(sides: Sequence[Scores]) -> list[list[float]]:
     """For each side the average of the largest 20, 40, …, 100 % of the radii (at least of one)."""
     means = []
     for side in sides:
@@ -152,6 +172,70 @@ def compare(context: Context, setup: Setup) -> dict[str, Pair]:
     return pairs
 
 
+def compare_sigmas(
+    context: Context, models: Mapping[float, dict[str, Any]], data: str
+) -> dict[str, dict[float, Pair]]:
+    """Both sides by norm and σ, each σ with the network that was trained with it."""
+    pairs: dict[str, dict[float, Pair]] = {}
+    for sigma, arguments in models.items():
+        found = compare(own_folder(context, sigma, models), Setup(arguments, data, sigma))
+        for norm, pair in found.items():
+            pairs.setdefault(norm, {})[sigma] = pair
+    return pairs
+
+
+def own_folder(context: Context, sigma: float, models: Mapping[float, Any]) -> Context:
+    """With a folder of its own for each of several σ."""
+    work = context.work / f"sigma-{sigma:g}"
+    return replace(context, work=work) if len(models) > 1 else context
+
+
+def weights_by_sigma(option: str, text: str) -> dict[float, Path]:
+    """A file of weights or those of a folder, by the σ of their training.
+
+    It is the last number in a file's name, as in CIFAR_Gaussian[-1.0, 0.25]_best.pth.
+    """
+    given = Path(text).expanduser()
+    if not given.exists():
+        raise MissingDataError(f"needs --set {option}=…: there is no {given}")
+    ending = (".pt", ".pth", ".th", ".tar", ".safetensors")
+    files = sorted(f for f in given.iterdir() if f.suffix in ending) if given.is_dir() else [given]
+    if not files:
+        raise MissingDataError(f"needs --set {option}=…: no file of {given} holds weights")
+    found = {}
+    for file in files:
+        numbers = re.findall(r"\d*\.\d+|\d+", file.stem)
+        if not numbers or not float(numbers[-1]) > 0:
+            raise SpecError(
+                f"--set {option}: the σ of {file.stem} must be the last number in its name"
+            )
+        found[float(numbers[-1])] = file
+    return dict(sorted(found.items()))
+
+
+def top_table(pairs: Mapping[str, Mapping[float, Pair]]) -> Table:
+    """Averages of the largest radii at each σ, as the paper's Table 3 has them."""
+    rows = [
+        (sigma, norm, *values)
+        for norm, own in pairs.items()
+        for sigma, pair in own.items()
+        for values in zip(
+            SHARES, *top_means(pair.scores()), *top_means(pair.searched()), strict=True
+        )
+    ]
+    return Table(("sigma", "norm", "top_percent", *COLUMNS[:4]), rows)
+
+
+def with_inputs(context: Context) -> Context:
+    """With as many inputs as `--set inputs=…` says, where it is given."""
+    text = context.options.get("inputs")
+    if text is None:
+        return context
+    if not text.isdigit() or int(text) < 1:
+        raise SpecError(f"--set inputs={text}: a whole number from 1 up")
+    return replace(context, sizes={**context.sizes, "inputs": int(text)})
+
+
 def _job(context: Context, setup: Setup, noise: Noise, norms: Sequence[str]) -> Job:
     data = load_dataset(setup.data)
     inputs = min(context.sizes["inputs"], len(data))
@@ -159,10 +243,9 @@ def _job(context: Context, setup: Setup, noise: Noise, norms: Sequence[str]) -> 
         classifier=load_classifier(**setup.arguments),
         data=data,
         noise=noise,
-        norms=norms_of(norms),
+        norms=read_norms(norms),
         plan=plan_of(context.sizes),
         seed=context.seed,
-        searched=True,
         skip=len(data) // inputs if setup.spread else 1,
         limit=inputs,
         batch=setup.batch,
@@ -172,36 +255,56 @@ def _job(context: Context, setup: Setup, noise: Noise, norms: Sequence[str]) -> 
     )
 
 
-Sides = Mapping[str, tuple[Scores, Scores]]
+@dataclass(frozen=True)
+class Sides:
+    """What is compared, by norm: proved radii, and the searched ones of the same certificates."""
+
+    proved: Mapping[str, Both]
+    searched: Mapping[str, Both]
+
+    @classmethod
+    def of(cls, pairs: Mapping[str, Sequence[Pair]]) -> Sides:
+        """The best of several pairs, one for each σ, at every radius, as in the paper."""
+
+        def best(sides: Sequence[Both]) -> Both:
+            return best_of([fixed for fixed, _ in sides]), best_of([other for _, other in sides])
+
+        return cls(
+            {norm: best([pair.scores() for pair in own]) for norm, own in pairs.items()},
+            {norm: best([pair.searched() for pair in own]) for norm, own in pairs.items()},
+        )
+
+    def all(self, norm: str) -> tuple[Scores, ...]:
+        """Those of the columns fixed, i_opt, fixed_searched and i_opt_searched."""
+        return (*self.proved[norm], *self.searched[norm])
 
 
 def compared(sides: Sides, printed: Mapping[str, Printed], source: str) -> Output:
     """The tables, the figure and the lines that every such comparison has."""
     tables = {"accuracy": accuracy_table(sides, printed)}
-    if all(printed[norm].scores for norm in sides):
-        # with one σ the robustness score is the average radius, wrong inputs counted as 0
+    if all(printed[norm].scores for norm in sides.proved):
+        # of the best of several σ the average radius is the robustness score
         rows = [
-            (norm, *(robustness_score([side]) for side in both), *printed[norm].scores)
-            for norm, both in sides.items()
+            (norm, *(side.average_radius for side in sides.all(norm)), *printed[norm].scores)
+            for norm in sides.proved
         ]
         tables["scores"] = Table(("norm", *COLUMNS), rows)
-    lines = [_line(norm, both, printed[norm], source) for norm, both in sides.items()]
-    return Output(tables, {"accuracy": _figure(sides, printed)}, lines)
+    lines = [_line(norm, both, printed[norm], source) for norm, both in sides.proved.items()]
+    return Output(tables, {"accuracy": _figure(sides.proved, printed)}, lines)
 
 
 def accuracy_table(sides: Sides, printed: Mapping[str, Printed]) -> Table:
     """Certified accuracy in percent at the paper's radii, the paper's own beside it."""
     rows = []
-    for norm, both in sides.items():
+    for norm in sides.proved:
         paper = printed[norm]
         for radius, *theirs in zip(paper.radii, paper.fixed, paper.chosen, strict=True):
-            rows.append(
-                (norm, radius, *(100 * s.certified_accuracy(radius) for s in both), *theirs)
-            )
+            ours = (100 * side.certified_accuracy(radius) for side in sides.all(norm))
+            rows.append((norm, radius, *ours, *theirs))
     return Table(("norm", "radius", *COLUMNS), rows)
 
 
-def _line(norm: str, both: tuple[Scores, Scores], paper: Printed, source: str) -> str:
+def _line(norm: str, both: Both, paper: Printed, source: str) -> str:
     ours = [percents(side, paper.radii) for side in both]
     means = [round_down(side.average_radius, 4) for side in both]
     return (
@@ -221,7 +324,7 @@ def slashed(values: Sequence[float]) -> str:
     return "/".join(f"{value:.1f}" for value in values)
 
 
-def _figure(sides: Sides, printed: Mapping[str, Printed]) -> Figure:
+def _figure(sides: Mapping[str, Both], printed: Mapping[str, Printed]) -> Figure:
     """Certified accuracy against the radius: both sides, and the paper's as marks."""
 
     def draw(axes: Axes, norm: str) -> None:
@@ -244,6 +347,7 @@ def sizes_text(sizes: Mapping[str, Any], what: str) -> str:
     return (
         f"{sizes['inputs']} {what}; n0 = {sizes['n0']}, n = {sizes['n']}, alpha = {ALPHA:g}; "
         f"sigma from {low:.3g} to {high:.3g} times the fixed one in steps of {factor:.3g}, beta "
-        f"from {sizes['beta'][0]:g} to {sizes['beta'][1]:g}; searched radii; an I-OPT certificate "
-        "speaks of the classifier smoothed with that input's own noise"
+        f"from {sizes['beta'][0]:g} to {sizes['beta'][1]:g}; proved radii, where a column is not "
+        "called searched; an I-OPT certificate speaks of the classifier smoothed with that input's "
+        "own noise"
     )

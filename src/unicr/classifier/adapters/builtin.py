@@ -10,7 +10,7 @@ from typing import cast
 
 from unicr.classifier import lenet, mlp, resnet
 from unicr.classifier._base import Classifier
-from unicr.classifier._load import Adapter, ModelAsked, load_weights, read_weights, with_prefix
+from unicr.classifier._load import Adapter, ModelAsked, put_weights, read_weights, with_prefix
 from unicr.classifier.adapters.module import classifier_of
 from unicr.errors import ModelError
 from unicr.extras import torch
@@ -37,13 +37,14 @@ def load(asked: ModelAsked) -> Classifier:
         if weights is not None:
             raise ModelError(f"{spec} brings its own weights: leave {weights} out")
         file = WEIGHTS / f"{spec.removeprefix('builtin:')}.safetensors"
-        network: torch.nn.Module = SIZED[f"builtin:{spec.split('-')[1]}"](read_weights(file))
+        make = SIZED[f"builtin:{spec.split('-')[1]}"]
     elif weights is None:
         raise ModelError(f"{spec} is an architecture: it needs weights (--weights FILE)")
     else:
-        file = weights
-        network = SIZED[spec](read_weights(weights, asked.trust))
-    load_weights(network, file, asked.trust)
+        file, make = weights, SIZED[spec]
+    tensors = read_weights(file, asked.trust)
+    network = make(tensors)
+    put_weights(network, tensors, file)
     last = network.linear[-1] if isinstance(network, mlp.MLP) else network.linear
     own = cast("torch.nn.Linear", last)
     if asked.num_classes not in (None, own.out_features):

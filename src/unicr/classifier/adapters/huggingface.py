@@ -24,6 +24,7 @@ from unicr.classifier.adapters.module import ModuleClassifier
 from unicr.errors import ModelError
 from unicr.extras import require
 
+OUTSIDE = ("transformers_weights", "backbone", "quantization_config")
 KINDS = {
     "ForImageClassification": ("AutoModelForImageClassification", "pixel_values"),
     "ForSequenceClassification": ("AutoModelForSequenceClassification", "inputs_embeds"),
@@ -113,14 +114,15 @@ def _kind(folder: Path) -> str:
 
 
 def _asks_for_code(values: Any) -> str | None:
-    """What in a configuration, at any depth, names a kernel of the hub or a weights file.
+    """What in a configuration, at any depth, names something of the hub or a weights file.
 
     Transformers downloads and runs `attn_implementation` (or that of experts) where it is written
-    as a repository, ORGANISATION/NAME.
+    as a repository, ORGANISATION/NAME, and the kernels of a quantised model. It looks on the hub
+    for a `backbone` that is named, even where only local files are allowed.
     """
     if isinstance(values, dict):
         for key, value in values.items():
-            if key == "transformers_weights" or (
+            if (key in OUTSIDE and value is not None) or (
                 key.strip("_").endswith(("_implementation", "_implementation_internal"))
                 and "/" in str(value)
             ):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from unicr.classifier._base import Classifier, check_labels
 from unicr.classifier._digest import module_digest
-from unicr.classifier._load import Adapter, ModelAsked, load_weights
+from unicr.classifier._load import Adapter, ModelAsked, put_weights, read_weights
 from unicr.errors import ModelError, foreign
 from unicr.extras import torch
 from unicr.files import combined_digest, file_digest
@@ -140,7 +140,7 @@ def load(asked: ModelAsked) -> Classifier:
     if asked.weights is not None:
         if not isinstance(module, torch.nn.Module):
             raise ModelError(f"{asked.name} is no torch module: weights cannot go in")
-        load_weights(module, asked.weights, asked.trust)
+        put_weights(module, read_weights(asked.weights, asked.trust), asked.weights)
     if asked.spec is not None:
         source = file_digest(Path(split_reference(asked.spec)[0]).expanduser())
         tensors = module_digest(module) if asked.weights is None else file_digest(asked.weights)

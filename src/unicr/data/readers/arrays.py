@@ -23,6 +23,8 @@ def read_npz(asked: DataAsked) -> Dataset:
     path, train = asked.path, asked.split == "train"
     with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
         names = {name.lower(): name for name in archive.files}
+        if len(names) < len(archive.files):
+            raise DataError(f"{path} has two arrays of one name ({listed(archive.files)})")
         key = _first(names, (*TRAIN_INPUTS, *INPUT_NAMES) if train else INPUT_NAMES)
         label_key = _first(names, (*TRAIN_LABELS, *LABEL_NAMES) if train else LABEL_NAMES)
         if key is None and len(names) == 1:

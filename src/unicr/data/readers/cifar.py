@@ -1,13 +1,15 @@
 """CIFAR-10 as its authors publish it: python batches (pickles) and binary batches.
 
-The pickles are read by an unpickler that can build numpy arrays and plain values, nothing else.
+The pickles are read by an unpickler that can build plain values and arrays of numbers only.
 """
 
 from __future__ import annotations
 
 import io
 import pickle
+import pickletools
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,11 +28,71 @@ CLASSES = (
     *("airplane", "automobile", "bird", "cat", "deer"),
     *("dog", "frog", "horse", "ship", "truck"),
 )
+STORED = re.compile(r"[<>|=]?[uif][1248]")  # numpy's names of plain numbers
+
+
+class _Maker:
+    """Stands for a function or class that a pickle names: it can be called, and nothing else."""
+
+    __slots__ = ("_make",)
+
+    def __init__(self, make: Callable[..., Any]) -> None:
+        self._make = make
+
+    def __call__(self, *given: Any) -> Any:
+        return self._make(*given)
+
+    def __setstate__(self, state: Any) -> None:
+        raise pickle.UnpicklingError("it would change a function")
+
+
+class _Kind:
+    """What a pickle says of a numpy type; numpy's own reader of that is not asked."""
+
+    __slots__ = ("type",)
+
+    def __init__(self, name: Any, *_: Any) -> None:
+        text = name.decode("latin-1") if isinstance(name, bytes) else str(name)
+        if not STORED.fullmatch(text):
+            raise pickle.UnpicklingError(f"it has values of type {text:.40}")
+        self.type = np.dtype(text)
+
+    def __setstate__(self, state: Any) -> None:
+        order: Any = state[1].decode("latin-1") if isinstance(state[1], bytes) else state[1]
+        self.type = self.type.newbyteorder(order)
+
+
+class _Array:
+    """What a pickle says of a numpy array: all of its values stand there."""
+
+    __slots__ = ("values",)
+
+    def __setstate__(self, state: Any) -> None:
+        _, shape, kind, by_columns, content = state
+        found = np.frombuffer(content, kind.type)
+        self.values = found.reshape(shape, order="F" if by_columns else "C")
+
+
+def _begin_array(_: Any, shape: Any, code: Any) -> _Array:
+    """What numpy begins an array with, before its values."""
+    if shape != (0,):
+        raise pickle.UnpicklingError("it asks for an array of another class or shape")
+    return _Array()
+
+
+def _encode(text: str, code: Any) -> bytes:
+    """How pickles that Python 2 can read hold bytes."""
+    if code not in ("latin1", b"latin1"):
+        raise pickle.UnpicklingError(f"it asks for the encoding {code!r:.40}")
+    return text.encode("latin-1")
+
+
 ALLOWED = {
-    *((f"numpy.{core}.multiarray", "_reconstruct") for core in ("core", "_core")),
-    ("numpy", "ndarray"),
-    ("numpy", "dtype"),
-    ("_codecs", "encode"),
+    ("numpy.core.multiarray", "_reconstruct"): _Maker(_begin_array),
+    ("numpy._core.multiarray", "_reconstruct"): _Maker(_begin_array),
+    ("numpy", "ndarray"): _Maker(_Array),
+    ("numpy", "dtype"): _Maker(_Kind),
+    ("_codecs", "encode"): _Maker(_encode),
 }
 
 
@@ -38,19 +100,17 @@ class _ArraysOnly(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
         if (module, name) not in ALLOWED:
             raise pickle.UnpicklingError(f"it asks for {module}.{name}")
-        if name == "_reconstruct":
-            return _reconstruct
-        return super().find_class(module, name)
+        return ALLOWED[module, name]
 
 
-def _reconstruct(kind: Any, shape: Any, code: Any) -> NDArray[Any]:
-    """What numpy's own function of this name does for a plain array: an empty one to be filled.
-
-    numpy writes no other shape here; a larger one would take memory that no byte of the file backs.
+def _unpickle(content: bytes) -> Any:
+    """The values of a pickle. One that numbers more values than it has bytes is refused: Python
+    makes room for all numbers below.
     """
-    if kind is not np.ndarray or shape != (0,):
-        raise pickle.UnpicklingError("it asks for an array of another class or shape")
-    return np.ndarray.__new__(np.ndarray, shape, code)
+    for operation, number, _ in pickletools.genops(content):
+        if operation.name.endswith("PUT") and int(number or 0) > len(content):
+            raise pickle.UnpicklingError(f"it numbers a value {number}")
+    return _ArraysOnly(io.BytesIO(content), encoding="bytes").load()
 
 
 def _batches(asked: DataAsked) -> list[Path]:
@@ -93,13 +153,17 @@ def _binary(path: Path) -> tuple[NDArray[Any], NDArray[Any]]:
 
 def _python(path: Path) -> tuple[NDArray[Any], NDArray[Any]]:
     with foreign(DataError, f"{path} is no CIFAR-10 batch"):
-        batch = _ArraysOnly(io.BytesIO(path.read_bytes()), encoding="bytes").load()
+        batch = _unpickle(path.read_bytes())
         named = {k.decode() if isinstance(k, bytes) else k: v for k, v in batch.items()}
         for key in ("data", "labels"):
             if key not in named:
                 raise DataError(f"{path} is no CIFAR-10 batch: it has no {key!r}")
-        images = np.asarray(named["data"], np.uint8).reshape(-1, *SHAPE)
-        return images, np.asarray(named["labels"], np.int64)
+        images, labels = named["data"], named["labels"]
+        if not isinstance(images, _Array) or images.values.dtype != np.uint8:
+            raise DataError(f"{path} is no CIFAR-10 batch: its data are no array of bytes")
+        if not isinstance(labels, list) or not all(type(label) is int for label in labels):
+            raise DataError(f"{path} is no CIFAR-10 batch: its labels are no list of whole numbers")
+        return images.values.reshape(-1, *SHAPE), np.array(labels, np.int64)
 
 
 READERS = (

@@ -5,6 +5,7 @@ A folder without sub-folders is a set of images without labels.
 
 from __future__ import annotations
 
+import math
 import warnings
 from pathlib import Path
 
@@ -13,8 +14,13 @@ import numpy as np
 from unicr.data._dataset import NO_LABEL, Dataset, Floats, as_input
 from unicr.data._reader import DataAsked, Reader
 from unicr.errors import DataError, foreign
+from unicr.files import check_size
 
 ENDINGS = (".png", ".jpg", ".jpeg", ".bmp", ".webp", ".tif", ".tiff", ".ppm", ".pgm")
+FLOAT = 4  # bytes of a value of an input
+# Whatever a file is called, Pillow looks at its content, and for some contents it starts programs
+# (PostScript is a program, and is run by Ghostscript): only these are tried.
+FORMATS = ("PNG", "JPEG", "BMP", "WEBP", "TIFF", "PPM")
 
 
 def _files(folder: Path) -> list[tuple[Path, str | None]]:
@@ -74,7 +80,9 @@ def _pixels(path: Path, rgb: bool) -> Floats:
 
     with foreign(DataError, f"{path} is not a readable image"), warnings.catch_warnings():
         warnings.simplefilter("error", Image.DecompressionBombWarning)
-        with Image.open(path) as image:
+        with Image.open(path, formats=FORMATS) as image:
+            values = math.prod(image.size) * (3 if rgb else len(image.getbands()))
+            check_size(path, FLOAT * values, path.stat().st_size, DataError)
             if image.mode.startswith("I") and not rgb:
                 return as_input(np.asarray(image).astype(np.uint16))
             keep = "RGB" if rgb or image.mode not in ("L", "1") else "L"

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unicr.data._dataset import Dataset, from_arrays
+from unicr.data._pages import unpacked_size
 from unicr.data._reader import DataAsked, Reader, with_ending
 from unicr.errors import DataError, foreign, listed
 from unicr.extras import require
@@ -75,6 +76,7 @@ def read_parquet(asked: DataAsked) -> Dataset:
                 )
         groups = (about.metadata.row_group(i) for i in range(about.metadata.num_row_groups))
         unpacked = sum(group.total_byte_size for group in groups)
+        unpacked = max(unpacked, unpacked_size(path.read_bytes(), about.metadata))
         size = max(unpacked, 8 * rows * len(schema.names))
         check_size(path, size, path.stat().st_size, DataError)
         texts = [one.name for one in schema if arrow.types.is_string(one.type)]

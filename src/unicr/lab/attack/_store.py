@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from unicr.files import read_stored
 from unicr.folder import plain, refuse_changes
 from unicr.lab.attack._verdict import Verdict, agrees, verdict
 from unicr.runs import Database, Row
@@ -94,7 +95,7 @@ class AttackStore(Database):
 
 def _outcome(row: Sequence[Any]) -> Outcome:
     values = dict(zip([one.name for one in fields(Outcome)], row, strict=True))
-    counts = json.loads(values["counts"])
+    counts = read_stored(values["counts"])
     if not all(type(n) is int and n >= 0 for n in counts):
         raise ValueError(f"{values['counts']!r} are no counts")
     numbers = [values[name] for name in ("factor", "bound", "length")]
@@ -112,15 +113,30 @@ def _attacked_radius(radius: NormRadius, settings: dict[str, Any]) -> float:
     return radius.searched if settings.get("searched") else radius.proved
 
 
-def _gaps(outcomes: Sequence[Outcome], rows: Mapping[int, Row]) -> Iterator[str]:
-    """Certified inputs that an attack left out on its way: it takes them in order."""
-    certified = [
+def _settings_problem(made: Any) -> str | None:
+    """What is wrong with the stored settings of an attack."""
+    if not isinstance(made, dict):
+        return "it has no settings"
+    level, votes = made.get("alpha"), made.get("votes")
+    if type(level) is not float or not 0 < level < 1:
+        return f"its level is {level!r}, no probability"
+    return None if type(votes) is int and votes > 0 else f"it takes {votes!r} votes"
+
+
+def _attacked_inputs(rows: Mapping[int, Row]) -> list[int]:
+    """The inputs that an attack takes: with a class, and radii that can be left and reached."""
+    return [
         row.idx
         for row in rows.values()
         if row.predict >= 0
         and row.certificate is not None
         and all(r.proved > 0 and r.searched < math.inf for r in row.certificate.radii)
     ]
+
+
+def _gaps(outcomes: Sequence[Outcome], rows: Mapping[int, Row]) -> Iterator[str]:
+    """Certified inputs that an attack left out on its way: it takes them in order."""
+    certified = _attacked_inputs(rows)
     groups: dict[tuple[str, str, float], set[int]] = {}
     for one in outcomes:
         groups.setdefault((one.attack, one.norm, one.factor), set()).add(one.idx)
@@ -133,11 +149,17 @@ def _gaps(outcomes: Sequence[Outcome], rows: Mapping[int, Row]) -> Iterator[str]
 def check_outcomes(store: AttackStore, rows: Mapping[int, Row]) -> Iterator[str]:
     """What does not hold among stored outcomes: each is judged again from its votes and the run."""
     settings, outcomes = store.settings("settings"), store.outcomes()
+    for attack, made in settings.items():
+        if (wrong := _settings_problem(made)) is not None:
+            yield f"{attack}: {wrong}"
+            return
     yield from _gaps(outcomes, rows)
+    attacked = _attacked_inputs(rows)
     for one in outcomes:
         where = f"{one.attack} at {one.factor!r} R in l{one.norm} on input {one.idx}"
         row, alpha = rows.get(one.idx), settings.get(one.attack, {}).get("alpha")
-        if row is None or row.certificate is None or one.certified != row.predict or alpha is None:
+        known = one.idx in attacked and alpha is not None
+        if row is None or row.certificate is None or one.certified != row.predict or not known:
             yield f"{where}: the run has no such certificate, or the attack no settings"
             continue
         claimed = row.certificate.in_norm(one.norm)

@@ -12,7 +12,7 @@ from typing import Any
 from unicr.errors import UnicrError
 from unicr.extras import require
 from unicr.lab.c_opt._points import Point, Scales
-from unicr.lab.c_opt._scores import ShapeScore, Trained, lines_of, score
+from unicr.lab.c_opt._scores import ShapeScore, Trained, score_shape, score_shapes
 from unicr.lab.c_opt._search import COpt
 
 STUDY = "study.sqlite"
@@ -40,7 +40,7 @@ def optuna_search(
     what = {"family": scales.name, "sizes": scales.sizes, "given": scales.given}
     ranges_given = {name: list(ends) for name, ends in ranges.items()}
     with copt.begin({**what, "ranges": ranges_given}, resume=resume):
-        study = _study(optuna, copt)
+        study = _open_study(optuna, copt)
         norm = copt.search.norms[0].text
         results: dict[Point, Trained] = {}
 
@@ -48,9 +48,9 @@ def optuna_search(
             shape = tuple(
                 (k, _round_shape(trial.suggest_float(k, *ends))) for k, ends in ranges.items()
             )
-            found = copt.evaluate(scales.points(shape))
-            results.update(found)
-            value = score(found.values(), norm)
+            trained = copt.evaluate(scales.points(shape))
+            results.update(trained)
+            value = score_shape(trained.values(), norm)
             if value is None:
                 raise optuna.TrialPruned("a training diverged")
             return value
@@ -61,11 +61,11 @@ def optuna_search(
             results.update(copt.evaluate(scales.points(shape)))
         if len(earlier) < trials:
             study.optimize(objective, n_trials=trials - len(earlier))
-    lines = lines_of(results, [n.text for n in copt.search.norms])
+    lines = score_shapes(results, [n.text for n in copt.search.norms])
     return sorted(lines, key=lambda line: line.shape)
 
 
-def _study(optuna: Any, copt: COpt) -> Any:
+def _open_study(optuna: Any, copt: COpt) -> Any:
     """The study in the folder; a trial that was cut off is put first in the queue again."""
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     storage = f"sqlite:///{(copt.folder / STUDY).absolute()}"

@@ -100,7 +100,9 @@ class Search(Terms):
         return plain(values)
 
 
-def search_of(train: Dataset, test: Dataset, *, most: int | None = None, **settings: Any) -> Search:
+def make_search(
+    train: Dataset, test: Dataset, *, most: int | None = None, **settings: Any
+) -> Search:
     """A search on two datasets, `most` of the training inputs; their shapes and labels must fit."""
     if train.shape != test.shape:
         raise DataError(

@@ -37,7 +37,7 @@ def is_done(folder: Path, inputs: int) -> bool:
         return len(run.done()) == inputs
 
 
-def part_done(folder: Path, epochs: int, inputs: int) -> float:
+def measure_progress(folder: Path, epochs: int, inputs: int) -> float:
     """Which part of a point is done, as its files say: training is one half of it."""
     try:
         record = training_folder(folder).read()
@@ -49,7 +49,7 @@ def part_done(folder: Path, epochs: int, inputs: int) -> float:
         return 0.5
 
 
-def result_of(point: Point, folder: Path) -> Trained:
+def read_result(point: Point, folder: Path) -> Trained:
     """What the files of a point say."""
     record = training_folder(folder).read()
     if record is None:
@@ -57,7 +57,7 @@ def result_of(point: Point, folder: Path) -> Trained:
     return Trained(point, folder, record["best"], record["failed"])
 
 
-def score(results: Iterable[Trained], norm: str) -> float | None:
+def score_shape(results: Iterable[Trained], norm: str) -> float | None:
     """The robustness score over the scales of one shape; None where a training failed."""
     several = list(results)
     if any(result.failed is not None for result in several):
@@ -79,7 +79,7 @@ class ShapeScore:
     failures: tuple[str, ...]
 
 
-def lines_of(results: Mapping[Point, Trained], norms: Sequence[str]) -> list[ShapeScore]:
+def score_shapes(results: Mapping[Point, Trained], norms: Sequence[str]) -> list[ShapeScore]:
     """The results by shape, with the robustness score of each norm."""
     groups: dict[Shape, list[Trained]] = {}
     for point, result in results.items():
@@ -87,14 +87,14 @@ def lines_of(results: Mapping[Point, Trained], norms: Sequence[str]) -> list[Sha
     return [
         ShapeScore(
             shape,
-            {norm: score(group, norm) for norm in norms},
+            {norm: score_shape(group, norm) for norm in norms},
             tuple(r.failed for r in group if r.failed is not None),
         )
         for shape, group in groups.items()
     ]
 
 
-def best_of(lines: Iterable[ShapeScore], norm: str) -> ShapeScore | None:
+def find_best_shape(lines: Iterable[ShapeScore], norm: str) -> ShapeScore | None:
     """The line with the largest score in a norm; None where all failed."""
     scored = [line for line in lines if line.scores[norm] is not None]
     return max(scored, key=lambda line: line.scores[norm] or 0.0) if scored else None

@@ -30,9 +30,9 @@ from unicr.lab.c_opt._scores import (
     ShapeScore,
     Trained,
     is_done,
-    lines_of,
-    part_done,
-    result_of,
+    measure_progress,
+    read_result,
+    score_shapes,
 )
 from unicr.lab.train import DivergedError, Examples, Training, train_run
 from unicr.lab.train.internal import WEIGHTS, arrays_of, training_folder
@@ -68,15 +68,15 @@ class PointWork:
 
         def work(point: Point) -> dict[str, bytes] | None:
             if self.folder is not None:
-                self._point(point, self.folder / point.name, test)
+                self._make_point(point, self.folder / point.name, test)
                 return None
             with tempfile.TemporaryDirectory() as temporary:
-                self._point(point, Path(temporary), test)
+                self._make_point(point, Path(temporary), test)
                 return _read_files(Path(temporary))
 
         return work
 
-    def _point(self, point: Point, folder: Path, test: Dataset) -> None:
+    def _make_point(self, point: Point, folder: Path, test: Dataset) -> None:
         settings = replace(self.training, noise=point.noise.text)
         try:
             with silence():  # the search tells of all its points
@@ -150,7 +150,7 @@ class COpt:
         for point in points:
             folder = self.point_folder(point)
             if is_done(folder, len(self._indices)):
-                results[point] = result_of(point, folder)
+                results[point] = read_result(point, folder)
                 self._finished.add(point)
             else:
                 todo.append(point)
@@ -160,16 +160,16 @@ class COpt:
             folder = self.point_folder(point)
             if files is not None:
                 _store_files(files, folder)
-            results[point] = result_of(point, folder)
+            results[point] = read_result(point, folder)
             if self.on_result is not None:
                 self.on_result(results[point])
         return {point: results[point] for point in points}
 
     def done(self) -> float:
         """How many points are done, parts included: another thread may ask while they are made."""
-        left = [point for point in self._under_way if point not in self._finished]
+        unfinished = [point for point in self._under_way if point not in self._finished]
         size, epochs = len(self._indices), self.search.training.epochs
-        parts = (part_done(self.point_folder(point), epochs, size) for point in left)
+        parts = (measure_progress(self.point_folder(point), epochs, size) for point in unfinished)
         return len(self._finished) + sum(parts)
 
     def point_folder(self, point: Point) -> Path:
@@ -182,10 +182,10 @@ class COpt:
 
     def _execute(self, todo: Sequence[Point]) -> Iterator[tuple[Point, dict[str, bytes] | None]]:
         if todo:
-            work = self._work()
+            work = self._pack_work()
             yield from execute(work, todo, workers=self.workers, ray=self.ray, gpus=self.gpus)
 
-    def _work(self) -> PointWork:
+    def _pack_work(self) -> PointWork:
         search = self.search
         size = self._indices[-1] + 1
         inputs, labels = arrays_of(search.test, size)
@@ -194,7 +194,7 @@ class COpt:
             train=search.train,
             inputs=inputs,
             labels=labels,
-            job={one.name: getattr(search, one.name) for one in fields(Terms)}
+            job={term.name: getattr(search, term.name) for term in fields(Terms)}
             | {"data_spec": search.test_spec or search.test.source, "plan": search.plan},
             training=search.training,
             folder=None if self.ray is not None else home,
@@ -215,7 +215,7 @@ def c_opt(
     with copt.begin(what, resume=resume):
         results = copt.evaluate(in_order)
     norms = [norm.text for norm in copt.search.norms]
-    return lines_of({point: results[point] for point in points}, norms)
+    return score_shapes({point: results[point] for point in points}, norms)
 
 
 def _read_files(folder: Path) -> dict[str, bytes]:

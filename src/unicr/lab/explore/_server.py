@@ -99,11 +99,15 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         """One file of the page, or one answer."""
         names = (f"{ADDRESS}:{self.server.server_port}", f"localhost:{self.server.server_port}")
-        if self.headers.get("Host") not in names:
+        hosts = self.headers.get_all("Host", [])
+        if len(hosts) != 1 or hosts[0] not in names:
             self._refuse(HTTPStatus.FORBIDDEN, f"this server answers to {names[0]} only")
             return
         if len(self.path) > LONGEST_REQUEST:
             self._refuse(HTTPStatus.REQUEST_URI_TOO_LONG, f"at most {LONGEST_REQUEST} characters")
+            return
+        if not self.path.startswith("/"):  # the address of another server
+            self._refuse(HTTPStatus.BAD_REQUEST, "only paths of this server are answered")
             return
         parts = urlsplit(self.path)
         question = parts.path.removeprefix("/api/")

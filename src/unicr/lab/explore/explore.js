@@ -376,8 +376,8 @@ function drawDensities() {
     put(group, "path", { class: "line", d: line });
   }
   const facts = Object.entries(main.facts).map(([k, v]) => (v ? k : `not ${k}`));
-  const source = { analytic: "known by formula", checked: "checked numerically, not proved",
-    declared: "declared" }[main.source];
+  const source = { analytic: "known by formula", table: "decided exactly from its table",
+    checked: "checked numerically, not proved", declared: "declared" }[main.source];
   const sigma = main.sigma === null ? "" : ` σ = ${neat(main.sigma, 6)}.`;
   $("facts").textContent = `Density of ${main.of}. Facts (${source}): ${facts.join(", ")}.${sigma}`;
 }

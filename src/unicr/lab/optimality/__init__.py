@@ -3,11 +3,11 @@
 from unicr.lab.optimality._compare import (
     Comparison,
     Standing,
-    at_sigma,
-    families_with_gallery,
+    compare_average,
+    compare_noises,
     gallery,
-    validate,
-    validate_average,
+    list_galleries,
+    rescale_to,
 )
 from unicr.lab.optimality._inputs import RunInputs, read_run
 
@@ -15,10 +15,10 @@ __all__ = [
     "Comparison",
     "RunInputs",
     "Standing",
-    "at_sigma",
-    "families_with_gallery",
+    "compare_average",
+    "compare_noises",
     "gallery",
+    "list_galleries",
     "read_run",
-    "validate",
-    "validate_average",
+    "rescale_to",
 ]

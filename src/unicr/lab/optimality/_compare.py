@@ -92,13 +92,13 @@ class Comparison:
         )
 
 
-def families_with_gallery() -> dict[str, tuple[str, tuple[float, ...]]]:
+def list_galleries() -> dict[str, tuple[str, tuple[float, ...]]]:
     """The families that name values of a shape to compare: that shape, and the values."""
     return {
-        name: (one.name, one.gallery)
+        name: (parameter.name, parameter.gallery)
         for name, kind in FAMILIES.items()
-        for one in kind.parameters
-        if one.gallery
+        for parameter in kind.parameters
+        if parameter.gallery
     }
 
 
@@ -110,7 +110,7 @@ def gallery(
     A β that the family cannot have (3 for a mixture weight, 2 for a Pareto noise, which then has no
     variance) is refused with its reason; an error where nothing else is left.
     """
-    axes = families_with_gallery()
+    axes = list_galleries()
     if family not in axes:
         known = ", ".join(axes)
         raise NoiseError(
@@ -131,7 +131,7 @@ def gallery(
     return tuple(dict.fromkeys(noises)), tuple(refused)
 
 
-def at_sigma(noise: Noise, sigma: float) -> Noise:
+def rescale_to(noise: Noise, sigma: float) -> Noise:
     """The noise rescaled to `sigma`; an error where it has no variance to compare at."""
     if not math.isfinite(noise.sigma):
         raise NoiseError(
@@ -141,7 +141,7 @@ def at_sigma(noise: Noise, sigma: float) -> Noise:
     return noise if math.isclose(noise.sigma, sigma, rel_tol=1e-12) else noise.with_sigma(sigma)
 
 
-def validate(
+def compare_noises(
     noises: Sequence[Noise],
     norm: Norm | float | str,
     dim: int | None,
@@ -154,14 +154,14 @@ def validate(
     `curves` reads the radii from p_A–R curves, from below; without it each is solved by itself.
     Left to itself, more than eight p_A make it worth a curve.
     """
-    p = _probabilities(p_a)
+    p = _check_probabilities(p_a)
     field = _Field.of(noises, norm, dim)
-    proved, searched = field.brackets(p, curves)
-    columns = zip(p, proved.T, searched.T, _upper(searched, p).T, strict=True)
-    return [field.compare(float(one), 1, *radii) for one, *radii in columns]
+    proved, searched = field.compute_brackets(p, curves)
+    columns = zip(p, proved.T, searched.T, _bound_above(searched, p).T, strict=True)
+    return [field.compare(float(p_a), 1, *radii) for p_a, *radii in columns]
 
 
-def validate_average(
+def compare_average(
     noises: Sequence[Noise],
     norm: Norm | float | str,
     dim: int | None,
@@ -174,17 +174,17 @@ def validate_average(
     An input that was wrong or abstained has p_A 0 and counts with radius 0. `factors` scale the
     radius of each input, where every input has a σ of its own (R(s·μ) = s·R(μ)).
     """
-    given = _probabilities(p_a)
+    given = _check_probabilities(p_a)
     weights = np.broadcast_to(np.asarray(factors, dtype=np.float64), given.shape)
     p, at = np.unique(given, return_inverse=True)
     field = _Field.of(noises, norm, dim)
-    proved, searched = field.brackets(p, None)
-    every = (proved, searched, _upper(searched, p))
+    proved, searched = field.compute_brackets(p, None)
+    every = (proved, searched, _bound_above(searched, p))
     means = [np.mean(values[:, at] * weights, axis=1) for values in every]
     return field.compare(None, len(given), *means)
 
 
-def _probabilities(p_a: ArrayLike) -> Array:
+def _check_probabilities(p_a: ArrayLike) -> Array:
     p = np.atleast_1d(np.asarray(p_a, dtype=np.float64))
     if p.size == 0:
         raise RadiusError("no p_A to compare at: give at least one, for example 0.9")
@@ -199,7 +199,7 @@ def _check_equal_sigma(noises: Sequence[Noise]) -> None:
         raise NoiseError("no noise to compare: give at least one")
     first = noises[0].sigma
     for noise in noises:
-        if not math.isclose(at_sigma(noise, noise.sigma).sigma, first, rel_tol=1e-9):
+        if not math.isclose(rescale_to(noise, noise.sigma).sigma, first, rel_tol=1e-9):
             raise NoiseError(
                 f"{noise.text} has sigma {noise.sigma:g}, {noises[0].text} has {first:g}: noises "
                 f"are compared at equal sigma, use .with_sigma({first:g})"
@@ -217,7 +217,7 @@ class _Field:
         _check_equal_sigma(noises)
         return cls(tuple(RadiusCurve(noise, norm, dim) for noise in noises))
 
-    def brackets(self, p: Array, curves: bool | None) -> tuple[Array, Array]:
+    def compute_brackets(self, p: Array, curves: bool | None) -> tuple[Array, Array]:
         """(proved, searched), a row for each noise and a column for each p_A."""
         read = len(p) > FEW if curves is None else curves
         known: dict[Noise, tuple[Array, Array]] = {}
@@ -233,6 +233,7 @@ class _Field:
         self, p_a: float | None, inputs: int, proved: Array, searched: Array, upper: Array
     ) -> Comparison:
         """Ranks and verdict from one bracket for each noise."""
+        # Only a proof rules a noise out: another's proved radius above all that it may have.
         possible = upper >= np.max(proved)
         standings = tuple(
             Standing(
@@ -245,7 +246,7 @@ class _Field:
             )
             for i, curve in enumerate(self.curves)
         )
-        verdict = _verdict(proved[possible], searched[possible], float(np.max(upper)))
+        verdict = _judge(proved[possible], searched[possible], float(np.max(upper)))
         norm, dim = self.curves[0].norm, self.curves[0].dim
         return Comparison(norm, dim, p_a, inputs, standings, verdict)
 
@@ -260,11 +261,11 @@ def _read(curve: RadiusCurve, p: Array) -> tuple[Array, Array]:
 
 
 def _solve(curve: RadiusCurve, p: Array) -> tuple[Array, Array]:
-    found = [certified_radius(curve.noise, curve.norm, curve.dim, p_a=float(one)) for one in p]
-    return np.array([one.proved for one in found]), np.array([one.searched for one in found])
+    radii = [certified_radius(curve.noise, curve.norm, curve.dim, p_a=float(p_a)) for p_a in p]
+    return np.array([r.proved for r in radii]), np.array([r.searched for r in radii])
 
 
-def _upper(searched: Array, p: Array) -> Array:
+def _bound_above(searched: Array, p: Array) -> Array:
     """Not below the true radius: searched radii stop short of their boundary, most near p_A = ½."""
     above = p - 0.5
     short = ACCURACY + NEAR_HALF / np.maximum(above, NEAR_HALF)
@@ -272,7 +273,7 @@ def _upper(searched: Array, p: Array) -> Array:
     return np.where(unreadable, math.inf, searched * (1 + short))
 
 
-def _verdict(proved: Array, searched: Array, highest: float) -> Verdict:
+def _judge(proved: Array, searched: Array, highest: float) -> Verdict:
     """The verdict from the brackets of the noises that remain possible."""
     if highest == 0:
         return "none"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from threading import Event, Thread
 
-from unicr.lab.c_opt import COpt, ShapeScore, Trained, best_of
+from unicr.lab.c_opt import COpt, ShapeScore, Trained, find_best_shape
 from unicr.lab.report.plots import figure
 from unicr.lab.report.tables import as_csv, format_table
 from unicr.progress import Bar
@@ -55,7 +55,7 @@ class SearchBar(Bar):
 
 def copt_table(lines: Sequence[ShapeScore], norms: Sequence[str]) -> str:
     """A row for each shape and a column for each norm, in Markdown; the best of a norm is bold."""
-    best = {norm: best_of(lines, norm) for norm in norms}
+    best = {norm: find_best_shape(lines, norm) for norm in norms}
     rows = [
         [
             *(number(value) for _, value in line.shape),
@@ -76,7 +76,7 @@ def _cell(line: ShapeScore, norm: str) -> str:
 
 def copt_csv(lines: Sequence[ShapeScore], norms: Sequence[str]) -> str:
     """The same for a program: every digit of the scores, an empty cell where a training failed."""
-    best = {norm: best_of(lines, norm) for norm in norms}
+    best = {norm: find_best_shape(lines, norm) for norm in norms}
     records = [
         {
             **{name: number(value) for name, value in line.shape},
@@ -92,7 +92,7 @@ def best_text(lines: Sequence[ShapeScore], norms: Sequence[str]) -> str:
     """The best shape of each norm in one line each."""
     texts = []
     for norm in norms:
-        best = best_of(lines, norm)
+        best = find_best_shape(lines, norm)
         if best is None:
             texts.append(f"l{norm}: every shape has a training that failed")
             continue
@@ -107,7 +107,7 @@ def draw_copt(lines: Sequence[ShapeScore], norms: Sequence[str], path: Path) -> 
     gaussian = next((line for line in lines if line.shape == GAUSSIAN), None)
     with figure(path) as axes:
         for norm in norms:
-            best = best_of(lines, norm)
+            best = find_best_shape(lines, norm)
             by_gaussian = gaussian is not None and bool(gaussian.scores[norm])
             reference = gaussian if by_gaussian else best
             unit = reference.scores[norm] if reference is not None else None

@@ -39,6 +39,7 @@ NOISES = {
 }
 NORMS = (l1, l2, linf)
 SHOWN = 5  # digits in the picture
+KEY = "digit, one noisy copy,\nits certified class and radii"  # what stands above one another
 EXACT = 0.998  # as "exact" is meant elsewhere: the two ends meet within 0.2 %
 Found = Mapping[str, Sequence[Row]]
 
@@ -140,6 +141,6 @@ def _digits(axes: Axes, data: Dataset, name: str, rows: Sequence[Row]) -> None:
             image = np.clip(picture[0].numpy(), 0, 1)
             axes.imshow(image, cmap="gray", extent=extent, vmin=0, vmax=1)
         radii = "\n".join(f"l{norm.text} {round_down(row.radius(norm.text), 3)}" for norm in NORMS)
-        words = "abstains" if row.predict < 0 else f"{row.predict}\n{radii}"
+        words = "abstains" if row.predict < 0 else f"class {row.predict}\n{radii}"
         axes.text(i + 0.47, -0.08, words, ha="center", va="top", fontsize=7)
-    axes.set(xlim=(0, len(rows)), ylim=(-0.75, 2), title=f"digits with noise {NOISES[name]}")
+    axes.set(xlim=(0, len(rows)), ylim=(-0.75, 2), title=f"{NOISES[name]}: {KEY}")

@@ -45,7 +45,7 @@ def describe(noise: Noise) -> dict[str, str]:
     if radial is not None:
         rows["scale"] = f"{radial.scale:.9g}"
         rows["radius"] = "  ".join(
-            f"{u:g}: {float(radial.radius_ppf(u)):.5g}" for u in (0.01, 0.5, 0.99)
+            f"{u:g}: {float(radial.length.ppf(u)):.5g}" for u in (0.01, 0.5, 0.99)
         )
     return rows
 
@@ -64,8 +64,8 @@ def density_line(noise: Noise, points: int, tail: float) -> tuple[Array, Array, 
         x = np.unique(np.concatenate([x, [e for e in edges if x[0] < e < x[-1]]]))
         return x, law.pdf(x), "one coordinate"
     if radial is not None:
-        x = np.linspace(float(radial.radius_ppf(1e-4)), float(radial.radius_isf(1e-4)), points)
-        return x, np.gradient(radial.radius_cdf(x), x), "the length"
+        x = np.linspace(float(radial.length.ppf(1e-4)), float(radial.length.isf(1e-4)), points)
+        return x, np.gradient(radial.length.cdf(x), x), "the length"
     raise UnicrError(f"{noise.text} has no one-dimensional density to draw")
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from unicr.errors import UnicrError, listed
 from unicr.extras import require
+from unicr.lab.report.colours import PALETTE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,7 +34,8 @@ def figures(
         raise UnicrError(f"cannot write {path}: the folder {path.parent} does not exist")
     matplotlib = require("matplotlib", "plots")
 
-    with matplotlib.rc_context({"backend": "Agg", "svg.hashsalt": "unicr", "legend.fontsize": 8}):
+    style = {"backend": "Agg", "svg.hashsalt": "unicr", "legend.fontsize": 8}
+    with matplotlib.rc_context({**style, "axes.prop_cycle": matplotlib.cycler(color=PALETTE)}):
         from matplotlib.figure import Figure
 
         canvas = Figure(figsize=(width, height), layout="constrained")

@@ -11,6 +11,7 @@ import numpy as np
 from rich.console import Console
 
 from unicr.errors import UnicrError
+from unicr.lab.report.colours import PALETTE, assign_colours
 from unicr.lab.report.plots import figures
 from unicr.lab.report.tables import Form, as_csv, as_json, format_table, title
 from unicr.metrics import Scores, accuracy_curve, envelope, robustness_score
@@ -27,6 +28,7 @@ AVERAGE = (
     "The average radius can mislead: a few inputs with large radii raise it while most have small "
     "ones, so compare the accuracies at radii."
 )
+NO_LABELS = "no labels: `certified` counts inputs with a radius, whatever their class"
 P_A = "p_A is the lower bound of the top class's probability, here of the certified inputs"
 PERCENTILES = ("p_A 10 %", "p_A 50 %", "p_A 90 %")
 TERMS = (
@@ -48,7 +50,7 @@ class RunBar(Bar):
         super().__init__("certifying", len(job.indices), console)
         self._before = before
         self._samples = job.plan.n0 + job.plan.n
-        self._correct = self._seen = self._failed = 0
+        self._correct = self._seen = self._failed = self._labelled = self._certified = 0
         self._under_way = 0.0
 
     def count(self, samples: int) -> None:
@@ -60,6 +62,8 @@ class RunBar(Bar):
         """Count one finished input."""
         self._seen += 1
         self._correct += row.correct
+        self._labelled += row.label >= 0
+        self._certified += row.status == "certified"
         taken = 0 if row.certificate is None else row.certificate.n0 + row.certificate.n
         self._under_way = max(0.0, self._under_way - taken / self._samples)
         if row.status == "failed":
@@ -71,8 +75,10 @@ class RunBar(Bar):
     def _show(self) -> None:
         failed = f", {self._failed} failed" if self._failed else ""
         words = "certifying"
-        if self._seen:
+        if self._labelled:
             words = f"certified accuracy so far {self._correct / self._seen:.1%}"
+        elif self._seen:
+            words = f"certified so far {self._certified / self._seen:.1%}"
         done = self._before + self._seen + min(self._under_way, 0.99)
         self.update(f"{words}{failed}", now=done)
 
@@ -95,22 +101,22 @@ def summary(
     words = ", ".join(f"{count} {name}" for name, count in status.items())
     kind = "searched radius" if searched else "radius"
     lines = []
-    scores = [scores_of(rows, norm, "run", None) for norm in norms]
+    scores = [scores_of(rows, norm, "run", None).shown for norm in norms]
     for norm, score in zip(norms, scores, strict=True):
         radii = (score.median_radius, score.average_radius)
         share = f"{score.certified_accuracy(0):.1%}"
         lines.append([f"l{norm}", share, *(round_down(radius, 4) for radius in radii)])
-    table = format_table(["norm", "certified accuracy", f"median {kind}", f"average {kind}"], lines)
+    first = "certified accuracy" if scores[0].labelled else "certified"
+    table = format_table(["norm", first, f"median {kind}", f"average {kind}"], lines)
     blocks = [f"{len(rows)} inputs: {words}", table, *changes_meant(scores)]
+    if not scores[0].labelled:
+        blocks.append(NO_LABELS)
     if (percentiles := scores[0].p_a_percentiles) is not None:
-        blocks.append(f"p_A at the 10th, 50th and 90th percentile: {_percentiles(percentiles)}")
+        texts = ", ".join(round_down(p_a, 4) for p_a in percentiles)
+        blocks.append(f"p_A at the 10th, 50th and 90th percentile: {texts}")
     if verbose:
         blocks += [COUNTED, P_A, AVERAGE]
     return "\n".join(blocks)
-
-
-def _percentiles(values: tuple[float, ...]) -> str:
-    return ", ".join(round_down(value, 4) for value in values)
 
 
 def changes_meant(scores: Sequence[Scores]) -> list[str]:
@@ -142,11 +148,14 @@ def score_table(
     Certified accuracy at radii and p_A first, the average radius beside them; `verbose` adds the
     rest, with what each column means.
     """
+    groups = {norm: [run.shown for run in runs] for norm, runs in groups.items()}
     if form in ("csv", "json"):
         records = _all_records(groups, radii)
         return as_json(records) if form == "json" else as_csv(records)
     blocks = [_table(norm, runs, radii, form, verbose) for norm, runs in groups.items()]
     blocks += changes_meant([run for runs in groups.values() for run in runs])
+    if not all(run.labelled for runs in groups.values() for run in runs):
+        blocks.append(NO_LABELS)
     if form != "latex":
         blocks.append(f"{AVERAGE}\n{TERMS}" if verbose else AVERAGE)
     return "\n\n".join(blocks)
@@ -172,8 +181,9 @@ def _all_records(
     records: list[dict[str, Any]] = []
     for norm, runs in groups.items():
         records += _records(runs, radii)
-        total = robustness_score(runs)
-        records.append({"run": "robustness score", "norm": norm, "robustness_score": total})
+        if all(run.labelled for run in runs):
+            total = robustness_score(runs)
+            records.append({"run": "robustness score", "norm": norm, "robustness_score": total})
     return records
 
 
@@ -184,12 +194,16 @@ def _records(runs: Sequence[Scores], radii: Sequence[float] | None) -> list[dict
             "run": run.name,
             "norm": run.norm,
             "inputs": len(run.radius),
-            "certified_accuracy": run.certified_accuracy(0),
+            "certified_accuracy" if run.labelled else "certified": run.certified_accuracy(0),
             **{f"at {r:g}": run.certified_accuracy(r) for r in at},
             **dict(zip(PERCENTILES, run.p_a_percentiles or (None,) * 3, strict=True)),
             "average_radius": run.average_radius,
             "abstention": run.abstention,
-            **({} if run.alpha is None else {"accuracy_holds": run.accuracy_bound(0.0)}),
+            **(
+                {"accuracy_holds": run.accuracy_bound(0.0)}
+                if run.alpha is not None and run.labelled
+                else {}
+            ),
             **({} if run.grid is None else {"grid": run.grid}),
         }
         for run in runs
@@ -205,7 +219,7 @@ def _table(
     keys = [name for name in names if name not in left_out]
     rows = [[_cell(key, record.get(key)) for key in keys] for record in records]
     blocks = [title(f"l{norm}", form), format_table(keys, rows, form)]
-    if verbose:
+    if verbose and all(run.labelled for run in runs):
         total = round_down(robustness_score(runs), 5)
         blocks.append(f"robustness score over {len(runs)} run(s): {total}")
     return blocks[1] if form == "latex" else "\n\n".join(blocks)
@@ -230,13 +244,16 @@ def draw_accuracy(groups: dict[str, list[Scores]], path: Path) -> None:
 
 def draw_steps(axes: Axes, runs: Sequence[Scores], *, best: bool = True) -> None:
     """The steps of every run, and (`best`) the envelope that the robustness score integrates."""
+    runs = [run.shown for run in runs]
     top = max(float(run.steps()[-1]) if run.steps().size else 0.0 for run in runs) or 1.0
     radii = np.linspace(0, 1.02 * top if math.isfinite(top) else 1.0, 800)
-    for run in runs:
-        axes.step(radii, accuracy_curve(run, radii), label=run.name)
+    names = [run.name for run in runs]
+    for run, colour in zip(runs, assign_colours(names), strict=True):
+        axes.step(radii, accuracy_curve(run, radii), label=run.name, color=PALETTE[colour])
     if best and len(runs) > 1:
         area = envelope(runs, radii)
         axes.fill_between(radii, area, step="pre", color="0.5", alpha=0.15, label="best of them")
-    axes.set(xlabel=f"l{runs[0].norm} radius", ylabel="certified accuracy", ylim=(0, 1.02))
+    share = "certified accuracy" if all(run.labelled for run in runs) else "share certified"
+    axes.set(xlabel=f"l{runs[0].norm} radius", ylabel=share, ylim=(0, 1.02))
     axes.set_xlim(left=0)
     axes.legend()

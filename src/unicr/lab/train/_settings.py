@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from unicr.errors import UnicrError
 from unicr.files import load_object
@@ -68,6 +68,8 @@ class Training:
         Steps of smoothadv's attack.
     start
         A file of weights to begin with (.safetensors), instead of random ones.
+    precision
+        bf16: the network's own work by torch's autocast; weights, noise and loss stay float32.
     """
 
     noise: str | None
@@ -89,6 +91,7 @@ class Training:
     radius: float | None = None
     steps: int | None = None
     start: str | None = None
+    precision: Literal["bf16"] | None = None
 
     def __post_init__(self) -> None:
         # torch loads here, not with this module: `unicr train --help` reads the fields alone
@@ -124,6 +127,8 @@ class Training:
             value = getattr(self, name)
             if value is not None and not (math.isfinite(value) and value >= least):
                 raise TrainError(f"{name}={value!r}: a finite number from {least} up is needed")
+        if self.precision not in (None, "bf16"):  # fp16 would need its losses scaled
+            raise TrainError(f"precision={self.precision!r}: bf16, or left out")
         if self.norm is not None:
             parse_norm(self.norm)
         if self.noise is not None:

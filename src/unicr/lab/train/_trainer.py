@@ -19,7 +19,7 @@ import torch
 from torch import nn
 
 from unicr.classifier import Normalised, load_classifier
-from unicr.classifier.internal import load_weights, usable
+from unicr.classifier.internal import put_weights, read_weights, usable
 from unicr.lab.train._examples import Examples
 from unicr.lab.train._method import METHODS, Reach, Step, Tuned
 from unicr.lab.train._schedule import SCHEDULES
@@ -82,8 +82,12 @@ class Trainer:
         with seeded(stream("weights", settings.seed)):
             self.module = build(settings.arch, examples.shape, examples.num_classes)
             if settings.start is not None:
-                load_weights(self.module, Path(settings.start))
+                start = Path(settings.start)
+                put_weights(self.module, read_weights(start), start)
             self.module.to(self.device)
+        if settings.precision is not None and len(examples.shape) == 3:
+            # convolutions in 16 bits are fast with the channels last
+            self.module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         self._shift = self._normalisation()
         self.tuned, self.reach = self._tune_method()
         order = torch.randperm(len(examples), generator=_generator("held out", settings.seed))
@@ -227,13 +231,19 @@ class Trainer:
         key = derive("unicr training", purpose, self.settings.seed, number)
         out = torch.empty(len(clean), copies, *clean.shape[1:])
         for i, x in enumerate(clean):
-            base = self._drawn.lattice.integers(x.numpy()).ravel()
+            base = self._drawn.integers(x.numpy())
             self._drawn.add(base, out[i], key=key, start=(start + i) * copies)
         return out.flatten(0, 1).to(self.device)
 
     def _scores(self, inputs: torch.Tensor) -> torch.Tensor:
         seen = inputs if self.noise is None else self.noise.see(inputs)
-        scores: torch.Tensor = self.module(self._normalise(seen))
+        return self._ask(seen)
+
+    def _ask(self, inputs: torch.Tensor) -> torch.Tensor:
+        """What the network says to inputs as it sees them, in its precision."""
+        fewer = self.settings.precision is not None
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=fewer):
+            scores: torch.Tensor = self.module(self._normalise(inputs))
         return scores.float()  # a loss wants more bits than autocast leaves
 
     def _epoch(self, epoch: int) -> float:
@@ -295,7 +305,7 @@ class Trainer:
         for start in range(0, len(self.held_out), self.settings.batch):
             rows = self.held_out[start : start + self.settings.batch]
             copies = self._noisy(rows, "validation", epoch, start)
-            found = self.module(self._normalise(copies)).argmax(1).cpu()
+            found = self._ask(copies).argmax(1).cpu()
             right += int((found == self.examples.labels[rows]).sum())
         return right / len(self.held_out)
 
@@ -310,7 +320,7 @@ class Trainer:
         shares = torch.zeros(len(rows))
         for i, row in enumerate(rows):
             copies = self._noisy(row[None], "radius", i, 0, copies=VOTES)
-            votes = self.module(self._normalise(copies)).argmax(1).cpu()
+            votes = self._ask(copies).argmax(1).cpu()
             shares[i] = (votes == self.examples.labels[row]).float().mean()
         return float(reach.of(shares.clamp(0.5, 1 - 0.5 / VOTES)).mean())
 

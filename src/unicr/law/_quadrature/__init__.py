@@ -6,7 +6,6 @@ becomes an anchor, and the density is integrated on panels graded towards and aw
 handed out.
 """
 
-from unicr.law._quadrature._stored import shape_of, table_from_data, table_to_data
 from unicr.law._quadrature._table import TabulatedDensity
 
-__all__ = ["TabulatedDensity", "shape_of", "table_from_data", "table_to_data"]
+__all__ = ["TabulatedDensity"]

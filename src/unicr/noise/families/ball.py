@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
-from unicr.noise._family import family_of
-from unicr.noise._spherical import SphericalNoise
+from unicr.law import RadialDensity
+from unicr.noise._family import RadialFamily
+from unicr.noise.families._balls import L2
 from unicr.values import Array
 
 
-class Ball(SphericalNoise):
+@dataclass(frozen=True)
+class Constant(RadialDensity):
     """Bounded, and exact against ℓ2."""
 
-    name = "ball"
-    formula = "1 on |z| <= s"
-    example = "ball(sigma=1, dim=784)"
-    _radial_support = (0.0, 1.0)
-    _points = (1.0,)
-    _proved = _flat = True
+    by_formula = flat = True
+    end = 1.0
 
-    def _radial(self, r: Array) -> Array:
+    def typical_lengths(self, dim: int) -> tuple[float, ...]:
+        return (1.0,)
+
+    def log_density(self, r: Array) -> Array:
         return np.zeros_like(r)
 
-    def _drop(self, r: Array, gap: Array) -> Array:
+    def drop(self, r: Array, gap: Array, power: int) -> Array:
         return np.zeros_like(r)
 
 
-ball = family_of(Ball)
+ball = RadialFamily("ball", Constant, L2, formula="1 on |z| <= s", example="ball(sigma=1, dim=784)")

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from unicr.law import SymmetricLaw
+from unicr.law import Curvature, SymmetricLaw
 from unicr.noise._family import IIDFamily
 from unicr.values import Array
 
@@ -26,6 +26,19 @@ class Cauchy(SymmetricLaw):
         root = math.hypot(shift, 2)  # the derivative is 0 where z² − shift·z = 1
         return (0.5 * (shift - root), 0.5 * (shift + root))
 
+    @property
+    def curvature(self) -> Curvature:
+        """Concave between ±1/√3, where its slope is ∓3√3/8π."""
+        turn = 1 / math.sqrt(3)
+        return Curvature(
+            places=np.array([-turn, turn]),
+            falls=np.empty(0),
+            concave=((-turn, turn),),
+            slope_fall=3 * math.sqrt(3) / (4 * math.pi),
+            jump=0.0,
+            variation=2 / math.pi,
+        )
+
     def kernel(self, z: Any, xp: Any) -> Any:
         return -xp.log1p(z * z)
 
@@ -37,5 +50,10 @@ class Cauchy(SymmetricLaw):
 
 
 cauchy = IIDFamily(
-    "cauchy", Cauchy, formula="1/(1+(x/a)^2)", example="cauchy(scale=0.3)", sizes=("scale",)
+    "cauchy",
+    Cauchy,
+    formula="1/(1+(x/a)^2)",
+    example="cauchy(scale=0.3)",
+    sizes=("scale",),
+    colour=4,
 )

@@ -11,6 +11,8 @@ from scipy import special
 
 from unicr.law import SymmetricLaw, invert_tail
 from unicr.noise._family import IIDFamily, Parameter
+from unicr.noise.families.gaussian import gaussian
+from unicr.noise.families.laplace import laplace
 from unicr.values import Array
 
 CANCELS = 0.2  # of 1 − β: below it the recursion for moments loses digits, and they are integrated
@@ -73,20 +75,19 @@ class ExponentialMix(SymmetricLaw):
         return invert_tail(self.tail, self._density, v)
 
 
+WEIGHT = Parameter(
+    "beta",
+    low=0.0,
+    high=1.0,
+    slider=(0.0, 1.0, 0.5),
+    axis=(0.0, 1.0, 0.25),
+    gallery=(0.0, 0.25, 0.5, 0.75, 1.0),
+)
 expmix = IIDFamily(
     "expmix",
     ExponentialMix,
     formula="exp(-b|x/a|-(1-b)|x/a|^2)",
     example="expmix(beta=0.5, sigma=1)",
-    parameters=(
-        Parameter(
-            "beta",
-            low=0.0,
-            high=1.0,
-            slider=(0.0, 1.0, 0.5),
-            axis=(0.0, 1.0, 0.25),
-            gallery=(0.0, 0.25, 0.5, 0.75, 1.0),
-            equal=((0.0, "gaussian"), (1.0, "laplace")),
-        ),
-    ),
+    parameters=(WEIGHT,),
+    equal=(({"beta": 0.0}, gaussian), ({"beta": 1.0}, laplace)),
 )

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, overload
 
 from scipy import special
 
+from unicr.errors import NoiseError
 from unicr.law import SymmetricLaw
+from unicr.noise._anisotropic import Anisotropic
+from unicr.noise._base import IID
 from unicr.noise._family import IIDFamily
+from unicr.noise._frame import factor_covariance
 from unicr.values import Array
 
 
@@ -31,4 +35,31 @@ class Gaussian(SymmetricLaw):
         return -special.ndtri(v) / math.sqrt(2)
 
 
-gaussian = IIDFamily("gaussian", Gaussian, formula="exp(-|x/a|^2)", example="gaussian(sigma=0.5)")
+class GaussianFamily(IIDFamily):
+    """Independent coordinates of one size, or any covariance."""
+
+    @overload
+    def __call__(
+        self, *, sigma: float | None = None, scale: float | None = None, **numbers: float
+    ) -> IID: ...
+    @overload
+    def __call__(self, *, cov: Any) -> Anisotropic: ...
+    def __call__(
+        self,
+        *,
+        sigma: float | None = None,
+        scale: float | None = None,
+        cov: Any = None,
+        **numbers: float,
+    ) -> Any:
+        """`gaussian(cov=rows)` is Lz, L the lower Cholesky factor of `cov` with 26 bits a row."""
+        if cov is None:
+            return super().__call__(sigma=sigma, scale=scale, **numbers)
+        if sigma is not None or scale is not None or numbers:
+            raise NoiseError("gaussian takes cov= alone: it says all of the size")
+        return Anisotropic(self(sigma=1.0), matrix=factor_covariance(cov))
+
+
+gaussian = GaussianFamily(
+    "gaussian", Gaussian, formula="exp(-|x/a|^2)", example="gaussian(sigma=0.5)", colour=0
+)

@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from unicr.law import SymmetricLaw
+from unicr.law import Curvature, SymmetricLaw
 from unicr.noise._family import IIDFamily, Parameter
+from unicr.noise.families.gaussian import gaussian
+from unicr.noise.families.laplace import laplace
 from unicr.values import Array
 
 FLAT = 1e-18  # |z|^β below it changes no double of the density, and its powers may underflow
@@ -42,6 +44,24 @@ class GeneralNormal(SymmetricLaw):
     @property
     def log_norm(self) -> float:
         return math.log(2) + math.lgamma(1 + 1 / self.beta)
+
+    @property
+    def curvature(self) -> Curvature:
+        """β ≤ 1: convex on either side of a cusp; beyond, concave up to |x|^β = 1 − 1/β."""
+        peak, beta = math.exp(-self.log_norm), self.beta
+        if beta <= 1:
+            cusp, fall = np.zeros(1), 1.0 if beta == 1 else math.inf
+            return Curvature(cusp, cusp, (), fall, 0.0, 2 * peak)
+        turn = (1 - 1 / beta) ** (1 / beta)
+        steepest = peak * beta * turn ** (beta - 1) * math.exp(1 / beta - 1)
+        return Curvature(
+            places=np.array([-turn, turn]),
+            falls=np.empty(0),
+            concave=((-turn, turn),),
+            slope_fall=2 * steepest * (1 + 1e-12),
+            jump=0.0,
+            variation=2 * peak,
+        )
 
     def kernel(self, z: Any, xp: Any) -> Any:
         return -(xp.abs(z) ** self.beta)
@@ -75,8 +95,9 @@ gennorm = IIDFamily(
             slider=(0.3, 10.0, 1.5),
             axis=(1.0, 3.0, 0.25),
             gallery=(1.0, 1.5, 2.0, 2.5, 3.0),
-            equal=((1.0, "laplace"), (2.0, "gaussian")),
         ),
     ),
+    equal=(({"beta": 1.0}, laplace), ({"beta": 2.0}, gaussian)),
     usual=True,
+    colour=2,
 )

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from unicr.law import SymmetricLaw
+from unicr.law import Curvature, SymmetricLaw
 from unicr.noise._family import IIDFamily
 from unicr.values import Array
 
@@ -21,6 +21,12 @@ class Laplace(SymmetricLaw):
     log_norm = math.log(2)
     breakpoints = (0.0,)
 
+    @property
+    def curvature(self) -> Curvature:
+        """Convex on either side of the cusp, whose slopes are ±½."""
+        cusp = np.zeros(1)
+        return Curvature(cusp, cusp, (), slope_fall=1.0, jump=0.0, variation=1.0)
+
     def kernel(self, z: Any, xp: Any) -> Any:
         return -xp.abs(z)
 
@@ -31,4 +37,6 @@ class Laplace(SymmetricLaw):
         return -np.log(2 * v)
 
 
-laplace = IIDFamily("laplace", Laplace, formula="exp(-|x/a|)", example="laplace(sigma=0.5)")
+laplace = IIDFamily(
+    "laplace", Laplace, formula="exp(-|x/a|)", example="laplace(sigma=0.5)", colour=1
+)

@@ -2,44 +2,50 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from unicr.errors import NoiseError
-from unicr.noise._family import Parameter, family_of
-from unicr.noise._spherical import CubeNoise
+from unicr.law import RadialDensity
+from unicr.noise._family import Parameter, RadialFamily
+from unicr.noise.families._balls import LINF
 from unicr.values import Array, number
 
 
-class LinfPareto(CubeNoise):
+@dataclass(frozen=True)
+class LengthPareto(RadialDensity):
     """Heavy tails: ‖z‖/(s + ‖z‖) follows a Beta(d, a − d) law."""
 
-    name = "linf_pareto"
-    formula = "(1 + |z/s|_inf)^(-a)"
-    example = "linf_pareto(a=794, sigma=1, dim=784)"
-    parameters = (Parameter("a", low=2.0, high=1e7, slider=(6000.0, 50000.0, 8000.0)),)
     a: float
-    _proved = True  # −a·log(1 + e^w) falls and is concave in w = log r
+    by_formula = True  # −a·log(1 + e^w) falls and is concave in w = log r
 
-    @property
-    def _points(self) -> tuple[float, ...]:
-        if self.a <= self.dim:
+    def typical_lengths(self, dim: int) -> tuple[float, ...]:
+        if self.a <= dim:
             raise NoiseError(
-                f"a={number(self.a)}, dim={self.dim}: linf_pareto needs a > dim, or its mass is "
-                f"infinite; take a={self.dim + 10}, for example"
+                f"a={number(self.a)}, dim={dim}: linf_pareto needs a > dim, or its mass is "
+                f"infinite; take a={dim + 10}, for example"
             )
-        return (self.dim / (self.a - self.dim),)
+        return (dim / (self.a - dim),)
 
-    def _radial(self, r: Array) -> Array:
+    def log_density(self, r: Array) -> Array:
         return np.asarray(-self.a * np.log1p(r))
 
-    def _drop(self, r: Array, gap: Array) -> Array:
+    def drop(self, r: Array, gap: Array, power: int) -> Array:
         return np.asarray(self.a * np.log1p(gap / (1 + r)))
 
-    def _bend(self, low: float, high: float) -> int:
+    def bend(self, low: float, high: float, power: int) -> int:
         return 1  # −a·log(1 + r) is convex in r
 
-    def _steepness(self, r: Array) -> Array:
+    def steepness(self, r: Array, power: int) -> Array:
         return np.asarray(self.a / (1 + r))
 
 
-linf_pareto = family_of(LinfPareto)
+linf_pareto = RadialFamily(
+    "linf_pareto",
+    LengthPareto,
+    LINF,
+    formula="(1 + |z/s|_inf)^(-a)",
+    example="linf_pareto(a=794, sigma=1, dim=784)",
+    parameters=(Parameter("a", low=2.0, high=1e7, slider=(6000.0, 50000.0, 8000.0)),),
+)

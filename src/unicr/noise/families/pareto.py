@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from unicr.law import SymmetricLaw
+from unicr.law import Curvature, SymmetricLaw
 from unicr.noise._family import IIDFamily, Parameter
 from unicr.values import Array
 
@@ -36,6 +36,12 @@ class Pareto(SymmetricLaw):
     @property
     def log_norm(self) -> float:
         return math.log(2 / self.beta)
+
+    @property
+    def curvature(self) -> Curvature:
+        """Convex on either side of the cusp, whose slopes are ±β(β + 1)/2."""
+        cusp = np.zeros(1)
+        return Curvature(cusp, cusp, (), self.beta * (self.beta + 1), 0.0, self.beta)
 
     def kernel(self, z: Any, xp: Any) -> Any:
         return -(self.beta + 1) * xp.log1p(xp.abs(z))

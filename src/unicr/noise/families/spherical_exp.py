@@ -1,18 +1,19 @@
-"""Spherical noise ∝ exp(−‖z/s‖^k): Gaussian at k = 2."""
+"""Spherical noise ∝ exp(−‖z/s‖^k): Gaussian at k = 2.
+
+Heavier than Gaussian noise for k < 2, towards the uniform ball for large k.
+"""
 
 from __future__ import annotations
 
-from unicr.noise._family import Parameter, family_of
-from unicr.noise._spherical import Powered, SphericalNoise
+from unicr.noise._family import RadialFamily
+from unicr.noise.families._balls import L2
+from unicr.noise.families._powers import Powers, make_k
 
-
-class SphericalExp(Powered, SphericalNoise):
-    """Heavier than Gaussian noise for k < 2, towards the uniform ball for large k."""
-
-    name = "spherical_exp"
-    formula = "exp(-|z/s|^k)"
-    example = "spherical_exp(k=1, sigma=1, dim=784)"
-    parameters = (Parameter("k", low=0.1, high=100.0, slider=(0.2, 8.0, 1.0)),)
-
-
-spherical_exp = family_of(SphericalExp)
+spherical_exp = RadialFamily(
+    "spherical_exp",
+    Powers,
+    L2,
+    formula="exp(-|z/s|^k)",
+    example="spherical_exp(k=1, sigma=1, dim=784)",
+    parameters=(make_k(1.0),),
+)

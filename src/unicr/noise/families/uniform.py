@@ -33,4 +33,6 @@ class Uniform(SymmetricLaw):
         return 1 - 2 * v
 
 
-uniform = IIDFamily("uniform", Uniform, formula="1 on [-a, a]", example="uniform(sigma=1)")
+uniform = IIDFamily(
+    "uniform", Uniform, formula="1 on [-a, a]", example="uniform(sigma=1)", colour=3
+)

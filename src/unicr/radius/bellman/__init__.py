@@ -4,7 +4,7 @@
 `_chord` and `_mesh`), `_sheet` reads it, `_radius` makes radii and curves of it.
 """
 
-from unicr.radius.bellman._chord import knows_bends
+from unicr.radius.bellman._chord import bound_excess, knows_bends
 from unicr.radius.bellman._radius import bellman_curve, bellman_radius
 
-__all__ = ["bellman_curve", "bellman_radius", "knows_bends"]
+__all__ = ["bellman_curve", "bellman_radius", "bound_excess", "knows_bends"]

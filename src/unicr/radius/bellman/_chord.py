@@ -5,7 +5,8 @@ f(λΔ) ≤ (1 − λ) f(0) + λ f(Δ) + χ(Δ). At the midpoint the excess is a
 γ(Δ) = ∫ (p(z) − ½p(z − Δ/2) − ½p(z + Δ/2))₊ dz; halving again and again,
 χ(Δ) ≤ γ(Δ) + γ(Δ/2) + γ(Δ/4) + …. A supremum over events keeps the inequality. Closer: χ(Δ) is at
 most χ(Δ/8) and the largest excess at an eighth, two eighths, …, each the integral of the positive
-part of p there minus the chord.
+part of p there minus the chord. And where slopes of p fall by J in all and p jumps by V, it is at
+most JΔ²/8 + VΔ/4.
 
 Even log-concave noise, p = e^(−ψ), knows better: f(u) = H_γ(T_u) has p(t − u) = γp(t) at its
 threshold t, f′ = p(t − u), and f″ = p(t − u)ab/(a − b) with a = ψ′(t), b = ψ′(t − u).
@@ -26,18 +27,17 @@ from unicr.noise import IID
 from unicr.values import Array
 
 EVEN_POINTS = 2500  # points of equal probability, and in Φ⁻¹ of it for the tails
-SMALLEST_WIDTH = 1e-6  # width of the table, of the noise's scale; below it DECAY continues χ
-PER_OCTAVE = 6  # widths of the table; between two, χ is read at the wider and raised by their ratio
-OCTAVES = 24  # up to 17 scales, farther than any step of a flow
-# of χ: halved cells tell what cells in which the difference changes sign are worth, to first order;
-# 2 % more pays for the rest, which falls fourfold with each halving
-EXCESS_FACTOR = 1.02
-DECAY = (0.75, 0.97)  # from one halving to the next, beyond the table: no less, no more is believed
-TAIL = 1e-10  # probability at either end that is not cut into cells, and charged four times
+TAIL = 1e-10  # probability at either end that is not cut into cells, and charged
 # Cell edges around a corner of the density, in widths: evenly near it, then geometrically outwards.
 CORNER_OFFSETS = np.concatenate(
     [np.linspace(-2, 2, 161), np.geomspace(2, 1e3, 60), -np.geomspace(2, 1e3, 60)]
 )
+MOST_HALVINGS = (
+    14  # of a width before its rest is bounded by what a slope can lose: any number holds
+)
+# Of an excess: masses and densities are right to some roundings of themselves, and places of edges,
+# moved by parts of the width, to as many of the density's variation; all come to far less.
+EXCESS_ROUNDING = 1e-13
 BEND_POINTS = 48  # places of v in 0 … u between which ψ′ is bounded by chords of the convex ψ
 EPS = float(np.finfo(np.float64).eps)  # twice the largest relative error of one rounding
 BEND_ROUNDING = 1e-9  # of a bend: p, two slopes and two quotients are right to 1e-12, |ψ| ≤ 1e3
@@ -49,54 +49,80 @@ def _cut_line(unit: IID) -> tuple[Array, Array]:
     """The line cut where probability is, and the corners of the density."""
     even = np.linspace(0, 1, EVEN_POINTS + 1)[1:-1]
     deep = special.ndtr(np.linspace(special.ndtri(TAIL), 0, EVEN_POINTS // 5))
-    mesh = np.concatenate([unit.ppf(even), unit.ppf(deep), unit.isf(deep), unit.mesh])
+    mesh = np.concatenate([unit.ppf(even), unit.ppf(deep), unit.isf(deep)])
     corners = [b for b in (*unit.breakpoints, *unit.support) if math.isfinite(b)]
     return mesh, np.asarray(corners)
 
 
+@lru_cache(maxsize=2048)
 def _measure_excess(unit: IID, width: float, share: float) -> float:
     """How far any event may lie above its chord at a share of the way, from above.
 
-    Cells are as fine as the width around every corner of the density, wherever it is moved to. A
-    cell in which the difference changes sign says too little; what that is worth is seen when all
-    of them are halved, and as much is added once more.
+    In every cell the density and its two moved copies are convex or concave: each differs from its
+    chord by the area between the trapezoid and its mass, on one side, and by at most twice that
+    area over the cell's length anywhere. So the positive part of their difference is at most that
+    of the chords and those areas (docs/theory.md#theorem-j, "All shifts").
     """
+    curvature = unit.law.curvature
+    if curvature is None:
+        return 1.0
     mesh, corners = _cut_line(unit)
-    near = np.add.outer(corners, width * CORNER_OFFSETS).ravel()
     back, on = share * width, (1 - share) * width
-    edges = np.unique(np.concatenate([mesh, near, mesh - back, mesh + on]))
-    z = np.empty(2 * len(edges) - 1)
-    z[::2], z[1::2] = edges, 0.5 * (edges[1:] + edges[:-1])
-    middle = np.diff(unit.cdf(z))
-    ends = (1 - share) * np.diff(unit.cdf(z + back)) + share * np.diff(unit.cdf(z - on))
-    apart = middle - ends
-    halves, cells = np.sum(np.abs(apart)), np.sum(np.abs(apart[::2] + apart[1::2]))
-    return EXCESS_FACTOR * (0.5 * float(2 * halves - cells) + 4 * TAIL)
+    places = curvature.places
+    near = np.add.outer(corners, width * CORNER_OFFSETS).ravel()
+    edges = [mesh, near, places, places - back, places + on, corners - back, corners + on]
+    z = np.unique(np.concatenate(edges))
+    z = z[(z >= mesh.min() - 2 * width) & (z <= mesh.max() + 2 * width)]
+    length = np.diff(z)
+    height = np.zeros((2, length.size))
+    gap, mass = np.zeros((2, length.size))
+    for weight, move in ((1.0, 0.0), (-(1 - share), back), (-share, -on)):
+        a, b, own = unit.law.look(z[:-1] + move, z[1:] + move)
+        height += weight * np.stack([a, b])
+        mass += weight * own
+        rounding = 64 * EPS * (own + length * (a + b))
+        area = 0.5 * length * (a + b) - own
+        # above its chord the density counts, below it its copies do
+        gap += abs(weight) * (np.maximum(-area if weight > 0 else area, 0.0) + rounding)
+    most, least = np.max(height, axis=0), np.min(height, axis=0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        crossing = np.where(least < 0, 0.5 * most * most / (most - least), 0.5 * (most + least))
+        chord = length * np.where(most > 0, crossing, 0.0)
+        positive = np.where(most + 2 * gap / length <= 0, 0.0, chord + gap)
+    # a convex density lies below its chord: nothing where none of the three has a concave part
+    first = np.searchsorted(curvature.falls, z[:-1] - on, side="left")
+    last = np.searchsorted(curvature.falls, z[1:] + back, side="right")
+    inside = [(z[:-1] - on < high) & (z[1:] + back > low) for low, high in curvature.concave]
+    bent = (last > first) | np.any(inside, axis=0) if inside else last > first
+    found = float(np.sum(np.where(bent, positive, 0.0)))
+    outside = float(unit.cdf(z[0]) + unit.sf(z[-1]))
+    return min(1.0, found + outside + EXCESS_ROUNDING)
 
 
-@lru_cache(maxsize=64)
-def _tabulate_excess(unit: IID) -> tuple[Array, Array]:
-    """χ at Δ = SMALLEST·2^(i/PER_OCTAVE), in units of the noise's scale."""
-    widths = SMALLEST_WIDTH * 2.0 ** (np.arange(PER_OCTAVE * OCTAVES) / PER_OCTAVE)
-    excess = np.array([_measure_excess(unit, float(width), 0.5) for width in widths])
-    first, second = excess[:PER_OCTAVE], excess[PER_OCTAVE : 2 * PER_OCTAVE]
-    decay = min(max(float(np.max(first / second)), DECAY[0]), DECAY[1])
-    rest = float(np.max(first)) * decay / (1 - decay)  # a comb hides from one width, not from all
-    total = np.array([np.sum(excess[i::-PER_OCTAVE]) + rest for i in range(len(widths))])
-    return widths, np.maximum.accumulate(total) * 2 ** (1 / PER_OCTAVE)  # γ between two widths
+@lru_cache(maxsize=4096)
+def _bound_unit_excess(unit: IID, width: float) -> float:
+    """χ in units of the noise's scale: a chain of halvings, its rest by slopes; the best of all."""
+    curvature = unit.law.curvature
+    if curvature is None:
+        return 1.0
+    best, total = curvature.bound_excess(width), 0.0
+    for _ in range(MOST_HALVINGS):
+        total += _measure_excess(unit, width, 0.5)
+        width /= 2
+        rest = curvature.bound_excess(width)
+        if total + rest >= best:
+            break
+        best = total + rest
+        if rest < 0.02 * total:
+            break
+    return min(1.0, best)
 
 
 def bound_excess(noise: IID, width: float) -> float:
-    """χ(width), from above to the accuracy of the table; at most 1 whatever the width.
-
-    docs/theory.md#theorem-j, "All shifts"; the integral is checked on a grid, not enclosed.
-    """
-    widths, total = _tabulate_excess(noise.unit)
-    i = int(np.searchsorted(widths, width / noise.scale))
-    return 1.0 if i >= len(widths) else min(1.0, float(total[i]))
+    """χ(width), from above, at most 1 (docs/theory.md#theorem-j, "All shifts")."""
+    return _bound_unit_excess(noise.unit, width / noise.scale)
 
 
-@lru_cache(maxsize=1024)
 def _bound_by_eighths(unit: IID, width: float) -> float:
     """χ(width) by eighths, in units of the noise's scale."""
     eighths = range(1, 5 if unit.facts.symmetric else 8)
@@ -123,7 +149,7 @@ def bound_bends(noise: IID, shifts: Array) -> tuple[Array, Array]:
 
 
 def knows_bends(noise: IID) -> bool:
-    """Whether `bends` serves every shift, so that χ, an integral over a grid, is not needed."""
+    """Whether `bound_bends` serves every shift, so that χ is not needed."""
     facts, (low, high) = noise.facts, noise.support
     return facts.symmetric and facts.log_concave and math.isinf(low) and math.isinf(high)
 

@@ -58,7 +58,7 @@ class Generators:
         self.logs = np.log(np.where(laws == 0, 1e-300, laws))
         self.rates = np.array([k.total for k in kernels]) / costs
         dust = kernels[0]
-        unit = Kernel(dust.weights / dust.total, dust.reach, None, 0, 0.0, 0.0)
+        unit = Kernel(dust.weights / (dust.total or 1.0), dust.reach, None, 0, 0.0, 0.0)
         self.dust = _transform_law(unit, mesh) - 1.0
 
 

@@ -32,6 +32,9 @@ Complex = NDArray[np.complex128]
 PARTS = 8  # each mesh cell is cut into so many: the loss per step is (h/8)²/8s² = 3e-4 of it
 KERNEL_SPREAD = 3e-4  # variance that atoms of L may add (`make_ratio_law`): K is then above
 LONG_UNIT = float(np.finfo(np.longdouble).eps) / 2  # of one addition in long double
+# Onto K of a finite pair, at any point: its masses and places were divided by sums and moved by
+# logarithms, some units of 1e-16 each.
+STEP_ROUNDING = 4e-15
 NARROW = 7  # a kernel of at most so many points on each side is applied directly
 # Of the sum of all weights: smaller ones at the ends are left out, and the largest is charged.
 NEGLIGIBLE_WEIGHT = 1e-15
@@ -204,6 +207,25 @@ class Kernels:
                 charged = max(float(chords[i]) for i in beside)
                 uneven += max(charged, bound_excess(noise, float(shifts[0]))) if k == 0 else charged
             self.kernels.append(_make_kernel(weights, mesh, infinite, uneven))
+
+
+def make_step_kernels(pairs: list[list[RatioLaw]], mesh: Mesh, smooth: float) -> list[Kernel]:
+    """A kernel for each step, above those of all its pairs; nothing lies between two steps.
+
+    The pairs are finite, and narrower than the mesh (docs/theory.md#jumps-apart).
+    """
+    width = mesh.step / PARTS
+    table = find_stencils(mesh.step, smooth, PARTS)
+    scale = math.exp(width**2 / (8 * smooth**2)) / mesh.step
+    kernels = []
+    for pair in pairs:
+        profiles = [Profile(law, mesh.step, mesh.count) for law in pair]
+        signs = [move_to_fine_mesh(one.up[:2], one.down[:2], width) for one in profiles]
+        weights = fold_stencils(scale * np.max(signs, axis=0), table)
+        uneven = max(float(one.up[2][-1] + one.down[2][-1]) for one in profiles)
+        uneven += 8 * LONG_UNIT * max(law.loss.size for law in pair) + STEP_ROUNDING
+        kernels.append(_make_kernel(weights, mesh, max(law.infinite for law in pair), uneven))
+    return kernels
 
 
 def make_both_laws(noise: IID, u: float) -> list[RatioLaw]:

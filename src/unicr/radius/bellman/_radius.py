@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
+from collections.abc import Iterator
 from functools import lru_cache
 from itertools import product
 
@@ -15,6 +17,7 @@ from unicr.progress import tell
 from unicr.radius._boundary import find_radius
 from unicr.radius._question import Evidence
 from unicr.radius._spectrum import Spectrum, equal_spectrum
+from unicr.radius.bellman._apart import ApartSheet, balance_jumps
 from unicr.radius.bellman._kernel import make_both_laws
 from unicr.radius.bellman._sheet import DUST, LOW_DIMENSION, Sheet
 from unicr.tradeoff import TradeOff, compute_tradeoff
@@ -32,18 +35,28 @@ MOST_FLOWS = 26  # that are made beyond the first ones; of finer grids they coun
 NEARLY_WORST = 1e-3  # above the smallest margin: the widest of the cells below it is looked at
 WORTHWHILE = 5e-4  # what is gained by a flow that was worth it
 PATIENCE = 8  # flows in a row that were not
+LEFT_OPEN = 0.75  # of what no radius exceeds: less than that is tried with jumps apart
 CLOSE_ENOUGH = 0.993  # of what no radius exceeds: there half as much patience will do
 
 
 @lru_cache(maxsize=256)
 def bellman_radius(unit: IID, norm: Norm, dim: int, p_a: float, p_b: float) -> float:
-    """A proved radius at unit scale (docs/theory.md#theorem-j); 0 where nothing could be proved."""
+    """A proved radius at unit scale (docs/theory.md#theorem-j); 0 where nothing could be proved.
+
+    Where that leaves much open, jumps are taken apart (docs/theory.md#jumps-apart).
+    """
     if p_a <= p_b:
         return 0.0
-    found = make_sheets(unit, norm, dim, p_a, p_b)
-    return _refine_sheet(
-        max(found, key=lambda one: _bisect_sheet(one, p_a, p_b, 0.0)).copy(), p_a, p_b
-    )
+    best, sheet = 0.0, None
+    for make in (make_sheets, make_apart_sheets)[: 1 + unit.facts.unimodal]:
+        if sheet is not None and best * ABOVE_SEARCHED >= LEFT_OPEN * sheet.r:
+            break
+        with contextlib.suppress(ValueError):  # numbers that no flow can be made of prove nothing
+            for one in make(unit, norm, dim, p_a, p_b):
+                found = _bisect_sheet(one, p_a, p_b, 0.0)
+                if sheet is None or found > best:
+                    best, sheet = found, one
+    return 0.0 if sheet is None or best == 0.0 else _refine_sheet(sheet.copy(), p_a, p_b)
 
 
 def _refine_sheet(sheet: Sheet, p_a: float, p_b: float) -> float:
@@ -108,6 +121,17 @@ def make_sheets(unit: IID, norm: Norm, dim: int, p_a: float, p_b: float) -> tupl
     if len(kappas) > 1 and dim > LOW_DIMENSION:
         kappas = {max(kappas) if coordinates == dim else min(kappas)}
     return tuple(Sheet(unit, p, dim, shift, r, kappa) for kappa in sorted(kappas))
+
+
+def make_apart_sheets(
+    unit: IID, norm: Norm, dim: int, p_a: float, p_b: float
+) -> Iterator[ApartSheet]:
+    """The same with jumps apart, at the cost for which equal coordinates show most."""
+    shift = 0.5 * float(special.ndtri(min(p_a, 1 - 1e-15)) - special.ndtri(max(p_b, 1e-15)))
+    upper, _ = _bound_from_above(unit, norm, dim, p_a, p_b)
+    p, r = norm.p, upper * ABOVE_SEARCHED
+    kappa = max(DUST * r**p / dim, balance_jumps(unit, p, dim, r))
+    yield ApartSheet(unit, p, dim, shift, r, kappa)
 
 
 def _balance_cost(unit: IID, p: float, dim: int, r: float) -> float:

@@ -26,15 +26,16 @@ from unicr.radius.bellman._construct import Generators, construct, place_budgets
 from unicr.radius.bellman._kernel import Kernels, make_both_laws
 from unicr.radius.bellman._mesh import Mesh
 from unicr.radius.bellman._verify import compute_surcharge
+from unicr.tradeoff import RatioLaw
 from unicr.values import Array
 
 # Charges for floating point (docs/theory.md#rounding-charges).
 # Φ at a mesh point: a convolution by FFT with values of at most 1, and about ten roundings when it
 # is read. Against long double it is off by 7e-16 (tests/radius/test_rounding.py); charged is 1e-14.
 SMOOTHING_CHARGE = 1e-14
-# H of the first coordinate: its masses are right to 4e-16, the place of an atom L to two units of
-# |L|, whose mean is below 40 on the mesh; H moves by no more than its atoms do.
-START_CHARGE = 1e-14
+# H of the first coordinate: its masses are right to 1.2e-14 as those of a kernel, the place of an
+# atom L to two units of |L|, whose mean is below 40 on the mesh; H moves by no more than its atoms.
+START_CHARGE = 3e-14
 # Of a budget r^p − u₁^p + κ(d − 1): its terms are right to some units of r^p, and it is at least
 # κ(d − 1) ≥ r^p/2000.
 BUDGET_CHARGE = 1e-11
@@ -96,8 +97,11 @@ class ProvedFlow:
 class Grids:
     """Shifts with their costs and kernels, and into how many budgets flows are cut: effort 1 or 2.
 
-    The mesh is the same for both, so that flows of either may stand beside each other.
+    The mesh is the same for both, so that flows of either may stand beside each other. `between`
+    says whether a flow must hold for the shifts between two of them as well.
     """
+
+    between = True
 
     def __init__(self, sheet: Sheet, effort: int) -> None:
         p, dim, r, unit = sheet.p, sheet.dim, sheet.r, sheet.unit
@@ -131,33 +135,47 @@ class Sheet:
         self.gauss = tabulate_gauss(mesh, s)
         self.grids: dict[int, Grids] = {}
         self.flows = [self._prove_flow(i, 1) for i in range(len(self.largest))]
-        self.gaps = bound_gaps(unit, np.asarray(self.largest), close=True)[0]
+        self.gaps = self._bound_gaps()
         self.failed = 0
 
     def _prove_flow(self, i: int, effort: int) -> ProvedFlow:
         if effort not in self.grids:
-            self.grids[effort] = Grids(self, effort)
-        mesh, a, grids = self.mesh, self.largest[i], self.grids[effort]
+            self.grids[effort] = self._make_grids(effort)
+        mesh, grids = self.mesh, self.grids[effort]
         following = self.largest[min(i + 1, len(self.largest) - 1)]
         top = max(1, int(np.searchsorted(grids.shifts, following)))  # the last shift is r itself
-        start, never = self._make_start(a, grids.blurred)
+        start, never = self._make_start(i, grids.blurred)
         before = self.largest[max(i - 1, 0)]
         limit = self.r**self.p - before**self.p * (i > 1) + self.kappa * (self.dim - (i > 0))
         limit *= 1 + LIMIT_SHARE
         costs, shares = grids.costs[: top + 1], grids.shares[:top]
         last = limit + float(np.max(np.diff(costs)[costs[:-1] <= limit]))
         rate = 2 * mesh.step * float(np.max(grids.generators.rates[: top + 1]))
+        # finite parts of pairs may show nothing at all
+        rate = max(rate, 1e-3 * grids.blurred**2 / limit)
         share = math.sqrt(limit / (self.r**self.p + self.kappa * self.dim))
         count = max(8, math.ceil(grids.count * share))
         nodes = place_budgets(limit, last, grids.blurred**2 / rate, count, float(costs[-1]))
         flow = construct(grids.generators, start, nodes, top)
         if not np.array_equal(flow.masses[0], start):
             raise ValueError("a flow must begin where it was told to")
-        charged = compute_surcharge(flow, grids.kernels[: top + 1], costs, shares, mesh, limit)
+        charged = compute_surcharge(
+            flow, grids.kernels[: top + 1], costs, shares, mesh, limit, between=grids.between
+        )
         # a bend is subtracted, so that its error is taken off, where that of a value is added
         values = self._smooth(flow.masses) + SMOOTHING_CHARGE + never
         bends = self._smooth(flow.bends) - SMOOTHING_CHARGE
         return ProvedFlow(limit, flow.nodes, values, bends, charged, following, effort)
+
+    def _bound_gaps(self) -> Array:
+        return bound_gaps(self.unit, np.asarray(self.largest), close=True)[0]
+
+    def _make_grids(self, effort: int) -> Grids:
+        return Grids(self, effort)
+
+    def _list_first_laws(self, i: int) -> list[RatioLaw]:
+        """For each sign the pair of the largest coordinate that flow i begins with."""
+        return make_both_laws(self.unit, self.largest[i])
 
     def copy(self) -> Sheet:
         """The same sheet, to be split by itself."""
@@ -192,19 +210,19 @@ class Sheet:
             return False
         self.largest.insert(i + 1, 0.5 * (low + high) if i > 0 else 0.6 * high)
         self.flows.insert(i + 1, self._prove_flow(i + 1, self.flows[i].effort))
-        self.gaps = bound_gaps(self.unit, np.asarray(self.largest), close=True)[0]
+        self.gaps = self._bound_gaps()
         return True
 
-    def _make_start(self, a: float, blurred: float) -> tuple[Array, float]:
+    def _make_start(self, i: int, blurred: float) -> tuple[Array, float]:
         """Masses of Ψ_0 and a constant, above both signs of the first shift's hockey-sticks."""
         mesh = self.mesh
         bell = np.exp(-0.5 * ((mesh.points - blurred**2 / 2) / blurred) ** 2)
         bell /= np.sum(bell)
-        if a == 0:
+        if i == 0:
             wanted = np.maximum(0.0, 1.0 - mesh.gamma)
             start, never = bell, 0.0
         else:
-            spreads = [mesh.spread_law(law) for law in make_both_laws(self.unit, a)]
+            spreads = [mesh.spread_law(law) for law in self._list_first_laws(i)]
             never = max(infinite for _, infinite in spreads)
             wanted = np.max([mesh.sum_values(mass) for mass, _ in spreads], axis=0)
             total = max(float(np.sum(mass)) for mass, _ in spreads)

@@ -36,10 +36,11 @@ from unicr.values import Array
 # (tests/radius/test_rounding.py), charged four times. Directly: 15 products and sums of a unit
 # each. The weights themselves are sums of 8·12 products, in groups of 12 and 8: 20 units.
 CONVOLUTION = 8e-15
-# K_u of a kernel, at any point: its masses are right to 4e-16 (`RatioCells`), and K is a difference
-# of two sums of at most 1, each rounded once, times an exponential. The sums are cumulated in long
-# double, which `Kernel.beyond` charges by their number of terms.
-KERNEL_ROUNDING = 1e-15
+# K_u of a kernel, at any point: H of one coordinate, whose masses are right to what
+# `tradeoff._compose.ROUNDING_EACH` says, and a difference of two sums of at most 1, each rounded
+# once, times an exponential. The sums are cumulated in long double, which `Kernel.beyond` charges
+# by their number of terms.
+KERNEL_ROUNDING = 1.3e-14
 VALUES_PER_CHECK = 4  # of Ψ in one inequality: two nodes on either side, each cumulated
 # Roundings of double precision in one inequality, each of at most the total: two sums on the left,
 # two to add rise and bend on either side; and the places τ and σ in their cells, known to about a
@@ -193,12 +194,21 @@ def _bound_outside(values: Array, bends: Array) -> Array:
 
 
 def compute_surcharge(
-    flow: Flow, kernels: list[Kernel], costs: Array, shares: Array, mesh: Mesh, limit: float
+    flow: Flow,
+    kernels: list[Kernel],
+    costs: Array,
+    shares: Array,
+    mesh: Mesh,
+    limit: float,
+    *,
+    between: bool = True,
 ) -> tuple[Array, Array]:
     """Budgets and Ξ at them, straight between: what pays for all that Φ lacks.
 
-    `costs` rise; `shares[k]` = max over λ of λ − s between shifts k and k + 1. Only what ends
-    within `limit` is asked for; the last node lies beyond it by the widest cell of costs. What is
+    `between` says whether shifts between two kernels are asked for too; steps that stand for
+    whole cells of shifts have none. `costs` rise; `shares[k]` = max over λ of λ − s between shifts
+    k and k + 1. Only what ends within `limit` is asked for; the last node lies beyond it by the
+    widest cell of costs. What is
     returned makes Φ + Ξ a supersolution (docs/theory.md#theorem-j). Negative masses are refused:
     without convexity nothing is proved. Left of the mesh functions are straight in γ down to
     γ = 0, which is checked as a point.
@@ -255,7 +265,7 @@ def compute_surcharge(
             inc += kernel.infinite * (total - psi)
             inc_bend -= kernel.infinite * bend
         chords = chords[::-1]
-        if k + 1 < len(costs):
+        if between and k + 1 < len(costs):
             low, high, share = float(costs[k]), float(costs[k + 1]), float(shares[k])
             _bound_chord_loss(t, steepest, curve, jumps, low, high, share, chords[1, :cells])
         lost = np.maximum(chords[0], chords[1]) if 0 < k < len(costs) - 1 else chords[int(k == 0)]

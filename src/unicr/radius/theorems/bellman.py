@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from unicr.noise import IID
 from unicr.norms import Norm
-from unicr.radius._grade import Grade, find_weakest, grade_proof
+from unicr.radius._grade import Grade, grade_proof
 from unicr.radius._question import Evidence, Question
-from unicr.radius.bellman import bellman_curve, bellman_radius, knows_bends
+from unicr.radius.bellman import bellman_curve, bellman_radius
 from unicr.radius.theorems import few
 from unicr.radius.theorems._base import Bound, Steps, Theorem
 
@@ -41,12 +41,9 @@ def match(question: Question) -> BellmanBound | None:
     law = question.noise.iid
     if law is None or not math.isfinite(question.norm.p) or question.dim < 2:
         return None
-    grade = grade_proof(Grade.FLOATING_POINT, law, ranges=True)
-    if not knows_bends(law):
-        grade = find_weakest(grade, Grade.CHECKED_ON_A_GRID)  # χ is an integral over a grid
     return BellmanBound(
         theorem=THEOREM.name,
-        grade=grade,
+        grade=grade_proof(Grade.FLOATING_POINT, law, ranges=True),
         law=law,
         norm=question.norm,
         dim=question.dim,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unicr.noise.internal import RadialNoise
+from unicr.noise import RadialNoise
 from unicr.radius._grade import Grade, grade_proof
 from unicr.radius._question import Evidence, Question
 from unicr.radius.theorems._base import Theorem, TradeOffBound
@@ -43,7 +43,7 @@ class CubesBound(TradeOffBound):
         return cube_levels_tradeoff(self.noise, _make_least_overlap(self.p, self.noise.dim, r))
 
     def guess(self, evidence: Evidence) -> float:
-        size = float(self.noise.radius_ppf(0.5)) / self.noise.dim
+        size = float(self.noise.length.ppf(0.5)) / self.noise.dim
         return size * guess_radius(evidence.p_a, evidence.p_b)
 
 

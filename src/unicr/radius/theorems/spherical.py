@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from unicr.noise.internal import RadialNoise
+from unicr.noise import RadialNoise
 from unicr.radius._grade import Grade, grade_proof
 from unicr.radius._question import Evidence, Question
 from unicr.radius._readings import LAST_TAIL

@@ -14,8 +14,7 @@ from functools import lru_cache
 import numpy as np
 
 from unicr.errors import RadiusError
-from unicr.noise import Noise
-from unicr.noise.internal import RadialNoise
+from unicr.noise import Noise, RadialNoise
 from unicr.norms import Norm
 from unicr.radius._cache import load_or_make
 from unicr.radius._grade import Grade, grade_proof

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unicr.noise.internal import RadialNoise
+from unicr.noise import RadialNoise
 from unicr.radius._grade import Grade, grade_proof
 from unicr.radius._question import Evidence, Question
 from unicr.radius.theorems._base import Theorem, TradeOffBound, list_extreme_directions
@@ -41,7 +41,7 @@ class VerticesBound(TradeOffBound):
         return cube_tradeoff(self.noise, [(r, self.moving)])
 
     def guess(self, evidence: Evidence) -> float:
-        r = self.noise.radius_ppf(np.array([0.25, 0.75]))
+        r = self.noise.length.ppf(np.array([0.25, 0.75]))
         if self.noise.order != 1 and self.moving == 1:
             return float(r[0]) * (evidence.p_a - evidence.p_b)
         slope = float(-np.diff(self.noise.radial_logpdf(r))[0] / np.diff(r)[0])

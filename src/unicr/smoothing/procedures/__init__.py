@@ -5,6 +5,7 @@ A new procedure is a new file here: runs, `unicr verify` and its replay find it 
 
 from unicr.smoothing._plan import EVERY_INPUT, THIS_INPUT, Procedure
 from unicr.smoothing.procedures._grid import Axis, Grid
+from unicr.smoothing.procedures.among import Among
 from unicr.smoothing.procedures.i_opt import IOpt, Method, share_answers
 from unicr.smoothing.procedures.offsets import Offsets
 from unicr.smoothing.procedures.selector import SelectiveCertificate, Selector
@@ -14,6 +15,7 @@ from unicr.smoothing.procedures.two_steps import TwoSteps
 __all__ = [
     "EVERY_INPUT",
     "THIS_INPUT",
+    "Among",
     "Axis",
     "Grid",
     "IOpt",

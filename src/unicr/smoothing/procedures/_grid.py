@@ -90,7 +90,7 @@ class Grid:
     @property
     def size(self) -> int:
         """How many noises there are: what a union bound divides α by."""
-        return math.prod(len(one) for one in self.ranges)
+        return math.prod(len(steps) for steps in self.ranges)
 
     @property
     def centre(self) -> Node:
@@ -98,17 +98,17 @@ class Grid:
         return (0,) * len(self.axes)
 
     @cached_property
-    def _made(self) -> dict[Node, Noise]:
+    def _noises(self) -> dict[Node, Noise]:
         return {}
 
     def noise(self, node: Node) -> Noise:
         """The noise at a node, made once for all inputs."""
-        if node not in self._made:
+        if node not in self._noises:
             values = dict(self.start)
             for axis, steps in zip(self.axes, node, strict=True):
                 values[axis.name] = axis.at(self.start[axis.name], steps)
-            self._made[node] = FAMILIES[self.family](**values)
-        return self._made[node]
+            self._noises[node] = FAMILIES[self.family](**values)
+        return self._noises[node]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for the spec of a run."""
@@ -118,13 +118,13 @@ class Grid:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Grid:
         """The inverse of `to_dict`."""
-        return cls(values["family"], values["start"], tuple(Axis(*one) for one in values["axes"]))
+        return cls(values["family"], values["start"], tuple(Axis(*axis) for axis in values["axes"]))
 
 
 def _parameters(init: Noise, family: str) -> dict[str, float]:
     """The parameters with which `family` is the same law as `init`; σ is always one of them."""
-    made = FAMILIES.get(family)
-    if made is None:
+    known = FAMILIES.get(family)
+    if known is None:
         raise SpecError(f"unknown family {family!r}: known are {', '.join(FAMILIES)}")
     if not math.isfinite(init.sigma):
         raise NoiseError(f"{init.text} has no standard deviation: a search over σ cannot begin")
@@ -134,10 +134,9 @@ def _parameters(init: Noise, family: str) -> dict[str, float]:
     plain = plainest(init)
     if plain.family == family:
         return {SIGMA: plain.sigma}
-    for parameter in made.parameters:
-        for value, name in parameter.equal:
-            if plain.family == name:
-                return {parameter.name: value, SIGMA: init.sigma}
+    for numbers, same in known.equal:
+        if plain.family == same.name and not known.joint:
+            return {**numbers, SIGMA: init.sigma}
     raise NoiseError(
         f"{init.text} is not a {family} noise: begin with one, e.g. --init '{family}(…)'"
     )

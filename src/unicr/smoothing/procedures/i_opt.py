@@ -88,7 +88,8 @@ class IOpt(TwoSteps):
     def steps(self, plan: Plan, noise: Noise, curves: Curves) -> Steps[Certificate]:
         """A certificate under the noise that was found best for this input.
 
-        With probability ≥ 1 − α it holds for the classifier smoothed with that noise.
+        With probability ≥ 1 − α it holds for the classifier smoothed with that noise
+        (docs/theory.md#what-optimisation-may-use).
         """
         if len(curves.norms) != 1:
             raise CertifyError("a search is for one norm: each norm has its own best noise")
@@ -116,20 +117,20 @@ class IOpt(TwoSteps):
         """From the settings that `to_dict` wrote."""
         values = {"name": cls.name, **settings}
         try:
-            found = cls(
+            search = cls(
                 grid=Grid.from_dict(values),
                 method=values["method"],
                 union=values["union"],
                 keep=values["keep"],
             )
-            same = json.loads(json.dumps(found.to_dict())) == json.loads(json.dumps(dict(values)))
+            same = json.loads(json.dumps(search.to_dict())) == json.loads(json.dumps(dict(values)))
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             if isinstance(error, UnicrError):
                 raise
             raise CertifyError(f"the search {dict(values)!r} cannot be read: {error!r}") from None
         if not same:
             raise CertifyError(f"the search {dict(values)!r} says something else than it is")
-        return found
+        return search
 
 
 class _Search:
@@ -193,8 +194,8 @@ class _Search:
         radii = self._curves.of(self._grid.noise(node))
         if self._settings.union:
             counts = yield from self.fresh(node)
-            seen = Votes(at(counts, self._class), None, int(counts.sum()))
-            p_a, _ = self._plan.rule.conclude(seen, self._plan, radii)
+            votes_so_far = Votes(at(counts, self._class), None, int(counts.sum()))
+            p_a, _ = self._plan.rule.conclude(votes_so_far, self._plan, radii)
         else:
             p_a = expect_p_a(at(votes, self._class), self._plan)
         return radii.first(p_a)
@@ -239,16 +240,16 @@ def share_answers(
     Each certificate has the transcript of its own procedure, as if it had been alone.
     """
     answers: dict[Request, Counts] = {}
-    found = []
+    results = []
     for start in several:
         steps, answer = start(), None
         while True:
             try:
                 question = next(steps) if answer is None else steps.send(answer)
             except StopIteration as stop:
-                found.append(stop.value)
+                results.append(stop.value)
                 break
             if question not in answers:
                 answers[question] = yield question
             answer = answers[question]
-    return tuple(found)
+    return tuple(results)

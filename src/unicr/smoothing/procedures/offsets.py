@@ -58,14 +58,15 @@ class Offsets(TwoSteps):
     def steps(self, plan: Plan, noise: Noise, curves: Curves) -> Steps[Certificate]:
         """R = λ(p_A − p_B) in ℓp with p ≤ 1, for certain: ‖δ‖₁ ≤ ‖δ‖_p there.
 
-        All offsets can be counted on a coarse grid only, and the radius is between its points.
+        All offsets can be counted on a coarse grid only, and the radius is between its points
+        (docs/theory.md#splitting-noise).
         """
         radii = curves.of(noise).between_points()
         self.check(plan, radii)
         width = count_offsets(noise, curves.lattice)
         counts = yield Request(width, 0, None, self.counted, BOUND)
-        found = self.conclude(plan, radii, counts, counts)
-        return replace(found, n0=0, charge=0.0)
+        certificate = self.conclude(plan, radii, counts, counts)
+        return replace(certificate, n0=0, charge=0.0)
 
     def tally(self, selection: Counts, counts: Counts) -> Votes:
         """The two largest counts: nothing was drawn, so nothing need be chosen beforehand."""

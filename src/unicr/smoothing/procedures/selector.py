@@ -107,7 +107,7 @@ class _Tests:
 
     def plan_tests(self, main: int, label: int, wanted: float) -> Steps[tuple[int, int]]:
         """The choices (first, last) round the main one whose tests promise the largest radius."""
-        best, found = -1.0, (main, main)
+        best, best_range = -1.0, (main, main)
         for first, last in _intervals(main, self.choices):
             tests = self.tests(first, last, main, label)
             value = wanted
@@ -118,8 +118,8 @@ class _Tests:
                     break
                 value = min(value, (yield from self.expected(test, len(tests))))
             if value > best + LITTLE * wanted:
-                best, found = value, (first, last)
-        return found
+                best, best_range = value, (first, last)
+        return best_range
 
     def bound(self, tests: Sequence[_Test], wanted: float) -> Steps[list[float]]:
         """A lower bound for each test, all of them at self.alpha together.
@@ -129,7 +129,7 @@ class _Tests:
         """
         sizes = [math.ceil(self.most / 3 ** (LOOKS - 1 - i)) for i in range(LOOKS)]
         level = self.alpha / (len(tests) * LOOKS)
-        found = [0.0] * len(tests)
+        bounds = [0.0] * len(tests)
         for member in dict.fromkeys(test.member for test in tests):
             mine = [i for i, test in enumerate(tests) if test.member == member]
             counts: Counts = np.zeros(0, dtype=np.int64)
@@ -138,8 +138,8 @@ class _Tests:
                     counts = add(counts, (yield from self.ask(member, now - before)))
                 hits = [share_of(counts, tests[i].first, tests[i].last) for i in mine]
                 for i, k in zip(mine, hits, strict=True):
-                    found[i] = max(found[i], clopper_pearson(k, now, level))
-                have = min(self.radii[member].first(found[i]) for i in mine)
+                    bounds[i] = max(bounds[i], clopper_pearson(k, now, level))
+                have = min(self.radii[member].first(bounds[i]) for i in mine)
                 hope = min(
                     self._reached(tests[i], math.floor(k / now * self.most), self.most, len(tests))
                     for i, k in zip(mine, hits, strict=True)
@@ -149,13 +149,13 @@ class _Tests:
             wanted = min(wanted, have)
             if wanted <= 0:
                 break
-        return found
+        return bounds
 
 
 def _intervals(main: int, choices: int) -> Iterator[tuple[int, int]]:
     """All first … last round the main choice, the shortest first."""
-    found = [(a, b) for a in range(main + 1) for b in range(main, choices)]
-    yield from sorted(found, key=lambda one: one[1] - one[0])
+    ranges = [(a, b) for a in range(main + 1) for b in range(main, choices)]
+    yield from sorted(ranges, key=lambda ends: ends[1] - ends[0])
 
 
 @dataclass(frozen=True, repr=False)
@@ -177,8 +177,8 @@ def _least(a: NormRadius, b: NormRadius) -> NormRadius:
     """What two radii allow together."""
     proved, searched = min(a.proved, b.proved), min(a.searched, b.searched)
     says = "abstain" if 0.0 in (a.searched, b.searched) else name_guarantee(proved, searched)
-    less = min(a, b, key=lambda one: one.radius)
-    grades = [Grade(one.grade) for one in (a, b) if one.grade is not None]
+    less = min(a, b, key=lambda bracket: bracket.radius)
+    grades = [Grade(bracket.grade) for bracket in (a, b) if bracket.grade is not None]
     grade = find_weakest(*grades) if proved > 0 and grades else None
     return NormRadius(a.norm, less.radius, proved, searched, says, grade)
 
@@ -211,7 +211,7 @@ class Selector(TwoSteps):
 
     def check_plan(self, plan: Plan) -> None:
         """No union bound: nothing is chosen by the samples that bound."""
-        if plan.rule.name == "union":
+        if plan.rule.among_noises:
             raise CertifyError("a union bound over noises is for I-OPT: a selector needs none")
 
     def check(self, plan: Plan, radii: Radii) -> None:
@@ -240,7 +240,7 @@ class Selector(TwoSteps):
         """The smallest noise: the one lattice of all members is that of this one."""
         return min(self.laws, key=size_of)
 
-    def opened(self, open_noise: Callable[[Noise], Noise]) -> Self:
+    def open_noises(self, open_noise: Callable[[Noise], Noise]) -> Self:
         """With noises that are code opened by `open_noise`, which may refuse."""
         own, *choices = map(open_noise, self.laws)
         return replace(self, noise=own, choices=tuple(choices))
@@ -252,40 +252,41 @@ class Selector(TwoSteps):
         radius. The first classifier is bounded by the plan's rule at (1 − share)·α; what backs it
         up by `_Tests.bound` at share·α. The selector's votes that choose the classifier bound
         nothing. On a lattice, one for all members, s and every g_k are functions of its points;
-        each bound pays what its own sampler errs by.
+        each bound pays what its own sampler errs by (docs/theory.md#the-selector).
         """
         self._check_noise(noise)
         radii = [curves.of(law) for law in self.laws]
         asked = _Tests(self, plan, radii)
         main = median((yield from asked.look(0)))
         member = 1 + main
+        # α is shared: (1 − share) for the classifier that answers, the rest for all that backs it.
         first = replace(plan, alpha=plan.alpha * (1 - self.share))
         selection = yield from asked.look(member)
         counts: Counts = np.zeros(0, dtype=np.int64)
         while more := plan.rule.next(self.tally(selection, counts), first, radii[member]):
             counts = add(counts, (yield from asked.ask(member, more, BOUND)))
         alone = self.conclude(first, radii[member], selection, counts, self.laws[member])
-        found, among = list(alone.radii), (main, main)
-        wanted = min((one.radius for one in alone.radii[:1]), default=0.0)
+        shown, among = list(alone.radii), (main, main)
+        wanted = min((bracket.radius for bracket in alone.radii[:1]), default=0.0)
         label = alone.predict
         if not alone.abstained:
             among = yield from asked.plan_tests(main, label, wanted)
             tests = asked.tests(*among, main, label)
             bounds = yield from asked.bound(tests, wanted)
             for test, p in zip(tests, bounds, strict=True):
-                p_a, p_b = radii[test.member].charged(p, 1.0 - p)
+                p_a, p_b = radii[test.member].charge_bounds(p, 1.0 - p)
                 backing = radii[test.member].at(p_a, p_b)
-                found = [_least(a, b) for a, b in zip(found, backing, strict=True)]
+                shown = [_least(a, b) for a, b in zip(shown, backing, strict=True)]
                 label = label if p_a > p_b else ABSTAIN
         chosen = plan.n0 * len(asked.few)
-        charges = [one.charge for one in radii]
+        charges = [member.charge for member in radii]
         return replace(
             cast("SelectiveCertificate", alone),  # what `conclude` made of this plan
             predict=label,
             n0=chosen,
             n=asked.used - chosen,
             alpha=plan.alpha,
-            radii=tuple(found),
+            radii=tuple(shown),
             charge=None if None in charges else max(c for c in charges if c is not None),
             among=among,
         )
@@ -294,8 +295,8 @@ class Selector(TwoSteps):
         """Plain values, for the settings of a run."""
         return {
             "name": self.name,
-            "noise": _written(self.noise),
-            "choices": [_written(one) for one in self.choices],
+            "noise": _write_noise(self.noise),
+            "choices": [_write_noise(noise) for noise in self.choices],
             "share": self.share,
             "votes": self.votes,
         }
@@ -307,20 +308,20 @@ class Selector(TwoSteps):
         try:
             texts = [values["noise"], *values["choices"]]
             share, votes = values["share"], values["votes"]
-            if not all(isinstance(one, str) for one in texts) or not isinstance(share, float):
+            if not all(isinstance(text, str) for text in texts) or not isinstance(share, float):
                 raise ValueError("texts of noises and a share are needed")
             if not (votes is None or type(votes) is int) or not math.isfinite(share):
                 raise ValueError(f"votes={votes!r}, share={share!r}")
             own, *choices = map(read_noise, texts)
-            found = cls(own, tuple(choices), share, votes)
+            selector = cls(own, tuple(choices), share, votes)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             if isinstance(error, UnicrError):
                 raise
             raise CertifyError(f"the selector {values!r} cannot be read: {error!r}") from None
-        if found.to_dict() != values:
+        if selector.to_dict() != values:
             raise CertifyError(f"the selector {values!r} says something else than it is")
-        return found
+        return selector
 
 
-def _written(noise: Noise) -> str:
+def _write_noise(noise: Noise) -> str:
     return noise.text if isinstance(noise, ClosedNoise) else check_parses(noise)

@@ -25,6 +25,7 @@ from unicr.smoothing._plan import Plan
 from unicr.smoothing._question import BOUND, CHOOSE, SUPPORT, Request, Steps
 from unicr.smoothing.measures import Counts, at
 from unicr.smoothing.procedures.two_steps import TwoSteps
+from unicr.smoothing.rules.fixed import Fixed
 
 if TYPE_CHECKING:
     from unicr.smoothing._radii import Curves, Radii
@@ -83,7 +84,7 @@ class TwoLawVotes(TwoSteps):
 
     def check_plan(self, plan: Plan) -> None:
         """The fixed rule, and a share."""
-        if plan.rule.name != "fixed" or not 0 < self.share < 1:
+        if plan.rule != Fixed() or not 0 < self.share < 1:
             raise CertifyError(
                 f"two laws share {self.share!r} and the rule {plan.rule.text}: a share between 0 "
                 "and 1 is needed, and no early stopping"
@@ -99,16 +100,21 @@ class TwoLawVotes(TwoSteps):
         chosen, half, n0 = self.choose(selection), plan.n // 2, plan.n0
         p, q = ((at(votes, chosen) + 0.5) / (n0 + 1) for votes in (selection, hint))
         first, law = plan.n - half, radii.noise
-        one = _first_law(law, lower_bound(round(p * plan.n), plan.n, plan.alpha))
+        alone = _first_law(law, lower_bound(round(p * plan.n), plan.n, plan.alpha))
         p_a = lower_bound(round(p * first), first, plan.alpha / 2)
         q_a = lower_bound(round(q * half), half, plan.alpha / 2) if half else 0.0
         both = _both_laws(law, _home(law), p_a, q_a, self.share)
-        return max(both.radius, _first_law(law, p_a)) > WORTH * one
+        return max(both.radius, _first_law(law, p_a)) > WORTH * alone
 
     def steps(self, plan: Plan, noise: Noise, curves: Curves) -> Steps[Certificate]:
-        """All samples have numbers of their own, so fresh ones know nothing of the choice."""
+        """All samples have numbers of their own, so fresh ones know nothing of the choice.
+
+        Both bounds, and with them the radius, hold with probability ≥ 1 − α
+        (docs/theory.md#two-laws).
+        """
         radii = curves.of(noise)
         law, n0, n = within(noise, self.share), plan.n0, plan.n
+        # 0 … n0 − 1 and n0 + n … 2n0 + n − 1 choose; n0 … n0 + n − 1 and what follows bound.
         selection = yield Request(n0, 0, None, self.counted, CHOOSE)
         hint = yield Request(n0, n0 + n, law, self.counted, CHOOSE)
         more = n // 2 if self.pays(selection, hint, plan, radii) else 0
@@ -123,8 +129,9 @@ class TwoLawVotes(TwoSteps):
     ) -> Certificate:
         """Both bounds hold with probability ≥ 1 − α (union), and with them the radius."""
         asked, q_a = int(second.sum()), None
+        # Two bounds share α in halves; without votes under the second law the first has all of it.
         half = replace(plan, alpha=plan.alpha / 2) if asked else plan
-        found = cast("TwoLawCertificate", self.conclude(half, radii, selection, counts))
+        certificate = cast("TwoLawCertificate", self.conclude(half, radii, selection, counts))
         if asked:
             top = at(second, self.choose(selection))
             q_a = lower_bound(top, asked, plan.alpha / 2)
@@ -132,9 +139,9 @@ class TwoLawVotes(TwoSteps):
         def more(norm: Norm) -> Proof:
             if q_a is None:
                 return NOTHING_PROVED
-            return _both_laws(radii.noise, norm, found.p_a, q_a, self.share)
+            return _both_laws(radii.noise, norm, certificate.p_a, q_a, self.share)
 
         return replace(
-            found, alpha=plan.alpha, n=found.n + asked, q_a=q_a,
-            radii=radii.at(found.p_a, found.p_b, more),
+            certificate, alpha=plan.alpha, n=certificate.n + asked, q_a=q_a,
+            radii=radii.at(certificate.p_a, certificate.p_b, more),
         )  # fmt: skip

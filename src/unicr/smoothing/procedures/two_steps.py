@@ -26,12 +26,14 @@ class TwoSteps(Procedure):
 
     def steps(self, plan: Plan, noise: Noise, curves: Curves) -> Steps[Certificate]:
         """Samples 0 … n0 − 1 choose, those from n0 on bound: with probability ≥ 1 − α over these
-        the certificate holds (the rule's proof; the radius theorem).
+        the certificate holds (the rule's proof; the radius theorem;
+        docs/theory.md#estimating-p_a-and-p_b).
         """
         radii = curves.of(noise)
         selection = yield Request(plan.n0, 0, None, self.counted, CHOOSE)
         counts: Counts = np.zeros(0, dtype=np.int64)
         while more := plan.rule.next(votes := self.tally(selection, counts), plan, radii):
+            # Never a sample that chose the class: given the choice, the votes are binomial.
             start = plan.n0 + votes.n
             counts = add(counts, (yield Request(more, start, None, self.counted, BOUND)))
         return self.conclude(plan, radii, selection, counts)
@@ -51,7 +53,7 @@ class TwoSteps(Procedure):
 
     def bounds(self, votes: Votes, plan: Plan, radii: Radii) -> tuple[float, float]:
         """(p_A, p_B) by the rule, for the law of the noise where a sampler drew it."""
-        return radii.charged(*plan.rule.conclude(votes, plan, radii))
+        return radii.charge_bounds(*plan.rule.conclude(votes, plan, radii))
 
     def conclude(
         self,
@@ -63,7 +65,8 @@ class TwoSteps(Procedure):
     ) -> Certificate:
         """What the counts of an input are worth; `noise` is given where it was chosen for it.
 
-        At confidence 1 − α over the fresh samples (the rule's proof) the radii hold.
+        At confidence 1 − α over the fresh samples (the rule's proof) the radii hold
+        (docs/certificates.md#the-claim).
         """
         votes = self.tally(selection, counts)
         p_a, p_b = self.bounds(votes, plan, radii)

@@ -31,7 +31,10 @@ class Every(Rule):
             raise CertifyError("--rule every is for the offsets of splitting noise alone")
 
     def conclude(self, votes: Votes, plan: Plan, radii: Radii) -> tuple[float, float]:
-        """The two largest shares, rounded outwards."""
+        """The two largest shares, rounded outwards; nothing where not every offset was counted.
+
+        docs/certificates.md#on-a-real-machine: the one exception.
+        """
         if votes.n != count_offsets(radii.noise, radii.lattice):
             return 0.0, 1.0
         return votes.top / votes.n - SHAVE, (votes.second or 0) / votes.n + SHAVE

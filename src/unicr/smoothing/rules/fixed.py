@@ -20,6 +20,6 @@ class Fixed(Rule):
     proof = "P(Binomial(n, p) ≥ k) ≤ α for every p below the bound (Clopper–Pearson)"
 
     def conclude(self, votes: Votes, plan: Plan, radii: Radii) -> tuple[float, float]:
-        """(p_A, 1 − p_A)."""
+        """(p_A, 1 − p_A) at α (docs/theory.md#estimating-p_a-and-p_b: fixed n)."""
         p_a = lower_bound(votes.top, votes.n, plan.alpha)
         return p_a, 1.0 - p_a

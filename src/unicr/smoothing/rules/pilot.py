@@ -16,7 +16,10 @@ from unicr.smoothing._plan import Plan, Rule, Votes
 if TYPE_CHECKING:
     from unicr.smoothing._radii import Radii
 
-FEWEST, POINTS, PRIOR = 60, 16, 0.5
+# They decide the cost alone: whatever size the n0 votes choose, the bound holds.
+FEWEST = 60  # samples: of fewer nothing worth having is certified
+POINTS = 16  # quantiles of p_A that stand for its distribution
+PRIOR = 0.5  # of both parameters of the Beta distribution before the n0 votes
 
 
 @dataclass(frozen=True)
@@ -47,8 +50,8 @@ class Pilot(Rule):
         chances = special.betaincinv(top + PRIOR, n0 - top + PRIOR, u).tolist()
 
         def expected(n: int) -> float:
-            found = [lower_bound(round(p * n), n, plan.alpha) for p in chances]
-            return float(np.mean(np.maximum(special.ndtri(found), 0.0)))
+            bounds = [lower_bound(round(p * n), n, plan.alpha) for p in chances]
+            return float(np.mean(np.maximum(special.ndtri(bounds), 0.0)))
 
         enough = expected(plan.n) - self.share * float(special.ndtri(self.best(plan)))
         low, high = 0, 0
@@ -67,7 +70,8 @@ class Pilot(Rule):
     def conclude(self, votes: Votes, plan: Plan, radii: Radii) -> tuple[float, float]:
         """(p_A, 1 − p_A); p_A = 0 where the number of votes is not the one that the n0 votes chose.
 
-        Otherwise the size could be chosen by the fresh votes, and the bound would not hold.
+        Otherwise the size could be chosen by the fresh votes, and the bound would not hold
+        (docs/theory.md#estimating-p_a-and-p_b: fewer samples).
         """
         asked = votes.n == self.size(votes, plan)
         p_a = lower_bound(votes.top, votes.n, plan.alpha) if asked else 0.0

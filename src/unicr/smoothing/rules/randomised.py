@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from unicr.smoothing._radii import Radii
 
 LEAST = 0.05  # a smaller draw counts as this one: no bound of 1 from finitely many votes
-SHAVE = 1e-13
+SHAVE = 1e-13  # off the root: the root finder leaves 1e-15 + 1e-14·p, the Beta function 1e-14
 
 
 def randomised_lower_bound(k: int, n: int, alpha: float, u: float) -> float:
@@ -52,7 +52,7 @@ class Randomised(Rule):
 
     u is a digest of `seed` and of the selection votes, so it knows nothing of the fresh ones. A
     chosen seed is a chosen u, which may err with more than α: a run takes it from its nonce, which
-    nobody chose (`keyed`). Inputs with equal selection votes have the same u: each certificate
+    nobody chose (`with_key`). Inputs with equal selection votes have the same u: each certificate
     errs with at most α, together they are not independent.
     """
 
@@ -68,13 +68,13 @@ class Randomised(Rule):
         if not isinstance(self.seed, int) or self.seed < 0:
             raise CertifyError(f"seed={self.seed!r} must be a whole number, not negative")
 
-    def keyed(self, *words: object) -> Randomised:
+    def with_key(self, *words: object) -> Randomised:
         """With the seed that follows from these words, whatever it was."""
         digest = hashlib.sha256("|".join(map(str, words)).encode()).digest()
         return Randomised(int.from_bytes(digest[:6], "big"))
 
     def conclude(self, votes: Votes, plan: Plan, radii: Radii) -> tuple[float, float]:
-        """(p_A, 1 − p_A)."""
+        """(p_A, 1 − p_A) at exactly α (docs/certificates.md#how-samples-are-used)."""
         words = f"randomised|{self.seed}|{','.join(map(str, votes.selection))}"
         digest = hashlib.sha256(words.encode()).digest()
         u = int.from_bytes(digest[:6], "big") / 2**48

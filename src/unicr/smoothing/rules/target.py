@@ -46,7 +46,10 @@ class Target(Rule):
         )
 
     def conclude(self, votes: Votes, plan: Plan, radii: Radii) -> tuple[float, float]:
-        """p_A is what the target needs where less is refuted at α, and 0 (abstain) elsewhere."""
+        """p_A is what the target needs where less is refuted at α, and 0 (abstain) elsewhere.
+
+        docs/theory.md#estimating-p_a-and-p_b: stopping early.
+        """
         needed = radii.needed(self.radius)
         evidence = log_wealth(votes.top, votes.n, needed, above=True)
         p_a = needed if evidence >= math.log(1 / plan.alpha) else 0.0

@@ -19,6 +19,7 @@ class Union(Rule):
     """`candidates` noises could have been chosen, with the very samples that certify."""
 
     name = "union"
+    among_noises = True
     proof = "Clopper–Pearson at α/candidates for each noise: all bounds hold together by the union"
     candidates: int
 
@@ -28,7 +29,10 @@ class Union(Rule):
             raise CertifyError(f"candidates={self.candidates}: at least one noise")
 
     def conclude(self, votes: Votes, plan: Plan, radii: Radii) -> tuple[float, float]:
-        """(p_A, 1 − p_A) at α/candidates."""
+        """(p_A, 1 − p_A) at α/candidates, so that the bounds of all noises hold together.
+
+        The candidates were fixed before any sample (docs/theory.md#what-optimisation-may-use).
+        """
         p_a = lower_bound(votes.top, votes.n, plan.alpha / self.candidates)
         return p_a, 1.0 - p_a
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from unicr.data import load_dataset
-from unicr.lab.c_opt import COpt, Scales, ShapeScore, c_opt, grid, search_of
+from unicr.lab.c_opt import COpt, Scales, ShapeScore, c_opt, grid, make_search
 from unicr.lab.report.copt import SearchBar
 from unicr.lab.train import Training
-from unicr.smoothing import norms_of
+from unicr.smoothing import read_norms
 from unicr.values import round_down
 from unicr_paper._certify import NORMS, TABLES, plan_of
 from unicr_paper._item import Axes, Context, Output, Table, item, panels
@@ -65,12 +65,12 @@ def _found(context: Context) -> list[ShapeScore]:
     """The grid in the item's work folder, gone on with where it was interrupted."""
     sizes = context.sizes
     train, test = str(context.file(TRAIN)), str(context.file(TEST))
-    search = search_of(
+    search = make_search(
         load_dataset(train),
         load_dataset(test),
         most=sizes["train"],
         training=Training(noise=None, arch="mlp", epochs=sizes["epochs"], seed=context.seed),
-        norms=norms_of(sizes["norms"]),
+        norms=read_norms(sizes["norms"]),
         plan=plan_of(sizes),
         seed=context.seed,
         searched=True,

@@ -8,8 +8,6 @@ table `top` has the layout of the paper's Table 3: averages of the largest radii
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from statistics import NormalDist
@@ -18,14 +16,21 @@ from typing import Any
 from safetensors.torch import save_file
 
 from unicr.classifier.internal import read_weights
-from unicr.errors import SpecError
 from unicr.metrics import Scores, best_of
 from unicr.noise import gaussian, laplace
 from unicr.norms import l2, parse_norm
-from unicr.runs import read_log, recertify, scores_of
+from unicr.runs import read_log, recertify, score_log, scores_of
 from unicr.values import round_down
 from unicr_paper import _certify
-from unicr_paper._certify import NORMS, SHARES, Setup, percents, printed, searching, top_means
+from unicr_paper._certify import (
+    NORMS,
+    Setup,
+    Sides,
+    percents,
+    printed,
+    searching,
+    with_inputs,
+)
 from unicr_paper._item import Context, Output, Table, item
 
 TABLE = "Table 4"
@@ -42,7 +47,7 @@ MEAN, STD = [0.4914, 0.4822, 0.4465], [0.2023, 0.1994, 0.2010]  # of the paper's
     "certified accuracy and robustness score on CIFAR-10",
     TABLE,
     searching(5, 50, 200, (0.5, 2, 2), (2, 2, 0.25)),
-    searching(30, 100, 1000, (0.5, 2, 2**0.5), (1.5, 2.5, 0.5)),
+    searching(200, 100, 1000, (0.5, 2, 2**0.5), (1.5, 2.5, 0.5)),
     searching(500, 400, 4000, (0.25, 4, 2**0.25), (1, 3, 0.25)),
     needs=(IMAGES, LOG),
     options={
@@ -54,42 +59,36 @@ MEAN, STD = [0.4914, 0.4822, 0.4465], [0.2023, 0.1994, 0.2010]  # of the paper's
     order=5,
 )
 def run(context: Context) -> Output:
-    if "inputs" in context.options:
-        context = replace(context, sizes={**context.sizes, "inputs": _inputs(context)})
+    context = with_inputs(context)
     images, models = str(context.file(IMAGES)), _models(context)
-    runs: dict[str, list[tuple[Scores, Scores]]] = {}
-    baselines, top = [], []
-    for sigma, arguments in models.items():
-        setup = Setup(arguments, images, sigma)
-        for norm, pair in _certify.compare(_own(context, sigma, models), setup).items():
-            runs.setdefault(norm, []).append(pair.scores())
-            means = zip(SHARES, *top_means(*pair.scores()), strict=True)
-            top += [(sigma, norm, *values) for values in means]
-    if "1" in runs:  # the paper's baseline there
+    pairs = _certify.compare_sigmas(context, models, images)
+    baselines = []
+    if "1" in pairs:  # the paper's baseline there
         trained = _models(context, "laplace") if "laplace" in context.options else models
         for sigma, arguments in trained.items():
-            own, setup = _own(context, sigma, trained), Setup(arguments, images, sigma)
+            own = _certify.own_folder(context, sigma, trained)
+            setup = Setup(arguments, images, sigma)
             rows = _certify.certified(own, setup, laplace(sigma=sigma), ("1",), "laplace")
             baselines.append(scores_of(rows, "1", "Laplace", _certify.ALPHA))
-    sides = {
-        norm: (best_of([fixed for fixed, _ in both]), best_of([chosen for _, chosen in both]))
-        for norm, both in runs.items()
-    }
     logged = _logged(context.file(LOG))
+    sides = Sides.of({norm: list(own.values()) for norm, own in pairs.items()})
     found = _certify.compared(sides, PRINTED, TABLE)
     sigmas = ", ".join(f"{sigma:g}" for sigma in models)
-    most = max(models) * NormalDist().inv_cdf(_certify.plan_of(context.sizes).best_p_a())
+    plan = _certify.plan_of(context.sizes)
+    most = max(models) * NormalDist().inv_cdf(plan.rule.best(plan))
+    laplaces = [best_of(baselines)] if baselines else []
     return replace(
         found,
         tables={
             **found.tables,
             "published-log": _log_table(logged),
-            "top": Table(("sigma", "norm", "top_percent", "fixed", "i_opt"), top),
+            "laplace": _laplace_table(laplaces),
+            "top": _certify.top_table(pairs),
         },
         comparison=[
             *found.comparison,
             *map(_log_line, logged),
-            *([_laplace_line(best_of(baselines), sigmas)] if baselines else []),
+            *(_laplace_line(side, sigmas) for side in laplaces),
         ],
         remarks=[
             _certify.sizes_text(context.sizes, "test images, evenly spread over the 10,000"),
@@ -103,38 +102,12 @@ def run(context: Context) -> Output:
     )
 
 
-def _inputs(context: Context) -> int:
-    text = context.options["inputs"]
-    if not text.isdigit() or int(text) < 1:
-        raise SpecError(f"--set inputs={text}: a whole number from 1 up")
-    return int(text)
-
-
-def _own(context: Context, sigma: float, models: Mapping[float, Any]) -> Context:
-    """With a folder of its own for each of several σ."""
-    work = context.work / f"sigma-{sigma:g}"
-    return replace(context, work=work) if len(models) > 1 else context
-
-
 def _models(context: Context, option: str = "weights") -> dict[float, dict[str, Any]]:
     """The networks by the σ of their training: those given, or the one of the data folder."""
     if option not in context.options:
         return {SIGMA: network(context)}
-    given = Path(context.options[option]).expanduser()
-    ending = (".pt", ".pth", ".th", ".tar", ".safetensors")
-    files = sorted(f for f in given.iterdir() if f.suffix in ending) if given.is_dir() else [given]
-    found = {_sigma(file): network(context, file) for file in files}
-    if not found:
-        raise SpecError(f"--set {option}={given}: there is no file of weights in it")
-    return dict(sorted(found.items()))
-
-
-def _sigma(file: Path) -> float:
-    """The last number in a file's name, as in CIFAR_Gaussian[-1.0, 0.25]_best.pth."""
-    numbers = re.findall(r"\d*\.\d+|\d+", file.stem)
-    if not numbers or not float(numbers[-1]) > 0:
-        raise SpecError(f"--set weights: the σ of {file.stem} must be the last number in its name")
-    return float(numbers[-1])
+    files = _certify.weights_by_sigma(option, context.options[option])
+    return {sigma: network(context, file) for sigma, file in files.items()}
 
 
 def network(context: Context, path: Path | None = None) -> dict[str, Any]:
@@ -174,7 +147,7 @@ def _logged(path: Path) -> list[Scores]:
         norm: rows if norm == l2.text else recertify(rows, noise, parse_norm(norm), DIM)
         for norm in NORMS
     }
-    return [scores_of(own, norm, "published log", None) for norm, own in found.items()]
+    return [score_log(own, norm, "published log") for norm, own in found.items()]
 
 
 def _log_table(logged: list[Scores]) -> Table:
@@ -184,6 +157,17 @@ def _log_table(logged: list[Scores]) -> Table:
         for radius, theirs in zip(PRINTED[side.norm].radii, PRINTED[side.norm].fixed, strict=True)
     ]
     return Table(("norm", "radius", "published_log", "paper_fixed"), rows)
+
+
+def _laplace_table(sides: list[Scores]) -> Table:
+    """Fixed Laplace noise in l1, proved radii (an exact theorem), beside the paper's."""
+    paper = PRINTED["1"]
+    rows = [
+        (radius, 100 * side.certified_accuracy(radius), theirs)
+        for side in sides
+        for radius, theirs in zip(paper.radii, paper.fixed, strict=True)
+    ]
+    return Table(("radius", "laplace", "paper_fixed"), rows)
 
 
 def _log_line(side: Scores) -> str:

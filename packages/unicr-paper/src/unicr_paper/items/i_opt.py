@@ -35,11 +35,13 @@ PRINTED = printed(TABLE)  # ImageNet, ResNet-50, σ = 1: the fixed Gaussian nois
 def run(context: Context) -> Output:
     setup = Setup("builtin:mnist-mlp-1.0", "builtin:mnist", 1.0)
     pairs = compare(context, setup)
-    means = {norm: top_means(*pair.scores()) for norm, pair in pairs.items()}
+    means = {norm: top_means(pair.scores()) for norm, pair in pairs.items()}
     rows = [
-        (norm, share, fixed, chosen, *theirs)
-        for norm, (one, other) in means.items()
-        for share, fixed, chosen, *theirs in zip(SHARES, one, other, *_paper(norm), strict=True)
+        (norm, *values)
+        for norm, pair in pairs.items()
+        for values in zip(
+            SHARES, *means[norm], *top_means(pair.searched()), *_paper(norm), strict=True
+        )
     ]
 
     def draw(axes: Axes, norm: str) -> None:

@@ -12,9 +12,8 @@ import numpy as np
 
 from unicr.classifier import load_classifier
 from unicr.data import load_dataset
-from unicr.metrics import Scores
 from unicr_paper import _certify
-from unicr_paper._certify import Pair, Setup, percents, printed, searching
+from unicr_paper._certify import Both, Pair, Setup, Sides, percents, printed, searching
 from unicr_paper._item import Context, Output, item
 
 TABLE = "Table 8"
@@ -45,13 +44,17 @@ def run(context: Context) -> Output:
     }
     setup = Setup(arguments, str(context.file(IMAGES)), SIGMA, keep=True)
     pairs = _certify.compare(context, setup)
-    found = _certify.compared({n: pair.scores() for n, pair in pairs.items()}, PRINTED, TABLE)
+    sides = Sides.of({norm: [pair] for norm, pair in pairs.items()})
+    found = _certify.compared(sides, PRINTED, TABLE)
     answers = _answers(setup, [row.idx for row in next(iter(pairs.values())).fixed])
-    agreeing = {norm: _agreeing(pair, answers) for norm, pair in pairs.items()}
+    agreeing = Sides(
+        {norm: _agreeing(pair, pair.scores(), answers) for norm, pair in pairs.items()},
+        {norm: _agreeing(pair, pair.searched(), answers) for norm, pair in pairs.items()},
+    )
     own = [
         f"l{norm}, certified class equal to the model's own answer instead of the label: fixed "
         f"{percents(fixed, [0])}, I-OPT {percents(chosen, [0])} % at radius 0"
-        for norm, (fixed, chosen) in agreeing.items()
+        for norm, (fixed, chosen) in agreeing.proved.items()
     ]
     return replace(
         found,
@@ -72,10 +75,10 @@ def _answers(setup: Setup, indices: list[int]) -> dict[int, int]:
     return {i: int(model.predict(data[i][0][None])[0]) for i in indices}
 
 
-def _agreeing(pair: Pair, answers: Mapping[int, int]) -> tuple[Scores, Scores]:
+def _agreeing(pair: Pair, both: Both, answers: Mapping[int, int]) -> Both:
     """The scores with the model's own answers in place of the labels."""
     sides = []
-    for side, rows in zip(pair.scores(), (pair.fixed, pair.chosen), strict=True):
+    for side, rows in zip(both, (pair.fixed, pair.chosen), strict=True):
         same = [row.predict == answers[row.idx] for row in rows]
         sides.append(replace(side, correct=np.array(same, dtype=np.float64)))
     return sides[0], sides[1]

@@ -20,6 +20,7 @@ import unicr
 from unicr.errors import RunError, UnicrError
 from unicr.extras import require
 from unicr.lab.report.attack import attack_records
+from unicr.lab.report.colours import assign_colours
 from unicr.lab.report.html._images import Pictures
 from unicr.lab.report.runs import changes_meant, default_radii
 from unicr.metrics import Scores, accuracy_curve, envelope, robustness_score
@@ -65,7 +66,7 @@ def collect(
         rows = [one.row for one in found]
         groups.setdefault(_fingerprint(rows), []).append(len(shown))
         alpha = spec.plan.alpha
-        scores.append({p: scores_of(rows, p, name, alpha) for p in spec.norm_texts})
+        scores.append({p: scores_of(rows, p, name, alpha).shown for p in spec.norm_texts})
         shown.append(_run(path, name, spec, found, scores[-1], pictures, trusted))
     for members in groups.values():
         _label([shown[i] for i in members])
@@ -104,10 +105,12 @@ def _fingerprint(rows: Sequence[Row]) -> str:
 
 def _label(runs: list[dict[str, Any]]) -> None:
     """What a run is called in legends: its noise, with its name where that is not enough."""
-    noises = [run["noise"] for run in runs]
+    noises = [run["legend"] for run in runs]
     for run in runs:
-        once = noises.count(run["noise"]) == 1
-        run["label"] = run["noise"] if once else f"{run['name']}: {run['noise']}"
+        noise = run.pop("legend")
+        run["label"] = noise if noises.count(noise) == 1 else f"{run['name']}: {noise}"
+    for run, colour in zip(runs, assign_colours(noises), strict=True):
+        run["colour"] = colour
 
 
 def _run(
@@ -132,6 +135,7 @@ def _run(
     return {
         "name": name,
         "noise": spec.noise.text,
+        "legend": spec.noise.label,
         "norms": list(spec.norm_texts),
         "model": spec.model,
         "data": spec.data,
@@ -144,8 +148,12 @@ def _run(
         "total": len(rows),
         "correct": correct,
         "status": {s: status.count(s) for s in ("certified", "abstained", "failed")},
-        "accuracy": percent(correct, len(rows)),
-        "holds": percent(round(one.accuracy_bound(0.0) * len(rows)), len(rows)),
+        "labelled": one.labelled,
+        "accuracy": percent(correct, len(rows)) if one.labelled else "no labels",
+        "holds": percent(round(one.accuracy_bound(0.0) * len(rows)), len(rows))
+        if one.labelled
+        else "–",
+        "p_a": [round_down(value, DIGITS) for value in one.p_a_percentiles or ()],
         "scores": {norm: _scores(score) for norm, score in scores.items()},
         "curves": {norm: _curves(noises, norm, spec, rows, trusted) for norm in spec.norm_texts},
         "noises": len(noises),

@@ -47,7 +47,7 @@
   };
   const theme = () => THEMES[isDark() ? "dark" : "light"];
   const place = (run) => group().runs.indexOf(run);
-  const colour = (run) => theme().runs[place(run) % theme().runs.length];
+  const colour = (run) => theme().runs[D.runs[run].colour];
   const dash = (run) => DASHES[place(run) % DASHES.length];
 
   function choice(node, options, chosen, choose) {
@@ -97,6 +97,9 @@
   }
   const share = { tickformat: ".0%", rangemode: "tozero", range: [0, 1.03] };
 
+  const labelled = () => group().runs.every((i) => D.runs[i].labelled);
+  const accuracyName = () => (labelled() ? "certified accuracy" : "share certified");
+
   function drawAccuracy() {
     const found = groupScores();
     const name = normName(state.norm);
@@ -116,18 +119,18 @@
     }
     const several = found.runs.length > 1;
     draw("accuracy-plot", traces, axis(`${normMarkup(state.norm)} radius`, { range: [0, 1.03 * (shade.r[shade.r.length - 1] || 1)] }),
-      axis("certified accuracy", share));
-    fill($("accuracy-text"), "Share of the inputs whose class is right and certified to stay the same under every change that is smaller than the radius in ", normNode(state.norm),
+      axis(accuracyName(), share));
+    fill($("accuracy-text"), `Share of the inputs whose class is ${labelled() ? "right and " : ""}certified to stay the same under every change that is smaller than the radius in `, normNode(state.norm),
       `. The shaded area${several ? ", below the best run at each radius," : ""} is the robustness score, ${found.score}.`);
     $("accuracy-plot").setAttribute("aria-label", `Certified accuracy against the ${name} radius. ` + found.runs.map((i) => {
       const run = D.runs[i], one = run.scores[state.norm];
-      return `${run.label}: ${run.accuracy} at radius 0, largest radius ${one.largest}`;
+      return `${run.label}: ${one.curve.text[0]} at radius 0, largest radius ${one.largest}`;
     }).join("; ") + `. Robustness score ${found.score}.`);
     const head = el("tr", {}, el("th", { scope: "col" }, "Run"), ...found.radii.map((r) => el("th", { scope: "col", class: "num" }, `at ${r}`)));
     const best = found.radii.map((_, j) => Math.max(...found.table.map((row) => parseFloat(row[j]))));
     const body = found.runs.map((i, k) => el("tr", {}, el("th", { scope: "row", class: "long" }, named(i, D.runs[i].label)),
       ...found.table[k].map((v, j) => el("td", { class: several && best[j] > 0 && parseFloat(v) === best[j] ? "num best" : "num" }, v))));
-    fill($("accuracy-table"), el("thead", {}, head), el("tbody", {}, ...body));
+    fillTable($("accuracy-table"), head, body);
   }
   function key(i) {
     const mark = el("span", { class: "key", "aria-hidden": "true" });
@@ -213,6 +216,13 @@
     $("distribution-text").textContent = "Bounds of all inputs that were sampled, and radii of the certified ones, right or wrong. Many inputs at the right end mean that the number of samples, not the model, limits the radius.";
   }
 
+  /* On a phone every cell stands under its heading, which the cell carries for that. */
+  function fillTable(table, head, rows) {
+    const heads = [...head.children].map((cell) => cell.textContent.replace(/[↑↓]/g, "").trim());
+    for (const row of rows) if (row.children.length === heads.length) [...row.children].forEach((cell, i) => (cell.dataset.head = heads[i]));
+    fill(table, el("thead", {}, head), el("tbody", {}, ...rows));
+  }
+
   /* Attacks. */
   function drawAttacks() {
     const runs = groupScores().runs.filter((i) => D.runs[i].attacks.some((a) => a.norm === state.norm));
@@ -230,7 +240,7 @@
           ...cells.map((c) => el("td", { class: "num" }, c ? `${c.text}, ${c.changed}` : dashed())));
       });
     });
-    fill($("attacks-table"), el("thead", {}, head), el("tbody", {}, ...body));
+    fillTable($("attacks-table"), head, body);
   }
 
   /* Summary. */
@@ -239,24 +249,34 @@
     const alphas = [...new Set(g.runs.map((i) => D.runs[i].alpha))];
     const proved = g.runs.every((i) => D.runs[i].proved);
     const kept = g.runs.some((i) => D.runs[i].kept) ? " and leads from one point of the grid named below to another" : "";
-    $("promise").textContent = `For each input, except with probability ${alphas.join(" or ")} over the noise samples: no change of the input that is below its radius${kept} changes the class that the smoothed classifier gives it. `
-      + (proved ? "Every radius here is proved." : "A radius marked exact is proved up to 0.2 %; one marked approximate was searched for, and the proved radius stands beside it.")
-      + " What holds at 99.9 % is the accuracy left when every certificate that may be wrong by chance is taken off. In an average radius wrong and abstained inputs count as 0; radii are in the units of the inputs.";
+    $("promise").textContent = `A certificate says: no change of the input that is smaller than its radius${kept} changes the class that the smoothed classifier gives it. It is wrong with a probability of at most ${alphas.join(" or ")} over the noise samples. `
+      + (proved ? "Every radius here is proved. " : "A radius marked exact is proved up to 0.2 %. One marked approximate was found by a search, and the proved radius is beside it. ")
+      + (labelled() ? "“Holds at 99.9 %” is the certified accuracy after allowing for certificates that are wrong by chance. " : "The inputs have no labels, so there is no accuracy: an input counts as certified whatever its class. ")
+      + "p_A is the lower bound of the top class's probability; its percentiles are over the certified inputs. The average radius can mislead: a few inputs with large radii raise it while most have small ones. "
+      + `${labelled() ? "Wrong and abstained" : "Abstained"} inputs count as radius 0. Radii are in the units of the inputs.`;
     choice($("groups"), D.groups.length > 1 ? D.groups.map((one, i) => ({ value: i, node: short(`${one.data}, ${plural(one.total, "input")}`, 60) })) : [], state.group, setGroup);
-    fill($("tiles"), ...g.norms.map((p) => el("div", { class: "tile" },
-      el("b", {}, g.scores[p].score), el("span", {}, "robustness score, ", normNode(p), `, ${proved ? "proved" : "searched"} radii`))),
-    el("div", { class: "tile" }, el("b", {}, whole(g.total)), el("span", {}, g.runs.length > 1 ? `inputs in ${g.runs.length} runs` : "inputs")));
-    const heads = ["Run", "Noise", "Model", "Certified accuracy", "Holds at 99.9\u00a0%", "Certified", "Abstained", "Failed"];
+    const found = groupScores(), several = g.runs.length > 1;
+    const tile = (value, ...words) => el("div", { class: "tile" }, el("b", {}, value), el("span", {}, ...words));
+    const best = found.radii.map((_, j) => found.table.map((row) => row[j]).reduce((a, b) => (parseFloat(b) > parseFloat(a) ? b : a)));
+    const only = D.runs[g.runs[0]];
+    fill($("tiles"), ...found.radii.map((r, j) => tile(best[j], `${accuracyName()} at ${r} in `, normNode(state.norm), several ? ", best run" : "")),
+      ...(several ? [tile(found.score, "robustness score in ", normNode(state.norm))] : [
+        only.p_a.length ? tile(only.p_a[1], "median of ", pA(), `; 10 %: ${only.p_a[0]}, 90 %: ${only.p_a[2]}`) : null,
+        tile(only.scores[state.norm].average, "average radius in ", normNode(state.norm))]),
+      tile(whole(g.total), several ? `inputs in ${g.runs.length} runs` : "inputs"));
+    const heads = ["Run", "Noise", "Model", labelled() ? "Certified accuracy" : "Accuracy", "Holds at 99.9\u00a0%", "Certified", "Abstained", "Failed"];
     const head = el("tr", {}, ...heads.map((h, i) => el("th", { scope: "col", class: i > 2 ? "num" : "" }, h)),
+      el("th", { scope: "col", class: "num" }, pA(), " 10, 50, 90\u00a0%"),
       ...g.norms.map((p) => el("th", { scope: "col", class: "num" }, "Average radius ", normNode(p))));
     const body = g.runs.map((i) => {
       const run = D.runs[i];
       return el("tr", {}, el("th", { scope: "row", class: "long" }, named(i, run.name)), el("td", { class: "long mono" }, run.noise),
         el("td", { class: "long model" }, run.model), el("td", { class: "num" }, run.accuracy), el("td", { class: "num" }, run.holds),
         ...["certified", "abstained", "failed"].map((s) => el("td", { class: "num" }, whole(run.status[s]))),
+        el("td", { class: "num wrap" }, run.p_a.join(" ") || "–"),
         ...g.norms.map((p) => el("td", { class: "num" }, run.scores[p] ? run.scores[p].average : "–")));
     });
-    fill($("runs"), el("thead", {}, head), el("tbody", {}, ...body));
+    fillTable($("runs"), head, body);
     const notes = [...D.notes];
     if (D.groups.length > 1) notes.unshift("These runs are not all on the same inputs. Only runs on the same inputs are compared and scored together; choose above which.");
     for (const i of g.runs) {
@@ -376,7 +396,7 @@
       if (state.open.has(`more-${e.run}-${e.row}`)) body.push(detail(e, columns.length));
     }
     if (!body.length) body.push(el("tr", {}, el("td", { colspan: columns.length, class: "faint" }, "No input matches these filters.")));
-    fill($("table"), el("thead", {}, head), el("tbody", {}, ...body));
+    fillTable($("table"), head, body);
     $("found").textContent = list.length === all.length ? `${plural(all.length, "input")}.` : `${whole(list.length)} of ${plural(all.length, "input")}.`;
     const go = (page) => { state.page = page; drawTable(); };
     const size = el("select", { onchange: (event) => { state.size = Number(event.target.value); state.page = 0; drawTable(); } },
@@ -446,6 +466,7 @@
   }
   function setNorm(norm) {
     state.norm = norm;
+    drawSummary();
     drawNorms();
     drawPlots();
     drawTable();

@@ -1,0 +1,112 @@
+"""Jumps apart: the split of a pair, the staircase around sums, radii that are known exactly."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from unicr import noise
+from unicr.noise import from_density
+from unicr.norms import Norm, l1
+from unicr.radius import certified_radius
+from unicr.radius.bellman import bellman_radius
+from unicr.radius.bellman._jumps import list_corners, split_law
+from unicr.tradeoff import RatioLaw
+from unicr.values import Array
+
+
+def tradeoff_of_atoms(law: RatioLaw, alpha: float) -> float:
+    """T(α) by Neyman and Pearson: the largest ratios first, infinite ones for nothing."""
+    order = np.argsort(-law.loss)
+    p, q = (law.mass * np.exp(-law.loss))[order], law.mass[order]
+    spent = np.concatenate([[0.0], np.cumsum(p)])
+    power = np.concatenate([[0.0], np.cumsum(q)]) + law.infinite
+    return 1.0 - float(np.interp(alpha, spent, power))
+
+
+def draw_law(rng: np.random.Generator) -> RatioLaw:
+    """A pair with a part of Q that P has not, and a part of P that Q has not."""
+    loss = np.sort(rng.normal(0.0, 1.5, 12))
+    mass = rng.dirichlet(np.ones(12)) * rng.uniform(0.5, 1.0)
+    p = float(np.sum(mass * np.exp(-loss)))
+    loss = loss + math.log(p / rng.uniform(0.5, 1.0))
+    return RatioLaw(loss, mass, 1.0 - float(np.sum(mass)))
+
+
+@pytest.mark.parametrize("widest", [0.3, 1.0, math.inf])
+def test_a_pair_is_its_jump_times_its_finite_part(widest: float) -> None:
+    """Exactly where nothing is cut off, and never above what the pair itself has."""
+    rng = np.random.default_rng(1)
+    for _ in range(40):
+        law = draw_law(rng)
+        finite, jump = split_law(law, widest)
+        assert float(np.sum(finite.mass)) == pytest.approx(1.0, abs=1e-12)
+        assert float(np.sum(finite.mass * np.exp(-finite.loss))) == pytest.approx(1.0, abs=1e-12)
+        for alpha in (0.01, 0.1, 0.4):
+            whole = tradeoff_of_atoms(law, alpha)
+            inside = min(1.0, alpha * math.exp(jump.left))
+            apart = math.exp(-jump.gone) * tradeoff_of_atoms(finite, inside)
+            assert apart <= whole + 1e-12
+            if math.isinf(widest):
+                assert apart == pytest.approx(whole, abs=1e-9)
+
+
+def test_no_choice_of_coordinates_gets_past_every_corner() -> None:
+    rng = np.random.default_rng(2)
+    for _ in range(30):
+        rates, costs = rng.exponential(size=(8, 2, 2)), rng.uniform(0.2, 1.0, 8)
+        first, budget = rng.exponential(size=(2, 2)), 5.0
+        gone, left = list_corners(rates, costs, first, budget)
+        for _ in range(40):
+            total, rest = first[rng.integers(2)].copy(), budget
+            skew = rng.choice(8, size=rng.integers(1, 4))
+            while True:
+                k = int(rng.choice(skew))
+                if costs[k] > rest:
+                    break
+                rest -= costs[k]
+                total += rates[k, rng.integers(2)]
+            assert np.any((gone >= total[0]) & (left >= total[1]))
+
+
+@pytest.mark.slow
+def test_the_exponential_law_is_known_exactly() -> None:
+    """Only the sums of both signs' shifts matter; to the left is worse: R = log 2p_A in l1."""
+
+    def logpdf(x: Array) -> Array:
+        return -np.asarray(x)
+
+    unit = from_density(logpdf, support=(0, math.inf)).unit
+    proved = bellman_radius(unit, l1, 784, 0.51, 0.49)
+    assert 0.7 * math.log(1.02) < proved <= math.log(1.02)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("p", "dim", "p_a"), [(2.0, 784, 0.9), (4.0, 3072, 0.6), (1.5, 10, 0.99)])
+def test_a_uniform_law_that_nobody_recognises(p: float, dim: int, p_a: float) -> None:
+    """(k) has its radius by formula."""
+
+    def logpdf(x: Array) -> Array:
+        return np.zeros_like(np.asarray(x, dtype=np.float64))
+
+    truth = certified_radius(noise.uniform(scale=1), p, dim, p_a=p_a).proved
+    unit = from_density(logpdf, support=(-1, 1)).unit
+    assert 0.8 * truth < bellman_radius(unit, Norm(p), dim, p_a, 1.0 - p_a) <= truth
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("exponent", "ends", "p", "p_a", "least"),
+    [(1.0, (-1, 2), 4, 0.51, 0.8), (0.3, (-5, 5), 4, 0.9, 0.8)],
+)
+def test_truncated_noise_in_a_large_dimension(
+    exponent: float, ends: tuple[float, float], p: float, p_a: float, least: float
+) -> None:
+    def logpdf(x: Array) -> Array:
+        return -(np.abs(x) ** exponent)
+
+    law = from_density(logpdf, support=ends, points=(0,))
+    found = certified_radius(law, p, 150_528, p_a=p_a)
+    assert least * found.searched < found.proved <= found.searched
