@@ -14,7 +14,7 @@ def scores(radius: list[float], correct: list[int], **more: object) -> Scores:
     arrays = [np.array(v, dtype=float) for v in (radius, correct)]
     abstained = np.array([float(r == 0 and not c) for r, c in zip(radius, correct, strict=True)])
     settings = {"name": "run", "norm": "2", "alpha": 0.001, **more}
-    return Scores(radius=arrays[0], correct=arrays[1], abstained=abstained, **settings)  # type: ignore[arg-type]
+    return Scores(radius=arrays[0], counted=arrays[1], abstained=abstained, **settings)  # type: ignore[arg-type]
 
 
 def test_hand_counted() -> None:

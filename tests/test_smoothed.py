@@ -139,6 +139,20 @@ def test_an_input_without_a_label_is_never_right() -> None:
     assert found.accuracy(0) == 0.5
 
 
+@pytest.mark.parametrize("shape", [(1, 28, 28), (2, 1, 28, 28)])
+def test_too_few_samples_are_refused_with_the_least_number(
+    smoothed: SmoothedClassifier, shape: tuple[int, ...]
+) -> None:
+    """Unanimous votes give p_A = α^(1/n), which is above 0.51 from n = 11 on."""
+    x = torch.zeros(shape)
+    for n in (1, 5, 10):
+        with pytest.raises(CertifyError, match=rf"n={n} samples at .* take 11 or more"):
+            smoothed.certify(x, n=n)
+    found = smoothed.certify(x, n=11)
+    (best,) = {one.p_a for one in ([found] if isinstance(found, Certificate) else found)}
+    assert best == pytest.approx(0.001 ** (1 / 11))
+
+
 def test_an_array_of_bytes_and_one_of_floats_are_told_apart() -> None:
     """Bytes may have channels last; floats of the same shape are what they are."""
     model = nn.Sequential(nn.Flatten(), nn.Linear(3 * 8 * 6, 2))

@@ -15,55 +15,54 @@ from unicr.values import Array
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """One run in one norm: for every input its radius, whether it is correct, whether it abstained.
+    """One run in one norm: for every input its radius, whether it counts, whether it abstained.
 
-    Inputs that failed count as wrong, with radius 0. `grid` is the grid between
-    whose points the radii hold, None where they hold for every change. `p_a` are the lower bounds
-    of the top class's probability of the certified inputs, None where a log does not have them.
-    `certified` says which inputs are certified where no input has a label, else None.
+    With labels an input counts if it is correct. Without labels (`labelled` is false) it counts if
+    it is certified, and no share of inputs is called an accuracy. Inputs that failed never count.
+    `grid` is the grid between whose points the radii hold, None where they hold for every change.
+    `p_a` are the lower bounds of the top class's probability of the certified inputs, None where a
+    log does not have them.
     """
 
     name: str
     norm: str
     radius: Array
-    correct: Array
+    counted: Array
     abstained: Array
     alpha: float | None = None
     grid: str | None = None
     p_a: Array | None = None
-    certified: Array | None = None
+    labelled: bool = True
 
     def __post_init__(self) -> None:
         if len(self.radius) == 0:
             raise UnicrError(f"{self.name} has no results yet")
 
     @property
-    def labelled(self) -> bool:
-        """Whether there are labels: without any, nothing is an accuracy."""
-        return self.certified is None
+    def _radii(self) -> Array:
+        return np.where(self.counted.astype(bool), self.radius, -1.0)
 
-    @property
-    def shown(self) -> Scores:
-        """What a table shows: without labels every certified input counts, whatever its class."""
-        return self if self.certified is None else replace(self, correct=self.certified)
-
-    @property
-    def _counted(self) -> Array:
-        return np.where(self.correct.astype(bool), self.radius, -1.0)
+    def certified_share(self, radius: float) -> float:
+        """Share of inputs that count with a radius of at least `radius` (0: all that count)."""
+        return float(np.mean(self._radii >= radius))
 
     def certified_accuracy(self, radius: float) -> float:
         """Share of inputs that are correct with a radius of at least `radius` (0: all of them)."""
-        return float(np.mean(self._counted >= radius))
+        if not self.labelled:
+            raise UnicrError(
+                f"{self.name} has no labels, so it has no accuracy: use certified_share"
+            )
+        return self.certified_share(radius)
 
     @property
     def average_radius(self) -> float:
-        """Mean certified radius, 0 for inputs that are wrong or abstained."""
-        return float(np.mean(np.maximum(self._counted, 0.0)))
+        """Mean certified radius, 0 for inputs that do not count."""
+        return float(np.mean(np.maximum(self._radii, 0.0)))
 
     @property
     def median_radius(self) -> float:
         """The middle one of the same radii."""
-        return float(np.median(np.maximum(self._counted, 0.0)))
+        return float(np.median(np.maximum(self._radii, 0.0)))
 
     @property
     def p_a_percentiles(self) -> tuple[float, float, float] | None:
@@ -93,7 +92,7 @@ class Scores:
 
     def steps(self) -> Array:
         """The radii at which the certified accuracy falls, ascending."""
-        return np.unique(self._counted[self._counted > 0])
+        return np.unique(self._radii[self._radii > 0])
 
 
 def robustness_score(runs: Sequence[Scores]) -> float:
@@ -119,20 +118,20 @@ def best_of(runs: Sequence[Scores]) -> Scores:
     """
     if len({len(run.radius) for run in runs}) != 1:
         raise UnicrError("the best of runs needs runs over the same number of inputs")
-    counted = np.max([np.sort(run._counted) for run in runs], axis=0)
+    radii = np.max([np.sort(run._radii) for run in runs], axis=0)
     abstained = np.min([np.sort(run.abstained) for run in runs], axis=0)
-    right = (counted >= 0).astype(np.float64)
-    return replace(runs[0], radius=np.maximum(counted, 0), correct=right, abstained=abstained)
+    counted = (radii >= 0).astype(np.float64)
+    return replace(runs[0], radius=np.maximum(radii, 0), counted=counted, abstained=abstained)
 
 
 def envelope(runs: Sequence[Scores], radii: Array) -> Array:
-    """The best certified accuracy of any run at each radius."""
+    """The best certified accuracy (without labels: share) of any run at each radius."""
     curves = [accuracy_curve(run, radii) for run in runs]
     return np.max(curves, axis=0)
 
 
 def accuracy_curve(run: Scores, radii: Array) -> Array:
-    """Certified accuracy of one run at many radii."""
-    counted = np.sort(run._counted)
-    below = np.searchsorted(counted, radii, side="left")
-    return 1.0 - below / len(counted)
+    """Certified accuracy of one run (without labels: certified share) at many radii."""
+    sorted_radii = np.sort(run._radii)
+    below = np.searchsorted(sorted_radii, radii, side="left")
+    return 1.0 - below / len(sorted_radii)

@@ -129,6 +129,25 @@ def test_searched_radii_hold_at_no_confidence(tmp_path: Path) -> None:
     assert facts["radii"] == "searched, not proved"
 
 
+def test_without_labels_there_is_no_accuracy(tmp_path: Path) -> None:
+    """The radii of all certified inputs are told, and a requirement is not met."""
+    folder = made(tmp_path / "run", "accuracy(2, 0) >= 0.0")
+    with closing(sqlite3.connect(folder / "run.sqlite")) as db, db:
+        db.execute("UPDATE results SET label = -1")
+    reseal(folder)
+    with Run(folder) as run:
+        facts, rows = evidence(run), list(run.rows())
+    jsonschema.validate(json.loads(json.dumps(facts)), SCHEMA)
+    assert facts["requirements"][0]["reached"] is None
+    assert facts["verdict"] == "fail"
+    for one in facts["metrics"]:
+        mean = np.mean([row.proved(one["norm"]) for row in rows])
+        assert mean > 0
+        assert one["average_radius"] == pytest.approx(mean)
+        assert one["accuracy"] == []
+        assert one["accuracy_by_class"] == {}
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [(["--require", "accuracy(1, 0) >= 0"], "is about l1"),

@@ -306,7 +306,7 @@ def test_models_that_fail_say_why() -> None:
 
     smoothed = SmoothedClassifier(broken, noise.gaussian(sigma=1), num_classes=2, seed=0)
     with pytest.raises(ModelError, match="not finite"):
-        smoothed.certify(torch.zeros(3), 2, n=10)
+        smoothed.certify(torch.zeros(3), 2, n=20)
 
 
 @pytest.mark.parametrize(

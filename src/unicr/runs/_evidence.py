@@ -137,9 +137,11 @@ def _judge(
     """Whether what was required is shown, at the confidence of the bound.
 
     A search writes one run for each norm: what is required in the norm of another (`elsewhere`) is
-    judged there. What is required in a norm that the votes do not serve is never shown.
+    judged there. What is required in a norm that the votes do not serve, or of inputs without
+    labels, is never shown.
     """
-    found = wanted.reached(scores[wanted.norm]) if wanted.norm in scores else None
+    one = scores.get(wanted.norm)
+    found = wanted.reached(one) if one is not None and one.labelled else None
     shown = "fail" if found is None or found < wanted.least else "pass"
     shown = ELSEWHERE if wanted.norm in elsewhere else shown
     return {
@@ -162,7 +164,10 @@ def _sum_up(verdicts: Sequence[str], broken: bool) -> str:
 def _metrics(
     one: Scores, held: Scores, rows: Sequence[Row], names: Sequence[Any] | None
 ) -> dict[str, Any]:
-    """Accuracies of one norm: what holds for these inputs, and the interval for all such inputs."""
+    """Accuracies of one norm: what holds for these inputs, and the interval for all such inputs.
+
+    Without labels there are none, and the radii are those of all certified inputs.
+    """
     steps = one.steps()
     largest = float(steps[-1]) if len(steps) else 0.0
     ends = [0.0] if not np.isfinite(largest) else [0.0, largest / 4, largest / 2]
@@ -179,7 +184,7 @@ def _metrics(
         "norm": one.norm,
         "average_radius": one.average_radius,
         "median_radius": one.median_radius,
-        "accuracy": [_accuracy(one, held, r) for r in dict.fromkeys(radii)],
+        "accuracy": [_accuracy(one, held, r) for r in dict.fromkeys(radii) if one.labelled],
         "accuracy_by_class": by_class,
     }
 

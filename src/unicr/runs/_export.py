@@ -80,7 +80,7 @@ COLUMNS = (
     Column("label_name", lambda s: s.name_of(s.row.label)),
     Column("class", lambda s: s.name_of(s.row.predict)),
     Column("status", lambda s: s.row.status),
-    Column("correct", lambda s: s.row.correct),
+    Column("correct", lambda s: None if s.row.label < 0 else s.row.correct),
     Column("radii", _claimed(lambda c: [one.to_dict() for one in c.radii])),
     Column("p_a", _claimed(lambda c: c.p_a)),
     Column("p_b", _claimed(lambda c: c.p_b)),

@@ -44,7 +44,6 @@ REAL = "none"  # in place of a lattice: real-valued noise
 LOOKED_AT = 16  # inputs that the lattice and the warnings before a run look at
 CHANCE = 1.5  # times 1/classes: an accuracy no better than this is near chance
 BYTES = 16  # a value above this is no pixel in [0, 1], nor a normalised one
-WORTHWHILE = 0.51  # a p_A below this gives radii of no use
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -306,11 +305,7 @@ class Job(Terms, Place):
     def check(self) -> None:
         """The model takes the inputs, one by one, and the samples suffice for something."""
         self.plan.procedure.check_model(self.classifier)
-        if self.plan.rule.best(self.plan) < WORTHWHILE:
-            raise CertifyError(
-                f"n={self.plan.n} samples at alpha={self.plan.alpha:g} can certify nothing, even "
-                f"if all of them agree: take {_find_least_n(self.plan)} or more"
-            )
+        self.plan.check_samples()
         check_fit(self.classifier, self.data, self.typical)
         # The first vote shows whether labels depend on what else is in a pass. Whatever else goes
         # wrong with it is told when the input's turn comes.
@@ -434,22 +429,6 @@ class Accuracies(NamedTuple):
             f"base accuracy on {self.inputs} of the inputs: {self.clean:.0%} without noise, "
             f"{self.noisy:.0%} with one draw of it"
         )
-
-
-def _find_least_n(plan: Plan) -> int:
-    """The fewest samples with which the plan can certify something: the best p_A rises with n."""
-
-    def suffices(n: int) -> bool:
-        return plan.rule.best(replace(plan, n=n)) >= WORTHWHILE
-
-    high = plan.n
-    while not suffices(high):
-        high *= 2
-    low = high // 2
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if suffices(middle) else (middle, high)
-    return high
 
 
 def _keep_given(arguments: dict[str, Any] | None, names: Iterable[str]) -> dict[str, Any]:

@@ -182,7 +182,9 @@ class Run(Database, Tabular):
         return rows
 
     def scores(self, norm: str) -> Scores:
-        """Radii, hits and abstentions in one norm."""
+        """Radii, abstentions and which inputs count, in one norm: the correct ones, or, where
+        there are no labels, all that are certified.
+        """
         return scores_of(list(self.rows()), norm, self.folder.name, self.spec.plan.alpha)
 
     def table(self) -> list[dict[str, Any]]:
@@ -207,17 +209,17 @@ def scores_of(rows: Sequence[Row], norm: str, name: str, alpha: float | None) ->
     certificates = [row.certificate for row in rows if row.certificate is not None]
     p_a = [c.p_a for c in certificates if not c.abstained]
     labelled = any(row.label >= 0 for row in rows)
-    certified = np.array([row.status == "certified" for row in rows], dtype=np.float64)
+    counted = [row.correct if labelled else row.status == "certified" for row in rows]
     return Scores(
         name=name,
         norm=norm,
         radius=np.array([row.radius(norm) for row in rows], dtype=np.float64),
-        correct=np.array([row.correct for row in rows], dtype=np.float64),
+        counted=np.array(counted, dtype=np.float64),
         abstained=np.array([row.predict == -1 for row in rows], dtype=np.float64),
         alpha=alpha,
         p_a=np.array(p_a, dtype=np.float64),
         grid=next((c.lattice for c in certificates if c.between_points), None),
-        certified=None if labelled else certified,
+        labelled=labelled,
     )
 
 

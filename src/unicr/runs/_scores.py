@@ -23,7 +23,7 @@ def score_log(rows: Sequence[LogRow], norm: str, name: str) -> Scores:
         name=name,
         norm=norm,
         radius=np.array([row.radius for row in rows], dtype=np.float64),
-        correct=np.array([row.correct for row in rows], dtype=np.float64),
+        counted=np.array([row.correct for row in rows], dtype=np.float64),
         abstained=np.array([row.predict == -1 for row in rows], dtype=np.float64),
     )
 

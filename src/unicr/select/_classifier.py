@@ -107,6 +107,7 @@ class SelectiveClassifier:
         """
         plan = plan or Plan(n0=n0, n=n, alpha=alpha)
         plan = self.settings.fit(plan)
+        plan.check_samples()
         x, norms = torch.as_tensor(x), read_norms(norm)
         lattice = self._smoothed.lattice_of(x, norms)
         curves = Curves(norms, x.numel(), searched=searched, lattice=lattice)

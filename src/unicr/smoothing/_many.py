@@ -75,7 +75,7 @@ class Certificates(Tabular, Sequence[Certificate]):
             norm=str(text),
             radius=np.array([one.radius(text) for one in self], dtype=np.float64),
             # an abstention is −1, as is a missing label: an input without a label is never right
-            correct=np.array((self.predict == labels) & (labels >= 0), dtype=np.float64),
+            counted=np.array((self.predict == labels) & (labels >= 0), dtype=np.float64),
             abstained=np.array([one.abstained for one in self], dtype=np.float64),
             alpha=self[0].alpha,
             grid=between[0] if between else None,

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from unicr.smoothing._radii import Curves, Radii
 
 EVERY_INPUT = "every input"  # scope of one g, certified at many points
+WORTHWHILE = 0.51  # a p_A below this gives radii of no use
 THIS_INPUT = "this input's noise"  # scope of certificates that each speak of a g of their own
 
 
@@ -224,6 +225,29 @@ class Plan:
             if isinstance(error, CertifyError):
                 raise
             raise CertifyError(f"the plan {values!r} cannot be read: {error!r}") from None
+
+    def check_samples(self) -> None:
+        """Raise CertifyError where n is too small to certify anything."""
+        if self.rule.best(self) < WORTHWHILE:
+            raise CertifyError(
+                f"n={self.n} samples at alpha={self.alpha:g} can certify nothing, even if all of "
+                f"them agree: take {self._find_least_n()} or more"
+            )
+
+    def _find_least_n(self) -> int:
+        """The fewest samples that can certify something: the best p_A rises with n."""
+
+        def suffices(n: int) -> bool:
+            return self.rule.best(replace(self, n=n)) >= WORTHWHILE
+
+        high = self.n
+        while not suffices(high):
+            high *= 2
+        low = high // 2
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if suffices(middle) else (middle, high)
+        return high
 
     def with_key(self, *words: object) -> Plan:
         """This plan with what its rule draws taken from these words."""

@@ -328,6 +328,7 @@ class VoteCounter:
     ) -> Certificate:
         """The certificate of g at one input, in one or several norms, from the same votes."""
         plan, norms = plan or Plan(), read_norms(norm)
+        plan.check_samples()
         own = plan.procedure.on_own_grid
         lattice = self.lattice_of(self._checked(x), norms, own=own)
         curves = Curves(norms, x.numel(), searched=searched, lattice=lattice)

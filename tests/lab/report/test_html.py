@@ -33,7 +33,7 @@ from unicr.lab.report.html._images import picture, picture_axes, value_range
 from unicr.lab.report.html._page import embed
 from unicr.lab.report.runs import score_table, summary
 from unicr.noise import parse
-from unicr.runs import Row, Run, load_scores, scores_of
+from unicr.runs import Row, Run, load_run, load_scores
 from unicr.smoothing import Certificate, ClosedNoise, NormRadius
 
 
@@ -479,5 +479,11 @@ def test_without_labels_nothing_is_called_an_accuracy(place: Path, tmp_path: Pat
     content, _ = written(tmp_path, folder, force=True)
     assert not content["runs"][0]["labelled"]
     assert content["runs"][0]["accuracy"] == "no labels"
-    # what a requirement is judged by is no accuracy either
-    assert scores_of(rows, "2", "run", 0.001).certified_accuracy(0) == 0
+    with load_run(folder) as run:
+        scores = run.scores("2")
+        assert {record["correct"] for record in run.plain_rows()} == {None}
+    assert scores.certified_share(0) == share
+    assert scores.average_radius == pytest.approx(mean)
+    for ask in (scores.certified_accuracy, scores.accuracy_bound):
+        with pytest.raises(UnicrError, match="has no labels, so it has no accuracy"):
+            ask(0.0)

@@ -129,7 +129,7 @@ def top_means(sides: Sequence[Scores]) -> list[list[float]]:
     """For each side the average of the largest 20, 40, …, 100 % of the radii (at least of one)."""
     means = []
     for side in sides:
-        radii = np.sort(np.where(side.correct > 0, side.radius, 0.0))[::-1]
+        radii = np.sort(np.where(side.counted > 0, side.radius, 0.0))[::-1]
         means.append([float(radii[: max(1, len(radii) * s // 100)].mean()) for s in SHARES])
     return means
 

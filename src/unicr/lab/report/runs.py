@@ -101,10 +101,10 @@ def summary(
     words = ", ".join(f"{count} {name}" for name, count in status.items())
     kind = "searched radius" if searched else "radius"
     lines = []
-    scores = [scores_of(rows, norm, "run", None).shown for norm in norms]
+    scores = [scores_of(rows, norm, "run", None) for norm in norms]
     for norm, score in zip(norms, scores, strict=True):
         radii = (score.median_radius, score.average_radius)
-        share = f"{score.certified_accuracy(0):.1%}"
+        share = f"{score.certified_share(0):.1%}"
         lines.append([f"l{norm}", share, *(round_down(radius, 4) for radius in radii)])
     first = "certified accuracy" if scores[0].labelled else "certified"
     table = format_table(["norm", first, f"median {kind}", f"average {kind}"], lines)
@@ -148,7 +148,6 @@ def score_table(
     Certified accuracy at radii and p_A first, the average radius beside them; `verbose` adds the
     rest, with what each column means.
     """
-    groups = {norm: [run.shown for run in runs] for norm, runs in groups.items()}
     if form in ("csv", "json"):
         records = _all_records(groups, radii)
         return as_json(records) if form == "json" else as_csv(records)
@@ -194,8 +193,8 @@ def _records(runs: Sequence[Scores], radii: Sequence[float] | None) -> list[dict
             "run": run.name,
             "norm": run.norm,
             "inputs": len(run.radius),
-            "certified_accuracy" if run.labelled else "certified": run.certified_accuracy(0),
-            **{f"at {r:g}": run.certified_accuracy(r) for r in at},
+            "certified_accuracy" if run.labelled else "certified": run.certified_share(0),
+            **{f"at {r:g}": run.certified_share(r) for r in at},
             **dict(zip(PERCENTILES, run.p_a_percentiles or (None,) * 3, strict=True)),
             "average_radius": run.average_radius,
             "abstention": run.abstention,
@@ -244,7 +243,6 @@ def draw_accuracy(groups: dict[str, list[Scores]], path: Path) -> None:
 
 def draw_steps(axes: Axes, runs: Sequence[Scores], *, best: bool = True) -> None:
     """The steps of every run, and (`best`) the envelope that the robustness score integrates."""
-    runs = [run.shown for run in runs]
     top = max(float(run.steps()[-1]) if run.steps().size else 0.0 for run in runs) or 1.0
     radii = np.linspace(0, 1.02 * top if math.isfinite(top) else 1.0, 800)
     names = [run.name for run in runs]

@@ -80,5 +80,5 @@ def _agreeing(pair: Pair, both: Both, answers: Mapping[int, int]) -> Both:
     sides = []
     for side, rows in zip(both, (pair.fixed, pair.chosen), strict=True):
         same = [row.predict == answers[row.idx] for row in rows]
-        sides.append(replace(side, correct=np.array(same, dtype=np.float64)))
+        sides.append(replace(side, counted=np.array(same, dtype=np.float64)))
     return sides[0], sides[1]

@@ -66,7 +66,7 @@ def collect(
         rows = [one.row for one in found]
         groups.setdefault(_fingerprint(rows), []).append(len(shown))
         alpha = spec.plan.alpha
-        scores.append({p: scores_of(rows, p, name, alpha).shown for p in spec.norm_texts})
+        scores.append({p: scores_of(rows, p, name, alpha) for p in spec.norm_texts})
         shown.append(_run(path, name, spec, found, scores[-1], pictures, trusted))
     for members in groups.values():
         _label([shown[i] for i in members])
@@ -215,7 +215,7 @@ def _lows(values: Array) -> list[float | str]:
 
 
 def _scores(run: Scores) -> dict[str, Any]:
-    radii = run.radius[run.correct.astype(bool)]
+    radii = run.radius[run.counted.astype(bool)]
     steps = _steps(run)
     return {
         "average": round_down(run.average_radius, DIGITS),
@@ -268,7 +268,7 @@ def _group(
             "envelope": _accuracy(steps, envelope(group, steps), total),
             "radii": [f"{r:g}" for r in radii],
             "table": [
-                [percent(round(one.certified_accuracy(r) * total), total) for r in radii]
+                [percent(round(one.certified_share(r) * total), total) for r in radii]
                 for one in group
             ],
         }
