@@ -95,14 +95,14 @@ class _LogPhi:
         near, far = (slope if value > -math.inf else math.nan for _, value, slope in self._ends)
         if dim + near < _FLATTEST:
             raise NoiseError(
-                f"the radial density is not integrable at 0: it grows like r^{near:.6g} there, "
-                f"and in dimension {dim} the exponent must be above {_FLATTEST - dim:g}"
+                f"the radial density has infinite mass at 0: it grows like r^{near:.6g} there, and "
+                f"in dimension {dim} the exponent must be above {_FLATTEST - dim:g}"
             )
         if dim + far > _HEAVIEST:
             raise NoiseError(
-                f"the radial density is not integrable at infinity: it behaves like r^{far:.6g}, "
-                f"and in dimension {dim} the exponent must be below {_HEAVIEST - dim:g}; "
-                "`radial_logpdf` must return the LOG of the density"
+                f"the radial density has infinite mass far out: it behaves like r^{far:.6g}, and "
+                f"in dimension {dim} the exponent must be below {_HEAVIEST - dim:g}; check that "
+                "`radial_logpdf` returns the LOG of the density"
             )
         self.far = dim + far
 

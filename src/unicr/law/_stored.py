@@ -40,7 +40,9 @@ def table_to_data(table: Table) -> dict[str, Any]:
 def table_from_data(data: Any) -> Table:
     """The table that `table_to_data` wrote, bit for bit; NoiseError where it is not a density."""
     if not isinstance(data, Mapping) or set(data) != KEYS:
-        raise NoiseError(f"the table of a density must have exactly {', '.join(sorted(KEYS))}")
+        raise NoiseError(
+            f"the table of a density must have the fields {', '.join(sorted(KEYS))}, and no others"
+        )
     knots, start, end = (read_floats(data[name], MOST_KNOTS) for name in ("knots", "start", "end"))
     require(isinstance(data["rates"], list) and len(data["rates"]) == 2, "there are two ends")
     low, high = (read_number(rate) for rate in data["rates"])
@@ -74,7 +76,7 @@ def table_from_data(data: Any) -> Table:
 def require(holds: Any, what: str) -> None:
     """An error naming what must hold of stored data: of each value, where there are several."""
     if not np.all(holds):
-        raise NoiseError(f"the stored noise is not valid: {what}, and here it does not hold")
+        raise NoiseError(f"the stored noise is not valid: {what}, but this does not hold here")
 
 
 def write_number(value: float) -> float | str:
@@ -92,7 +94,7 @@ def read_number(value: Any) -> float:
         return float(value)
     except OverflowError:
         raise NoiseError(
-            "the stored noise is not valid: a number is beyond floating point"
+            "the stored noise is not valid: floating point cannot hold one of its numbers"
         ) from None
 
 
@@ -109,6 +111,8 @@ def read_floats(text: Any, most: int) -> Array:
     try:
         raw = base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
-        raise NoiseError("the stored noise is not valid: a list of numbers is base64") from None
+        raise NoiseError(
+            "the stored noise is not valid: a list of numbers must be base64"
+        ) from None
     require(len(raw) % 8 == 0, "a double has eight bytes")
     return np.frombuffer(raw, dtype="<f8").astype(np.float64)

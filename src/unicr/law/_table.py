@@ -120,7 +120,7 @@ def tabulate(
     try:
         pieces = fit_pieces(density, symmetric=symmetric, log_concave=log_concave)
     except NotOfThatShapeError as error:
-        raise NoiseError(f"{name} was declared {error.shape}, but it is not") from None
+        raise NoiseError(f"{name} was declared to be {error.shape}, but it is not") from None
     table = describe(pieces)
     facts = replace(
         table.known,

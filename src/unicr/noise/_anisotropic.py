@@ -53,11 +53,11 @@ class Anisotropic(Noise):
         law = getattr(base, "iid", None)
         if law is None:
             raise NoiseError(
-                "Anisotropic scales the coordinates of an i.i.d. noise, not "
+                "Anisotropic needs an i.i.d. noise to scale, not "
                 f"{getattr(base, 'text', repr(base))}: try noise.gaussian(sigma=1)"
             )
         if (scales is None) == (matrix is None):
-            raise NoiseError("Anisotropic takes either scales or a matrix=")
+            raise NoiseError("give Anisotropic either scales or matrix=, not both and not neither")
         frame: Frame
         if matrix is not None:
             frame = stretch = Matrix(matrix)
@@ -145,7 +145,9 @@ def _read_scales(scales: Any) -> Array:
     try:
         values = np.array(scales, dtype=np.float64).ravel()
     except (TypeError, ValueError):
-        raise NoiseError(f"scales={scales!r} must be numbers, one for each coordinate") from None
+        raise NoiseError(
+            f"scales={scales!r} must be a list of numbers, one for each coordinate"
+        ) from None
     if values.size == 0:
         raise NoiseError("scales is empty: give one number above 0 for each coordinate")
     bad = np.flatnonzero(~(np.isfinite(values) & (values > 0)))

@@ -105,10 +105,14 @@ class Noise(ABC):
     _file: tuple[str, Noise, float] | None = None
 
     def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"a noise is a value: {name} cannot be set, make a new one")
+        raise AttributeError(
+            f"a noise cannot be changed, so {name} cannot be set: make a new noise"
+        )
 
     def __delattr__(self, name: str) -> None:
-        raise AttributeError(f"a noise is a value: {name} cannot be deleted, make a new one")
+        raise AttributeError(
+            f"a noise cannot be changed, so {name} cannot be deleted: make a new noise"
+        )
 
     def _put(self, **attributes: object) -> None:
         """Set attributes, in a constructor."""
@@ -154,7 +158,7 @@ class Noise(ABC):
 
     def _data(self) -> Data:
         raise NoiseError(
-            f"{self.text} rests on Python functions of the user's own and cannot be kept as data"
+            f"{self.text} uses Python functions of its author and cannot be written to a file"
         )
 
     @property
@@ -280,7 +284,7 @@ class Noise(ABC):
     def truncated(self, at: float, upper: float | None = None) -> Noise:
         """This noise conditioned, where it has a law of one number: of coordinates or a length."""
         raise NoiseError(
-            f"{self.text} cannot be truncated: only i.i.d. noise and noise of a length can"
+            f"{self.text} cannot be truncated: only i.i.d. noise and noise of a radial density can"
         )
 
     def __mul__(self, factor: float) -> Self:
@@ -324,7 +328,9 @@ class Noise(ABC):
         import torch
 
         if n < 0 or start < 0 or input_index < 0:
-            raise NoiseError(f"n={n}, start={start}, input_index={input_index}: none may be < 0")
+            raise NoiseError(
+                f"n={n}, start={start} and input_index={input_index} must not be negative"
+            )
         if shape is None:
             if base is not None:
                 shape = tuple(base.shape)
@@ -333,22 +339,26 @@ class Noise(ABC):
             elif self.dim is not None:
                 shape = self.dim
             else:
-                raise NoiseError(f"{self.text} works in any dimension: say which with shape=")
+                raise NoiseError(
+                    f"{self.text} works in any dimension: give the shape of an input by shape="
+                )
         shape = (shape,) if isinstance(shape, int) else tuple(shape)
         coordinates = math.prod(shape)
         if self.dim is not None and coordinates != self.dim:
-            raise NoiseError(f"{self.text} lives in dimension {self.dim}, not {coordinates}")
+            raise NoiseError(
+                f"{self.text} has dimension {self.dim}, but the input has {coordinates} coordinates"
+            )
         if out is None:
             out = torch.empty((n, *shape), dtype=dtype or torch.float32, device=device)
         if tuple(out.shape) != (n, *shape):
-            raise NoiseError(f"out has shape {tuple(out.shape)}, expected {(n, *shape)}")
+            raise NoiseError(f"out has shape {tuple(out.shape)}, but {(n, *shape)} is needed")
         if out.dtype not in (torch.float32, torch.float64):
-            raise NoiseError(f"noise is made in float32 or float64, not {out.dtype}")
+            raise NoiseError(f"out has type {out.dtype}, but float32 or float64 is needed")
         if not out.is_contiguous():
             raise NoiseError("out must be contiguous")
         if base is not None:
             if tuple(base.shape) != shape:
-                raise NoiseError(f"base has shape {tuple(base.shape)}, expected {shape}")
+                raise NoiseError(f"base has shape {tuple(base.shape)}, but {shape} is needed")
             base = base.to(device=out.device, dtype=out.dtype).reshape(coordinates).contiguous()
         if n and coordinates:
             draws = Draws(stream_key(seed, input_index), start)
@@ -527,11 +537,15 @@ class IID(FromLaw):
         """
         low, high = (-float(at), float(at)) if upper is None else (float(at), float(upper))
         if not (math.isfinite(low) and math.isfinite(high) and low < high):
-            raise NoiseError(f"cannot truncate to [{low}, {high}]: give finite ends, low < high")
+            raise NoiseError(
+                f"cannot truncate to [{low}, {high}]: both ends must be finite, and the first "
+                "below the second"
+            )
         mass = self.law.mass_between(low, high)
         if not mass > LEAST_MASS:
             raise NoiseError(
-                f"{self.text} has mass {mass:.3g} on [{low}, {high}]: too little to condition on"
+                f"{self.text} has a mass of only {mass:.3g} on [{low}, {high}], which is too "
+                "little to truncate to: choose a wider interval"
             )
         unit_law = self.unit_law.given(low / self._scale, high / self._scale)
         return type(self)(unit_law, Truncation(self, low, high), scale=self._scale)
@@ -695,8 +709,8 @@ def sampled_law(law: Distribution) -> IntegerLaw:
     integers = integer_law(law, choose_step(law))
     if not integers.tau <= MOST_VARIATION:
         raise NoiseError(
-            f"{law.text} cannot be sampled: the total variation to its samples may reach "
-            f"{integers.tau:.3g}, and {MOST_VARIATION:g} is allowed; take a smoother or lighter "
-            "density, or name its jumps with points="
+            f"{law.text} cannot be sampled exactly enough: the total variation distance between it "
+            f"and its samples may reach {integers.tau:.3g}, and at most {MOST_VARIATION:g} is "
+            "allowed; use a smoother or lighter density, or name its jumps with points="
         )
     return integers

@@ -53,14 +53,20 @@ def from_data(data: Any) -> Noise:
     does not hold: a table is symmetric, log-concave or unimodal only if its very numbers are.
     """
     if not isinstance(data, Mapping) or set(data) != {"format", "noise", "sha256"}:
-        raise NoiseError("a stored noise has exactly format, noise and sha256")
+        raise NoiseError(
+            "a stored noise must have the fields format, noise and sha256, and no others"
+        )
     if data["format"] != FORMAT:
-        raise NoiseError(f"this stored noise has format {data['format']!r:.40}, not {FORMAT}")
+        raise NoiseError(
+            f"this stored noise has format {data['format']!r:.40}, but this version of unicr reads "
+            f"format {FORMAT}"
+        )
     try:
         digest = _digest(data["noise"])
         if data["sha256"] != digest:
             raise NoiseError(
-                f"the stored noise was changed: its digest is {digest}, not {data['sha256']!r:.80}"
+                f"the stored noise was changed: its digest is {digest}, but the file says "
+                f"{data['sha256']!r:.80}"
             )
         return _read(data["noise"], DEEPEST)
     except NoiseError:
@@ -80,7 +86,7 @@ def _read(body: Any, depth: int) -> Noise:
     for kind, read in _KINDS.items():
         if kind in body:
             return read(body, depth - 1)
-    raise NoiseError(f"a stored noise is one of {', '.join(_KINDS)}")
+    raise NoiseError(f"a stored noise must be one of {', '.join(_KINDS)}")
 
 
 def _only(body: Data, *keys: str) -> None:
@@ -91,7 +97,7 @@ def _read_family(body: Data, depth: int) -> Noise:
     name = body["family"]
     make: Callable[..., Noise] | None = FAMILIES.get(name) if isinstance(name, str) else None
     if make is None:
-        raise NoiseError(f"unknown family {name!r:.80}: known are {', '.join(FAMILIES)}")
+        raise NoiseError(f"unknown family {name!r:.80}; known families: {', '.join(FAMILIES)}")
     numbers = {key: read_number(value) for key, value in body.items() if key != "family"}
     return make(**numbers)
 
@@ -143,7 +149,9 @@ def _read_sum(body: Data, depth: int) -> Noise:
 def _read_iid(body: Any, depth: int) -> IID:
     noise = _read(body, depth)
     if noise.iid is None:
-        raise NoiseError(f"only a noise with equal independent coordinates fits here, not {noise}")
+        raise NoiseError(
+            f"a noise with independent coordinates of the same law is needed here, not {noise}"
+        )
     return noise.iid
 
 
@@ -175,7 +183,9 @@ def _check_name(table: Table, name: str) -> None:
         rf"\W*({'|'.join(FAMILIES)}|Anisotropic|sum|Joint|Spherical)\b", name, re.IGNORECASE
     )
     if not plain or other or ".truncated" in name:
-        raise NoiseError(f"the stored density is called {name!r:.80}, the name of another noise")
+        raise NoiseError(
+            f"the stored density has the name {name!r:.80}, which belongs to another noise"
+        )
     if name.startswith("scipy."):
         law, u = parse(name).iid, np.linspace(0.0, 1.0, 65)[1:-1]
         same = law is not None and np.abs(law.cdf(table.ppf(u)) - u) <= SAME_LAW

@@ -133,7 +133,7 @@ class WrittenLength(Recipe[RadialNoise]):
 
     def data(self, noise: RadialNoise) -> Data:
         raise NoiseError(
-            f"{self.text} rests on a radial function of the user's own and cannot be kept as data"
+            f"{self.text} uses a Python function of its author and cannot be written to a file"
         )
 
     def make(self, ball: UnitBall) -> RadialNoise:
@@ -182,8 +182,8 @@ def from_scipy(frozen: Any, *, sigma: float | None = None, scale: float | None =
         )
     if any(np.ndim(value) for value in (*frozen.args, *frozen.kwds.values())):
         raise NoiseError(
-            f"{frozen.dist.name} was frozen with arrays: one scalar distribution is needed, "
-            "the noise is i.i.d. over coordinates"
+            f"{frozen.dist.name} was frozen with arrays: give one distribution of one number, "
+            "because all coordinates have the same law"
         )
     arguments = [number(a) for a in frozen.args]
     arguments += [f"{k}={number(v)}" for k, v in frozen.kwds.items()]
@@ -209,12 +209,12 @@ def from_torch(
     if distribution.batch_shape.numel() != 1 or tuple(distribution.event_shape):
         raise NoiseError(
             f"{distribution} has batch shape {tuple(distribution.batch_shape)} and event shape "
-            f"{tuple(distribution.event_shape)}: one scalar distribution is needed, "
-            "the noise is i.i.d. over coordinates"
+            f"{tuple(distribution.event_shape)}: give one distribution of one number, because all "
+            "coordinates have the same law"
         )
     constraint: Any = distribution.support
     if constraint is not None and constraint.is_discrete:
-        raise NoiseError(f"{distribution} is discrete: smoothing needs a density")
+        raise NoiseError(f"{distribution} is discrete, but smoothing needs a density")
     law = _in_float64(distribution)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)

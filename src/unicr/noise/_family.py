@@ -52,8 +52,8 @@ class Parameter:
             raise NoiseError(f"{name}={value!r} is not a number") from None
         if not self.low <= result <= self.high:
             raise NoiseError(
-                f"{name}={number(result)} is outside the range of {family}: "
-                f"it takes {name} from {number(self.low)} to {number(self.high)}"
+                f"{name}={number(result)} is outside the range of {family}, which takes {name} "
+                f"from {number(self.low)} to {number(self.high)}"
             )
         return result
 
@@ -127,7 +127,9 @@ class RadialFamily(Family[RadialNoise]):
         self, *, sigma: float | None = None, scale: float | None = None, **numbers: float
     ) -> RadialNoise:
         if "dim" not in numbers:
-            raise TypeError(f"{self.name}() takes dim=, the number of values: try {self.example}")
+            raise TypeError(
+                f"{self.name}() needs dim=, the number of values of an input: try {self.example}"
+            )
         dim = dimension(numbers.pop("dim"), 2)
         checked = check_numbers(self, numbers)
         length = LengthLaw(self.density(**checked), dim)
@@ -142,7 +144,8 @@ def check_numbers(family: Family[Any], numbers: Mapping[str, float]) -> dict[str
         given = ", ".join(numbers) or "without it"
         wanted = " and ".join(f"{known.name}=" for known in family.parameters) or "no shape"
         raise TypeError(
-            f"{family.name}() takes {wanted} beside its size, not {given}: try {family.example}"
+            f"{family.name}() needs {wanted} beside sigma= or scale=, not {given}: try "
+            f"{family.example}"
         )
     return {p.name: p.check(family.name, numbers[p.name]) for p in family.parameters}
 
@@ -168,7 +171,7 @@ class Size:
         if (sigma is None) == (scale is None):
             which = "both" if sigma is not None else "neither"
             raise NoiseError(
-                f"{family.name} takes exactly one of sigma= and scale=, {which} was given"
+                f"{family.name} needs exactly one of sigma= and scale=, but {which} was given"
             )
         if sigma is None:
             scale = positive("scale", scale)
@@ -178,8 +181,8 @@ class Size:
             asked = write_member(family, {**numbers, "sigma": sigma})
             instead = write_member(family, {**numbers, "scale": 1.0})
             raise NoiseError(
-                f"{asked} has no finite variance, so no sigma: give scale= instead, or cut it: "
-                f"{instead}.truncated(5)"
+                f"{asked} has no finite variance and so no sigma: give scale= instead, or truncate "
+                f"it: {instead}.truncated(5)"
             )
         return cls("sigma", sigma, positive("scale", sigma / std))
 

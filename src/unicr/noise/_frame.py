@@ -154,13 +154,17 @@ class Matrix(Frame):
         try:
             given = np.array(matrix, dtype=np.float64)
         except (TypeError, ValueError):
-            raise NoiseError("a matrix must be rows of numbers") from None
+            raise NoiseError("the matrix must be a list of rows of numbers") from None
         if given.ndim != 2 or given.shape[0] != given.shape[1] or not given.size:
-            raise NoiseError(f"a matrix must have as many rows as columns, not {given.shape}")
+            raise NoiseError(
+                f"the matrix must have as many rows as columns, but its shape is {given.shape}"
+            )
         if len(given) > MOST_ROWS:
-            raise NoiseError(f"a matrix may have {MOST_ROWS} rows, not {len(given)}")
+            raise NoiseError(
+                f"the matrix has {len(given)} rows, but at most {MOST_ROWS} are allowed"
+            )
         if not np.all(np.isfinite(given)):
-            raise NoiseError("a matrix must have finite entries")
+            raise NoiseError("the matrix must have finite entries")
         self.dim = len(given)
         self.matrix = shorten(given)
         self.matrix.flags.writeable = False
@@ -179,7 +183,7 @@ class Matrix(Frame):
         off = np.abs(x @ b - np.eye(self.dim)) + 2 * gamma * (np.abs(x) @ np.abs(b) + 1.0)
         self._error = {p: _up(float(off.sum(axis).max())) for p, axis in ((1.0, 0), (math.inf, 1))}
         if not max(self._error.values()) <= WORST:  # NaN fails too
-            raise NoiseError("the matrix is singular, or too near to a singular one")
+            raise NoiseError("the matrix is singular, or too close to a singular one")
         self.inverse = x
         sums = {1.0: float(np.abs(x).sum(0).max()), math.inf: float(np.abs(x).sum(1).max())}
         self._norms = {p: _up(sums[p]) / (1 - self._error[p]) * (1 + ROUNDING) for p in sums}
@@ -299,7 +303,7 @@ def shorten(matrix: Array) -> Array:
     """
     widest = np.abs(matrix).sum(1)
     if not np.all(widest > 0):
-        raise NoiseError("the matrix is singular: it has a row of zeros")
+        raise NoiseError("the matrix is singular, because it has a row of zeros")
     bits = ROW_BITS + 2 - np.ceil(np.log2(widest)).astype(np.int64)
     while True:
         whole = np.rint(np.ldexp(matrix, bits[:, None]))
@@ -314,14 +318,16 @@ def factor_covariance(cov: Any) -> Array:
     try:
         given = np.array(cov, dtype=np.float64)
     except (TypeError, ValueError):
-        raise NoiseError("cov must be rows of numbers") from None
+        raise NoiseError("cov must be a list of rows of numbers") from None
     if given.ndim != 2 or given.shape[0] != given.shape[1] or not given.size:
-        raise NoiseError(f"cov must have as many rows as columns, not {given.shape}")
+        raise NoiseError(f"cov must have as many rows as columns, but its shape is {given.shape}")
     if len(given) > MOST_ROWS:
-        raise NoiseError(f"cov may have {MOST_ROWS} rows, not {len(given)}")
+        raise NoiseError(f"cov has {len(given)} rows, but at most {MOST_ROWS} are allowed")
     if not np.all(np.isfinite(given)) or np.abs(given - given.T).max() > 1e-9 * np.abs(given).max():
-        raise NoiseError("cov must be symmetric, with finite entries")
+        raise NoiseError("cov must be symmetric and have finite entries")
     try:
         return np.asarray(np.linalg.cholesky((given + given.T) / 2), dtype=np.float64)
     except np.linalg.LinAlgError:
-        raise NoiseError("cov must be positive definite: its least eigenvalue is above 0") from None
+        raise NoiseError(
+            "cov must be positive definite: its smallest eigenvalue must be above 0"
+        ) from None

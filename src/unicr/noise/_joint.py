@@ -82,13 +82,13 @@ class Joint(Noise):
             raise NoiseError(f"the sampler of {self._name} returned a value that is not finite")
         if not torch.equal(z, self._block(CHECK_KEY, 0)):
             raise NoiseError(
-                f"the sampler of {self._name} gave other values for an equal generator: "
-                "draw from the `generator` it is given and from nothing else"
+                f"the sampler of {self._name} gave different values for the same generator: draw "
+                "from the `generator` that it is given and from nothing else"
             )
         if not bool(torch.isfinite(self.log_prob(z)).all()):
             raise NoiseError(
-                f"the log-density of {self._name} is not finite at its own samples: "
-                "density and sampler disagree"
+                f"the log-density of {self._name} is not finite at its own samples, so density and "
+                "sampler do not match"
             )
 
     def check_agreement(self) -> None:
@@ -141,11 +141,11 @@ class Joint(Noise):
         values = torch.as_tensor(self._logpdf(flat), dtype=torch.float64)
         if tuple(values.shape) != (len(flat),):
             raise NoiseError(
-                f"the log-density of {self._name} gave shape {tuple(values.shape)} for "
-                f"{len(flat)} samples: it must give one number for each, shape ({len(flat)},)"
+                f"the log-density of {self._name} returned shape {tuple(values.shape)} for "
+                f"{len(flat)} samples: it must return one number for each, shape ({len(flat)},)"
             )
         if bool(torch.isnan(values).any()):
-            raise NoiseError(f"the log-density of {self._name} gave NaN")
+            raise NoiseError(f"the log-density of {self._name} returned NaN")
         return values - self.dim * math.log(self._scale)
 
     def _block(self, key: bytes, block: int) -> torch.Tensor:
@@ -156,8 +156,8 @@ class Joint(Noise):
         z = torch.as_tensor(self._sampler(BLOCK, generator))
         if tuple(z.shape) != (BLOCK, self.dim):
             raise NoiseError(
-                f"the sampler of {self._name} gave shape {tuple(z.shape)}, "
-                f"expected {(BLOCK, self.dim)}"
+                f"the sampler of {self._name} returned shape {tuple(z.shape)}, but "
+                f"{(BLOCK, self.dim)} is needed"
             )
         return z
 

@@ -48,7 +48,7 @@ class Lattice:
 
     def __post_init__(self) -> None:
         if not 2.0**-120 <= self.step <= 2.0**100:
-            raise NoiseError(f"lattice={self.step}: a step from 2^-120 to 2^100 is needed")
+            raise NoiseError(f"lattice={self.step}: the step must lie between 2^-120 and 2^100")
 
     @classmethod
     def parse(cls, text: Lattice | str) -> Lattice:
@@ -59,7 +59,7 @@ class Lattice:
             return cls(read_fraction(text))
         except SpecError:
             raise NoiseError(
-                f"lattice={text!r}: write its step, such as 1/255, 1/65280 or 2^-20"
+                f"lattice={text!r}: give the step as 1/255, 1/65280 or 2^-20"
             ) from None
 
     @property
@@ -77,8 +77,8 @@ class Lattice:
         scaled = values * self.step.denominator / self.step.numerator
         if not np.all(np.abs(scaled) < LARGEST):
             raise NoiseError(
-                f"an input reaches {np.abs(values).max():g}, which is more than 2^45 steps of the "
-                f"lattice {self.text}: take a coarser one with --lattice"
+                f"an input has the value {np.abs(values).max():g}, which is more than 2^45 steps "
+                f"of the lattice {self.text}: use a coarser one with --lattice"
             )
         return np.floor(scaled + 0.5).astype(np.int64)
 
@@ -148,14 +148,17 @@ class LatticeNoise:
         if frame is None:
             return self.lattice.integers(values)
         if values.size != frame.dim:
-            raise NoiseError(f"{self.noise.text} lives in dimension {frame.dim}, not {values.size}")
+            raise NoiseError(
+                f"{self.noise.text} has dimension {frame.dim}, but the input has {values.size} "
+                "coordinates"
+            )
         y, error = frame.pull(values)
         most = min(LARGEST / 4, frame.most_steps / 2)
         # with these, B⁻¹x and the quotient by the step are off by at most 2^-8 and 2^-9 of a step
         if not (np.abs(y).max(initial=0.0) < most * step and error <= step * 2.0**-8):
             raise NoiseError(
-                f"an input reaches {np.abs(y).max():g} in units of {self.noise.text}, too far for "
-                f"the lattice {self.lattice.text}: take a coarser one with --lattice"
+                f"an input reaches {np.abs(y).max():g} in units of {self.noise.text}, which is too "
+                f"far for the lattice {self.lattice.text}: use a coarser one with --lattice"
             )
         return self.lattice.integers(y)
 
@@ -264,7 +267,10 @@ class Copies:
 
         n, dim = out.shape[0], self.dim
         if out.dtype != torch.float32 or not out.is_contiguous() or n * dim != out.numel():
-            raise NoiseError(f"{dim} integers cannot go into {out.dtype} {tuple(out.shape)}")
+            raise NoiseError(
+                f"{dim} integers do not fit into out, which has type {out.dtype} and shape "
+                f"{tuple(out.shape)}"
+            )
         if out.numel():
             self.draw(out, start)
         seen = self.noise.see(out)
@@ -355,7 +361,9 @@ def lattice_for(
         return grid
     dim, exponents = values[0].size, [norm.p for norm in norms]
     if frame is not None and frame.dim != dim:
-        raise NoiseError(f"{noise.text} lives in dimension {frame.dim}, not {dim}")
+        raise NoiseError(
+            f"{noise.text} has dimension {frame.dim}, but the input has {dim} coordinates"
+        )
     size = min(size_of(part.core) for part in noise.certifying)
     return choose_lattice(values, size, dim, exponents, frame)
 

@@ -134,13 +134,13 @@ class RadialNoise(FromLaw):
         at = float(at)
         if upper is not None or not (math.isfinite(at) and at > 0):
             raise NoiseError(
-                f"{self.text} is truncated at one length above 0: .truncated(5), for example"
+                f"{self.text} is truncated at one length above 0, for example .truncated(5)"
             )
         mass = float(self.length.cdf(at))
         if not mass > LEAST_MASS:
             raise NoiseError(
-                f"{self.text} has mass {mass:.3g} up to the length {number(at)}: too little to "
-                "condition on"
+                f"{self.text} has a mass of only {mass:.3g} up to the length {number(at)}, which "
+                "is too little to truncate to: choose a larger length"
             )
         return self._shorter(at / self._scale, Truncation(self, -at, at))
 
@@ -222,7 +222,7 @@ def within(base: Noise, share: float) -> RadialNoise:
     """`base` given that ‖ε‖ ≤ T, where P(‖ε‖ ≤ T) = `share`; in the norm of its density."""
     if base.radial is None:
         raise NoiseError(
-            f"{base.text} cannot be kept within a ball: only noise of a length can, such as "
-            "spherical noise"
+            f"{base.text} cannot be restricted to a ball: only noise of a radial density can, such "
+            "as spherical noise"
         )
     return base.radial.within(share)

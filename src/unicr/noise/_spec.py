@@ -38,9 +38,11 @@ def parse(text: str) -> Noise:
     """The noise that `text` names. Raises SpecError with a suggestion where it does not parse."""
     stripped = text.strip()
     if len(stripped) > LONGEST:
-        raise SpecError(f"a noise is written in at most {LONGEST} characters: {EXAMPLE}")
+        raise SpecError(f"the text of a noise may have at most {LONGEST} characters: {EXAMPLE}")
     if stripped.count(".truncated") > MOST_CUTS:
-        raise SpecError(f"a noise is truncated at most {MOST_CUTS} times: the narrowest is enough")
+        raise SpecError(
+            f"a noise may be truncated at most {MOST_CUTS} times: keep only the narrowest"
+        )
     if (inside := split_arguments(stripped, SUM)) is not None:
         words, rest = inside
         return _follow(_sum(words, text), read_chain(rest)[1:], text)
@@ -71,9 +73,9 @@ def _follow(noise: Noise, then: Sequence[Call], text: str) -> Noise:
 
 def _sum(words: Sequence[str], text: str) -> Noise:
     if len(words) > MOST_PARTS:
-        raise SpecError(f"a sum has at most {MOST_PARTS} parts")
+        raise SpecError(f"a sum may have at most {MOST_PARTS} parts")
     if any(split_arguments(word, SUM) is not None for word in words):
-        raise SpecError(f"{text!r}: write a sum of sums as one sum")
+        raise SpecError(f"{text!r} is a sum of sums: write it as one sum")
     return Sum(*(parse(word) for word in words))
 
 
@@ -92,7 +94,7 @@ class _File(NamedTuple):
         if callable(self.value) and not isinstance(self.value, type):
             if needed := _parameters(self.value):
                 raise SpecError(
-                    f"{self.reference} makes a noise from {', '.join(needed)}: write "
+                    f"{self.reference} needs {', '.join(needed)} to make a noise: write "
                     f"{self.reference}({', '.join(f'{name}=…' for name in needed)})"
                 )
             return from_density(self.value, name=self.reference)
@@ -105,11 +107,11 @@ class _File(NamedTuple):
         """The noise that the function makes from these numbers, written with them."""
         reference = write_call(self.reference, named)
         if not callable(self.value):
-            raise SpecError(f"{self.reference} takes no numbers: it is no function")
+            raise SpecError(f"{self.reference} is not a function, so it takes no numbers")
         with foreign(SpecError, f"{reference} failed"):
             noise = self.value(**named)
         if not isinstance(noise, Noise):
-            raise SpecError(f"{reference} gave a {type(noise).__name__}, not a noise")
+            raise SpecError(f"{reference} returned a {type(noise).__name__}, but a noise is needed")
         return noise.loaded_from(reference)
 
 
@@ -128,9 +130,9 @@ def _first(call: Call, text: str, file: _File | None) -> Noise:
     if not call.called:
         if of_file is not None:
             return of_file.noise()
-        raise SpecError(f"the noise {text!r} needs its parameters: {EXAMPLE}")
+        raise SpecError(f"the noise {text!r} has no parameters: {EXAMPLE}")
     if call.positional:
-        raise SpecError(f"name the numbers in {text!r}: {EXAMPLE}")
+        raise SpecError(f"the numbers in {text!r} have no names: {EXAMPLE}")
     if of_file is not None:
         return of_file.make(call.named)
     return _family(call.name, call.named, text)
@@ -143,13 +145,17 @@ def _apply(call: Call, noise: Noise, text: str) -> Noise:
     if call.name == "truncated":
         return noise.truncated(*call.positional, **call.named)
     if call.name in ("scales", "matrix") and call.named:
-        raise SpecError(f".{call.name}(…) takes numbers without names, in the order of coordinates")
+        raise SpecError(
+            f".{call.name}(…) takes numbers without names, one for each coordinate in order"
+        )
     if call.name == "scales":
         return Anisotropic(noise, call.positional)
     if call.name == "matrix":
         rows = math.isqrt(len(call.positional))
         if not rows or rows * rows != len(call.positional):
-            raise SpecError(f"a matrix has 1, 4, 9, … numbers, not {len(call.positional)}")
+            raise SpecError(
+                f"a matrix has 1, 4, 9, … numbers, but {len(call.positional)} were given"
+            )
         return Anisotropic(noise, matrix=np.reshape(call.positional, (rows, rows)))
     if call.name == "within":
         return within(noise, *call.positional, **call.named)
@@ -162,7 +168,7 @@ def _family(name: str, named: Mapping[str, float], text: str) -> Noise:
     make: Callable[..., Noise] | None = FAMILIES.get(name)
     if make is None:
         hint = did_you_mean(name, FAMILIES)
-        raise SpecError(f"unknown noise {name!r}: {hint}known are {', '.join(FAMILIES)}")
+        raise SpecError(f"unknown noise {name!r}: {hint}known noises: {', '.join(FAMILIES)}")
     try:
         return make(**named)
     except TypeError as error:
@@ -206,7 +212,7 @@ def check_parses(noise: Noise) -> str:
     """The text of `noise`, or an error where that text does not read back as the same noise."""
     if not _parses(noise):
         raise SpecError(
-            f"{noise.text} cannot be written to a file: put it into a Python file and name it "
+            f"{noise.text} cannot be written to a file: define it in a Python file and name it "
             "there as path/to/file.py:name"
         )
     return noise.text

@@ -35,25 +35,30 @@ class Sum(Noise):
         flat: list[Noise] = []
         for part in parts:
             if not isinstance(part, Noise):
-                raise NoiseError(f"a sum is of noises, not of {part!r:.80}")
+                raise NoiseError(f"a sum is made of noises, but {part!r:.80} is none")
             flat += part.parts
         if len(flat) < 2:
-            raise NoiseError("a sum has at least two parts, for example laplace and gaussian noise")
+            raise NoiseError(
+                "a sum needs at least two parts, for example laplace and gaussian noise"
+            )
         dims = {part.dim for part in flat if part.dim is not None}
         if len(dims) > 1:
-            raise NoiseError(f"parts of dimension {' and '.join(map(str, sorted(dims)))}: one sum")
+            raise NoiseError(
+                "the parts of a sum must have one dimension, not "
+                f"{' and '.join(map(str, sorted(dims)))}"
+            )
         normal = [part for part in flat if part.iid is not None and part.iid.normal_sigma]
         if len(normal) == len(flat):
             size = math.hypot(*(part.sigma for part in flat))
             raise NoiseError(
-                f"a sum of Gaussian noises is gaussian(sigma={size:.9g}), which certifies more "
-                "than its parts: take that"
+                f"a sum of Gaussian noises is gaussian(sigma={size:.9g}): use that, because it "
+                "certifies more than its parts"
             )
         self._put(_parts=tuple(flat), dim=next(iter(dims), None))
         if not self.certifying:
             raise NoiseError(
-                "a sum needs a part with equal independent coordinates, or one whose density looks "
-                f"at a norm alone: {self.text} has none"
+                f"{self.text} cannot be certified: at least one part must have independent "
+                "coordinates of the same law, or a density that depends on a norm alone"
             )
 
     @property
@@ -115,7 +120,7 @@ class Sum(Noise):
         return type(self)(*(part.scaled(factor) for part in self.parts))
 
     def log_prob(self, z: torch.Tensor) -> torch.Tensor:
-        raise NoiseError(f"nobody knows the density of {self.text}: only of its parts")
+        raise NoiseError(f"the density of {self.text} is not known, only those of its parts")
 
     def _fill(self, out: torch.Tensor, draws: Draws, base: torch.Tensor | None) -> None:
         import torch

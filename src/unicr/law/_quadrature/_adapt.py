@@ -93,8 +93,8 @@ def _accept_powers(
     bad = power & (alpha < -0.98)
     if bad.any():
         raise NoiseError(
-            f"the density is not integrable at x = {chosen.base[bad][0]:.17g}: it grows like "
-            f"|x - x0|^{alpha[bad][0]:.4g} there, and the exponent must be above -0.98; {HINT}"
+            f"the density has infinite mass at x = {chosen.base[bad][0]:.17g}: it grows like |x - "
+            f"x0|^{alpha[bad][0]:.4g} there, and the exponent must be above -0.98; {HINT}"
         )
     with np.errstate(under="ignore", over="ignore"):
         mass = chosen.length * np.exp(log_top - shift) / np.maximum(1.0 + alpha, 0.02)
@@ -152,8 +152,8 @@ def adapt(f: LogDensity, panels: Panels) -> tuple[Panels, float]:
         active = split(active.take(~accept))
         if sum(p.size for p in done) + active.size > MAX_PANELS:
             raise NoiseError(
-                f"logpdf needs more than {MAX_PANELS} panels: it is too rough or too noisy to "
-                "integrate to 1e-9; name its jumps and kinks with `points` or smooth it"
+                f"logpdf is too rough or too noisy to be integrated to 1e-9 ({MAX_PANELS} panels "
+                "are not enough): name its jumps and kinks with `points`, or smooth it"
             )
         if active.size:
             _sample(f, active)

@@ -47,8 +47,9 @@ def self_check(f: LogDensity, panels: Panels, log_mass: float, far_share: float)
             mass += float(np.sum(smooth.length * (np.exp(log_g) @ weight) * (b - a) / 2.0))
     if not abs(mass - 1.0) <= 1e-9:
         raise NoiseError(
-            f"two independent quadratures disagree: the normalised density has mass {mass:.12g}; "
-            "name its modes, jumps and kinks with `points`, or give a smoother logpdf"
+            "two independent integrations of the density disagree (the second one finds the mass "
+            f"{mass:.12g} instead of 1): name its modes, jumps and kinks with `points`, or give a "
+            "smoother logpdf"
         )
 
 
@@ -67,6 +68,6 @@ def check_scan(table: TabulatedDensity, x: Array) -> None:
         dip = float(np.min(table.pdf(inner))) * float(x[worst + 1] - x[worst])
         if dip - cell[worst] > 1e-9:
             raise NoiseError(
-                f"the density near x = {x[worst]:.6g} was seen but not integrated; "
-                "name that place with `points`"
+                f"the integration missed a feature of the density near x = {x[worst]:.6g}: name "
+                "that place with `points`"
             )

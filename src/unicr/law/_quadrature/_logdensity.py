@@ -50,8 +50,9 @@ class LogDensity:
             self.patience -= time.perf_counter() - start
             if self.patience < 0:
                 raise NoiseError(
-                    f"logpdf is too slow to integrate: {PATIENCE:.0f} s were spent in it; write it "
-                    "for arrays, make it faster, or name its modes and kinks with `points`"
+                    f"logpdf is too slow to integrate: it took more than {PATIENCE:.0f} s in "
+                    "total; write it for arrays, make it faster, or name its modes and kinks with "
+                    "`points`"
                 )
         return out
 
@@ -144,7 +145,8 @@ def _as_float64(result: Any, shape: tuple[int, ...]) -> Array:
         raise _RefusedOutput("logpdf returned complex numbers; a log-density is real")
     if array.dtype.kind == "f" and array.dtype.itemsize < 8:
         raise _RefusedOutput(
-            f"logpdf returned {array.dtype} numbers, too coarse to integrate; compute in float64"
+            f"logpdf returned {array.dtype} numbers, which are not accurate enough: compute in "
+            "float64"
         )
     if array.dtype.kind not in "fiub":
         raise TypeError(f"dtype {array.dtype} is not a real number")

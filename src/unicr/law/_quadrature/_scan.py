@@ -130,8 +130,8 @@ def check_infinities(f: LogDensity, x: Array, value: Array) -> list[float]:
         around = f.strict(np.array([point - 2.0 * slack, point + 2.0 * slack]))
         if b - a > 2.0 * slack or np.isposinf(around).any():
             raise NoiseError(
-                f"logpdf is +inf on an interval around x = {point:.17g}; the density must be "
-                f"finite except at isolated points ({HINT})"
+                f"logpdf is +inf on an interval around x = {point:.17g}: the density may be "
+                f"infinite at single points only ({HINT})"
             )
         singular.append(point)
     return singular
@@ -171,8 +171,8 @@ def scan(f: LogDensity, points: Sequence[float], places: Array) -> tuple[Array, 
     x, value = forgive_nan(x, value)
     if np.isneginf(value).all():
         raise NoiseError(
-            "the density is zero (logpdf = -inf) at every scanned point; if its mass is narrow "
-            "and far from zero, name a place where it is positive with `points=(x0, ...)`"
+            "the density is zero (logpdf = -inf) at every point that was tried; if its mass is "
+            "narrow and far from zero, name a place where it is positive with `points=(x0, ...)`"
         )
     maxima = zigzag_maxima(value)
     weight = np.minimum(value[maxima], -LOWEST) + np.log(np.maximum(np.gradient(x)[maxima], 1e-300))
@@ -260,8 +260,8 @@ def survey(f: LogDensity, points: Sequence[float], places: Array) -> Landscape:
     maxima = zigzag_maxima(value)
     if maxima.size > MOST_MAXIMA:
         raise NoiseError(
-            f"logpdf has {maxima.size} local maxima on the scan; it looks like noise or an "
-            "oscillation, which cannot be integrated reliably; give a smoother log-density"
+            f"logpdf has {maxima.size} local maxima, so it looks like noise or an oscillation, "
+            "which cannot be integrated reliably: give a smoother log-density"
         )
     centre, top = refine_maxima(f, x, value, maxima)
     centre = np.where(np.isposinf(top) & (np.abs(centre) < 1e-30), 0.0, centre)

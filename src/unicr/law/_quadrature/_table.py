@@ -67,7 +67,7 @@ class TabulatedDensity:
         low, high = _check_support(support)
         hints = [float(p) for p in points]
         if not all(math.isfinite(p) for p in hints):
-            raise NoiseError(f"points must be finite numbers, got {tuple(points)!r}")
+            raise NoiseError(f"points must be finite numbers, not {tuple(points)!r}")
         f = LogDensity(logpdf, (low, high))
         hints = [p for p in hints if low <= p <= high]
         f.patience = PATIENCE
@@ -90,7 +90,7 @@ class TabulatedDensity:
             except SingularPoint as point:
                 if point.x in hints:
                     raise NoiseError(
-                        f"the density is not integrable at x = {point.x:.17g}; {HINT}"
+                        f"the density has infinite mass at x = {point.x:.17g}; {HINT}"
                     ) from None
                 hints.append(point.x)
                 continue
@@ -343,7 +343,7 @@ def _check_support(support: tuple[float, float]) -> tuple[float, float]:
     try:
         low, high = (float(end) for end in support)
     except (TypeError, ValueError) as cause:
-        raise NoiseError(f"support must be a pair (low, high), got {support!r}") from cause
+        raise NoiseError(f"support must be a pair (low, high), not {support!r}") from cause
     if not low < high:
-        raise NoiseError(f"support must be a pair low < high, got {support!r}")
+        raise NoiseError(f"support={support!r}: the first number must be below the second")
     return low, high

@@ -36,15 +36,15 @@ def far_mass(
         return 0.0, -math.inf, 0.0
     if kappa > -0.02:
         raise NoiseError(
-            f"the density is not integrable at {side}: near x = {end:.3g} it behaves like "
-            f"|x|^{kappa - 1.0:.4g}, which must fall faster than |x|^-1.02; {HINT}; "
-            "or declare a bounded `support`"
+            f"the density has infinite mass towards {side}: near x = {end:.3g} it behaves like "
+            f"|x|^{kappa - 1.0:.4g}, and it must fall faster than |x|^-1.02; {HINT}, or declare a "
+            "bounded `support`"
         )
     log_f = float(f(np.array([end]))[0])
     mass = math.exp(min(log_f + math.log(s) - shift, 700.0)) / -kappa
     if mass > 1e-12 * total:
         raise NoiseError(
-            f"the tail towards {side} is too heavy: a share {mass / total:.2g} of the mass lies "
+            f"the tail towards {side} is too heavy: a share of {mass / total:.2g} of the mass lies "
             f"beyond x = {end:.3g}; {HINT} with a tail that falls faster than |x|^-1.05"
         )
     return mass, kappa, s

@@ -25,7 +25,7 @@ def _check(family: Family[Any]) -> None:
     """A family must tell what lists and pages print of it."""
     for word in (family.name, family.formula, family.example):
         if not isinstance(word, str):
-            raise NoiseError(f"{word!r} is not a text")
+            raise NoiseError(f"{word!r} must be a text")
 
 
 FAMILIES: Catalogue[Family[Noise]] = Catalogue(

@@ -28,14 +28,14 @@ class Powers(RadialDensity):
         rest = dim - self.j
         if rest <= 0.05:
             raise NoiseError(
-                f"j={number(self.j)}, dim={dim}: r^(-j)·exp(-r^k) needs j < dim, or its mass is "
-                "infinite near zero"
+                f"j={number(self.j)} must be below dim={dim}: otherwise r^(-j)·exp(-r^k) has "
+                "infinite mass near zero"
             )
         log_mode = math.log(max(rest - 1, 0.25) / self.k) / self.k
         if log_mode > 300:
             raise NoiseError(
-                f"k={number(self.k)}, dim={dim}: the length is near exp({log_mode:.4g}), beyond "
-                "floating point; take a larger k"
+                f"k={number(self.k)}, dim={dim}: the noise vectors have lengths near "
+                f"exp({log_mode:.4g}), which floating point cannot hold; use a larger k"
             )
         return (math.exp(log_mode),)
 

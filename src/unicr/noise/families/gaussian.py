@@ -56,7 +56,9 @@ class GaussianFamily(IIDFamily):
         if cov is None:
             return super().__call__(sigma=sigma, scale=scale, **numbers)
         if sigma is not None or scale is not None or numbers:
-            raise NoiseError("gaussian takes cov= alone: it says all of the size")
+            raise NoiseError(
+                "give gaussian either cov= or sigma=, not both: cov= already sets the size"
+            )
         return Anisotropic(self(sigma=1.0), matrix=factor_covariance(cov))
 
 

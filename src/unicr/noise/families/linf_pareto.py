@@ -23,8 +23,8 @@ class LengthPareto(RadialDensity):
     def typical_lengths(self, dim: int) -> tuple[float, ...]:
         if self.a <= dim:
             raise NoiseError(
-                f"a={number(self.a)}, dim={dim}: linf_pareto needs a > dim, or its mass is "
-                f"infinite; take a={dim + 10}, for example"
+                f"a={number(self.a)} must be above dim={dim}: otherwise linf_pareto has infinite "
+                f"mass; use a={dim + 10}, for example"
             )
         return (dim / (self.a - dim),)
 

@@ -25,7 +25,8 @@ class PulledGaussian(RadialDensity):
     def typical_lengths(self, dim: int) -> tuple[float, ...]:
         if 2 * self.k >= dim:
             raise NoiseError(
-                f"k={number(self.k)}, dim={dim}: spherical_gg needs 0 <= 2k < dim to be integrable"
+                f"k={number(self.k)}, dim={dim}: spherical_gg needs 0 <= 2k < dim, otherwise its "
+                "mass is infinite"
             )
         return (math.sqrt(max(dim - 1 - 2 * self.k, 0.25)),)
 

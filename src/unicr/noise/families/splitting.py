@@ -33,8 +33,8 @@ class IntervalView(View):
         outside = x[~((x >= 0) & (x <= 1))]
         if outside.numel():
             raise NoiseError(
-                f"the input holds {float(outside[0]):.6g}: splitting noise needs inputs in the "
-                "box [0, 1] (a model's own normalisation goes into --mean and --std)"
+                f"the input has the value {float(outside[0]):.6g}, but splitting noise needs "
+                "inputs between 0 and 1 (pass the normalisation of the model as --mean and --std)"
             )
 
     def interval(self, scale: float) -> float | None:
