@@ -83,11 +83,11 @@ class Classifier(ABC):
 
     def at_precision(self, precision: str) -> Classifier:
         """The same computed with fewer bits (bf16, fp16), which is another classifier."""
-        raise ModelError(f"{self.name}: a precision can be chosen for torch models only")
+        raise ModelError(f"{self.name}: precision= works for torch models only")
 
     def compiled(self) -> Classifier:
         """The same by torch.compile, which rounds otherwise and so is another classifier."""
-        raise ModelError(f"{self.name}: torch.compile is for torch models only")
+        raise ModelError(f"{self.name}: torch.compile works for torch models only")
 
     def replica(self) -> Classifier | None:
         """A copy that another thread may use at the same time, or None where that is not safe."""
@@ -192,8 +192,8 @@ def labels_unchecked(output: object, n: int, name: str) -> torch.Tensor:
     """
     if not isinstance(output, torch.Tensor):
         raise ModelError(
-            f"{name} returned {type(output).__name__}: a tensor of scores (inputs, classes) or "
-            "labels (inputs,) is needed"
+            f"{name} returned {type(output).__name__}: a model must return a tensor of scores of "
+            "shape (inputs, classes) or of labels of shape (inputs,)"
         )
     if not output.dtype.is_floating_point:
         return _whole_labels(output, n, name)
@@ -204,8 +204,8 @@ def labels_unchecked(output: object, n: int, name: str) -> torch.Tensor:
         scores = scores.flatten(1)
     if scores.ndim != 2 or len(scores) != n or scores.shape[1] == 0:
         raise ModelError(
-            f"{name} returned scores of shape {tuple(output.shape)} for {n} inputs: "
-            f"({n}, classes) is needed"
+            f"{name} returned scores of shape {tuple(output.shape)} for {n} inputs: the shape must "
+            f"be ({n}, classes)"
         )
     labels = (scores[:, 0] > 0).long() if scores.shape[1] == 1 else scores.argmax(1)
     # 0 · score is 0, and not a number for NaN and infinity: much quicker to ask than isfinite
@@ -217,8 +217,8 @@ def _whole_labels(labels: torch.Tensor, n: int, name: str) -> torch.Tensor:
         labels = labels[:, 0]
     if labels.shape != (n,) or labels.dtype.is_complex:
         raise ModelError(
-            f"{name} returned labels of shape {tuple(labels.shape)} for {n} inputs: ({n},) is "
-            "needed"
+            f"{name} returned labels of shape {tuple(labels.shape)} for {n} inputs: the shape must "
+            f"be ({n},)"
         )
     return labels.long()
 
@@ -231,12 +231,14 @@ def check_labels(labels: torch.Tensor, name: str, size: int | None = None) -> to
     if low == NOT_FINITE:
         raise ModelError(f"{name} returned scores that are not finite numbers (NaN or infinity)")
     if low < 0:
-        raise ModelError(f"{name} returned the label {low}: labels are 0, 1, 2, …")
+        raise ModelError(f"{name} returned the label {low}: labels must be 0, 1, 2, …")
     if size == MOST_CLASSES and high >= size:
-        raise ModelError(f"{name} gave the label {high}: labels are 0, 1, 2, … below {size}")
+        raise ModelError(
+            f"{name} returned the label {high}: labels must be 0, 1, 2, … below {size}"
+        )
     if size is not None and high >= size:
         raise ModelError(
-            f"{name} gave the label {high} where there are {size} classes (0 … {size - 1})"
+            f"{name} returned the label {high}, but there are only {size} classes (0 … {size - 1})"
         )
     return labels
 
@@ -291,12 +293,12 @@ def check_fit(classifier: Classifier, data: Dataset, sample: torch.Tensor | None
     words = [one for one in data.classes or () if isinstance(one, str)]
     if classifier.classes is None and words and known is not None and len(words) < known:
         raise ModelError(
-            f"{data.name} has the labels {listed(words)}, and {classifier.name} has {known} "
-            "outputs without names: give all names in the order of the outputs by classes= "
-            "(--classes)"
+            f"{data.name} has the labels {listed(words)}, but the {known} outputs of "
+            f"{classifier.name} have no names: give the names in the order of the outputs by "
+            "classes= (--classes)"
         )
     if said is not None and known is not None and said > known:
         raise ModelError(
-            f"{data.name} has {said} classes (labels 0 … {said - 1}) and {classifier.name} knows "
-            f"{known}: these labels are another model's"
+            f"{data.name} has {said} classes (labels 0 … {said - 1}), but {classifier.name} has "
+            f"{known}: these labels belong to another model"
         )

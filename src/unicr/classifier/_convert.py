@@ -45,7 +45,7 @@ def convert_model(
         case ".onnx":
             model = load_classifier(spec, weights=weights, trust=trust)
             return _convert_to_onnx(model, out, shape)
-    raise ModelError(f"{out}: a model is written as .onnx, weights as .safetensors")
+    raise ModelError(f"cannot write {out}: a model is written as .onnx, weights as .safetensors")
 
 
 def _convert_weights(path: Path, out: Path, trust: tuple[Path, ...]) -> str:
@@ -70,7 +70,7 @@ def _convert_to_onnx(model: Classifier, out: Path, shape: Sequence[int] | None) 
         other = int((model.predict(batch) != written.predict(batch)).sum())
         if other > DIFFERENT * TRIED:
             raise ModelError(
-                f"{model.name} as ONNX gives other labels for {other} of {TRIED} random inputs: "
+                f"{model.name} as ONNX gives other labels for {other} of {TRIED} random inputs, so "
                 "nothing was written"
             )
     return f"{out} written; same label as {model.name} on {TRIED - other} of {TRIED} random inputs"
@@ -84,10 +84,13 @@ def _shape_of(model: Classifier, given: Sequence[int] | None) -> tuple[int, ...]
         told = (int(model.estimator.n_features_in_),)
     if given is None:
         if told is None:
-            raise ModelError(f"{model.name} does not tell the shape of its inputs: --shape 3 32 32")
+            raise ModelError(
+                f"{model.name} does not say which shape its inputs have: give it, for example "
+                "--shape 3 32 32"
+            )
         return told
     if not given or min(given) < 1:
-        raise ModelError(f"shape={list(given)}: sizes from 1 up")
+        raise ModelError(f"shape={list(given)}: all sizes must be at least 1")
     if told is not None and math.prod(given) != math.prod(told):
         raise ModelError(f"shape={list(given)}: {model.name} takes inputs of shape {list(told)}")
     return tuple(given)
@@ -105,7 +108,7 @@ def _write_onnx(model: Classifier, sample: torch.Tensor, file: Path) -> None:
         file.write_bytes(made.SerializeToString())
         return
     if not isinstance(model, ModuleClassifier):
-        raise ModelError("a torch model or a scikit-learn estimator can be written as ONNX")
+        raise ModelError("only a torch model or a scikit-learn estimator can be written as ONNX")
     module: Any = model.module
     fixed = isinstance(module, ExportedModule) and module.batch_size
     if isinstance(module, ExportedModule):

@@ -34,9 +34,11 @@ def check_inside(model: Path, folder: Path, name: str) -> None:
     """Refuse a file name in a model that leads out of the model's folder, or nowhere."""
     kinds = (PurePosixPath(name), PureWindowsPath(name))
     if any(path.is_absolute() or path.drive or ".." in path.parts for path in kinds):
-        raise ModelError(f"{model} asks for {name!r}, outside its folder: put all files together")
+        raise ModelError(
+            f"{model} needs the file {name!r} outside its folder: put all files into one folder"
+        )
     if not (folder / name).is_file():
-        raise ModelError(f"{model} asks for {name!r}, which is not beside it")
+        raise ModelError(f"{model} needs the file {name!r}, which is not in its folder")
 
 
 def module_digest(module: torch.nn.Module) -> str:

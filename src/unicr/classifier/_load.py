@@ -172,7 +172,7 @@ def load_classifier(
     place, *_ = [usable(one) for one in split_devices("cpu" if device is None else device)]
     file = None if weights is None else Path(weights).expanduser()
     if file is not None and not file.is_file():
-        raise ModelError(f"no weights file {weights}")
+        raise ModelError(f"there is no weights file {weights}")
     asked = ModelAsked(
         spec=str(spec) if isinstance(spec, str | Path) else None,
         weights=file,
@@ -206,22 +206,27 @@ def name_classes(classifier: Classifier, classes: Classes) -> None:
     if isinstance(classes, str | Path) or (classes and len(classes) == 1):
         file = Path(classes if isinstance(classes, str | Path) else str(classes[0])).expanduser()
         if not file.is_file():
-            raise ModelError(f"classes={str(file)!r}: no such file; give all names, or a text file")
+            raise ModelError(
+                f"classes={str(file)!r}: there is no such file; give a list of names, or a text "
+                "file"
+            )
         with foreign(ModelError, f"the class names {file} cannot be read"):
             names: tuple[str | int, ...] = tuple(file.read_text("utf-8").split("\n"))
         names = tuple(name for name in (str(one).strip() for one in names) if name)
     else:
         names = tuple(classes or ())
     if len(names) < 2 or len(set(map(str, names))) < len(names):
-        raise ModelError(f"classes={listed(names)}: at least two names are needed, all different")
+        raise ModelError(f"classes={listed(names)}: give at least two names, all different")
     if classifier.num_classes not in (None, len(names)):
         raise ModelError(
-            f"{classifier.name} has {classifier.num_classes} outputs and classes= has {len(names)} "
-            "names: one name per output is needed"
+            f"{classifier.name} has {classifier.num_classes} outputs, but classes= has "
+            f"{len(names)} names: give one name for each output"
         )
     own = classifier.classes
     if own is not None and tuple(map(str, own)) != tuple(map(str, names)):
-        raise ModelError(f"{classifier.name} names its outputs itself: {listed(own)}")
+        raise ModelError(
+            f"{classifier.name} has its own class names, so leave classes= out: {listed(own)}"
+        )
     classifier.classes, classifier.num_classes = names, len(names)
 
 
@@ -234,7 +239,7 @@ def split_devices(device: str | torch.device) -> list[str]:
     """The devices that a text such as `cuda:0,cuda:1` names; a run has a process on each."""
     places = [place.strip() for place in str(device).split(",")]
     if not all(places):
-        raise ModelError(f"device={str(device)!r}: write one, or several as cuda:0,cuda:1")
+        raise ModelError(f"device={str(device)!r}: give one device, or several as cuda:0,cuda:1")
     return places
 
 
@@ -255,7 +260,7 @@ def _loaded(asked: ModelAsked) -> Classifier:
     if adapter is None:
         raise ModelError(_no_adapter(asked))
     if asked.weights is not None and not adapter.takes_weights:
-        raise ModelError(f"{asked.name} brings its own weights: leave {asked.weights} out")
+        raise ModelError(f"{asked.name} contains its weights: leave {asked.weights} out")
     for file in (asked.weights, None if asked.thing is not None else asked.path):
         if file is not None and file.is_file() and zipfile.is_zipfile(file):
             with foreign(ModelError, f"{file} cannot be read"), zipfile.ZipFile(file) as archive:
@@ -307,7 +312,10 @@ def _is_factory(thing: Any, weights: bool) -> bool:
 def trusted_files(trust: Trust) -> tuple[Path, ...]:
     """The files that a user named, as paths; a bare yes or no names none and is refused."""
     if isinstance(trust, bool):
-        raise ModelError(f"trust={trust}: name the files that may run code, trust=['model.pt2']")
+        raise ModelError(
+            f"trust={trust}: give a list of the files that may run code, for example "
+            "trust=['model.pt2']"
+        )
     named = [trust] if isinstance(trust, str | Path) else trust or ()
     return tuple(Path(one).expanduser() for one in named)
 
@@ -318,8 +326,9 @@ def check_trusted(file: Path, trust: Iterable[Path], kind: str, safe: str) -> No
         name = shlex.quote(str(file))
         raise ModelError(
             f"{file} is {kind}: opening it can run code of its author. If you trust that person, "
-            f"name the file (--trust {name}). No trust is needed for .onnx, .safetensors, hf:DIR; "
-            f"`unicr convert {name} --trust {name} -o {shlex.quote(file.stem + safe)}` makes one"
+            f"name the file (--trust {name}). Files of type .onnx and .safetensors and hf:DIR need "
+            f"no trust: `unicr convert {name} --trust {name} -o {shlex.quote(file.stem + safe)}` "
+            "makes one"
         )
 
 
@@ -329,7 +338,7 @@ def read_weights(path: Path, trust: Iterable[Path] = ()) -> dict[str, torch.Tens
     A file that is no .safetensors is a pickle: it must be among those of `trust`.
     """
     if not path.is_file():
-        raise ModelError(f"no weights file {path}")
+        raise ModelError(f"there is no weights file {path}")
     if path.suffix.lower() == ".safetensors":
         from safetensors.torch import load_file
 
@@ -343,9 +352,12 @@ def read_weights(path: Path, trust: Iterable[Path] = ()) -> dict[str, torch.Tens
             content = content[key]
             break
     if not isinstance(content, dict) or not content:
-        raise ModelError(f"{path} holds {type(content).__name__}, not a state dict")
+        raise ModelError(
+            f"{path} contains {type(content).__name__}, but a state dict is needed: save "
+            "model.state_dict()"
+        )
     if not all(isinstance(value, torch.Tensor) for value in content.values()):
-        raise ModelError(f"{path} holds other things than tensors: save model.state_dict()")
+        raise ModelError(f"{path} contains other things than tensors: save model.state_dict()")
     for prefix in PARALLEL:
         if all(name.startswith(prefix) for name in content):
             content = {name.removeprefix(prefix): value for name, value in content.items()}
@@ -381,5 +393,5 @@ def _unpickle_weights(path: Path) -> Any:
     except Exception as error:
         raise ModelError(
             f"{path} is not a plain state dict ({one_line(error, 100)}). Save model.state_dict(); "
-            f"a whole pickled model is not weights: give it as the model"
+            "if the file is a whole pickled model, give it as the model, not as weights"
         ) from None

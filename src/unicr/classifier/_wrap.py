@@ -29,9 +29,9 @@ class Normalised(Classifier):
     ) -> None:
         means, stds = _numbers("mean", mean), _numbers("std", std)
         if len(means) != len(stds) and 1 not in (len(means), len(stds)):
-            raise ModelError(f"mean has {len(means)} values and std has {len(stds)}")
+            raise ModelError(f"mean has {len(means)} values, but std has {len(stds)}")
         if any(value <= 0 for value in stds):
-            raise ModelError(f"std={stds}: every value must be above 0")
+            raise ModelError(f"std={stds}: all values must be above 0")
         self._texts = (f"mean={means}", f"std={stds}")
         super().__init__(
             name=classifier.name,
@@ -80,7 +80,7 @@ class Normalised(Classifier):
         widest = max(len(self._mean), len(self._std))
         if widest not in (1, channels):
             raise ModelError(
-                f"mean and std have {widest} values but inputs of shape {tuple(batch.shape[1:])} "
+                f"mean and std have {widest} values, but inputs of shape {tuple(batch.shape[1:])} "
                 f"have {channels} channels"
             )
         labels = self.classifier.predict_unchecked(self.normalised(batch))
@@ -118,7 +118,7 @@ class Denoised(Classifier):
         elif callable(denoiser):
             digest = source_digest(denoiser)
         else:
-            raise ModelError(f"{type(denoiser).__name__} is no denoiser: it cannot be called")
+            raise ModelError(f"{type(denoiser).__name__} cannot be called, so it is no denoiser")
         own = getattr(denoiser, "__name__", type(denoiser).__name__)
         super().__init__(
             name=f"{own} + {inner.name}",
@@ -169,5 +169,5 @@ def _numbers(name: str, values: float | Sequence[float]) -> list[float]:
     except (TypeError, ValueError):
         raise ModelError(f"{name}={values!r} is not a number or a list of numbers") from None
     if not listed or not all(math.isfinite(value) for value in listed):
-        raise ModelError(f"{name}={values!r}: finite numbers are needed")
+        raise ModelError(f"{name}={values!r}: all numbers must be finite")
     return listed

@@ -45,8 +45,8 @@ class DiffusionDenoiser(nn.Module):
         self.time = int(torch.searchsorted(share, torch.tensor(4 * sigma**2).double()))
         if self.time == len(share):
             raise ModelError(
-                f"sigma={sigma} is more noise than the diffusion ever adds "
-                f"(at most {float(share[-1]) ** 0.5 / 2:.4g})"
+                f"sigma={sigma} is too large: the diffusion model adds at most "
+                f"{float(share[-1]) ** 0.5 / 2:.4g}"
             )
         self.network = network
         self.sigma = sigma
@@ -68,6 +68,7 @@ class DiffusionDenoiser(nn.Module):
             found = found[:, : x_t.shape[1]]
         if found.shape != x_t.shape:
             raise ModelError(
-                f"the diffusion network gave {tuple(found.shape)} for {tuple(x_t.shape)}"
+                f"the diffusion network returned shape {tuple(found.shape)} for an input of shape "
+                f"{tuple(x_t.shape)}"
             )
         return found

@@ -109,8 +109,8 @@ def _sized_as(weights: Mapping[str, torch.Tensor]) -> LeNet:
         return LeNet((first[1], 4 * (area // second[0]), 1), len(weights["linear.weight"]), *sizes)
     except (KeyError, IndexError, ValueError):
         raise ModelError(
-            "the weights are none of a lenet: it has conv1, conv2, hidden and linear, and these "
-            f"are {', '.join(list(weights)[:5])}"
+            "the weights do not belong to a lenet: it has conv1, conv2, hidden and linear, but "
+            f"these are {', '.join(list(weights)[:5])}"
         ) from None
 
 

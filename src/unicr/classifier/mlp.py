@@ -40,7 +40,7 @@ def sized_as(weights: Mapping[str, torch.Tensor]) -> MLP:
     layers = [weights[name] for name in names]
     if not layers or any(layer.ndim != 2 for layer in layers):
         raise ModelError(
-            "the weights are none of an mlp: it has the layers linear.0.weight, linear.1.weight, … "
-            f"and these are {', '.join(list(weights)[:5])}"
+            "the weights do not belong to an mlp: it has linear.0.weight, linear.1.weight, …, but "
+            f"these are {', '.join(list(weights)[:5])}"
         )
     return MLP((layers[0].shape[1], *(len(layer) for layer in layers)))

@@ -58,7 +58,7 @@ class ResNet(nn.Module):
     ) -> None:
         super().__init__()
         if depth < 8 or (depth - 2) % 6:
-            raise ModelError(f"depth={depth} is not 6n + 2: 20, 32, 44, 56 and 110 are usual")
+            raise ModelError(f"depth={depth} must be 6n + 2, for example 20, 32, 44, 56 or 110")
         blocks = (depth - 2) // 6
         self.conv1 = nn.Conv2d(channels, WIDTHS[0], 3, padding=1, bias=False)
         self.bn1 = nn.BatchNorm2d(WIDTHS[0])

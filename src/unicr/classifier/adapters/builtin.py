@@ -32,14 +32,14 @@ def load(asked: ModelAsked) -> Classifier:
     """The network, with the weights of the package or those given."""
     spec, weights = asked.name, asked.weights
     if spec not in (*SHIPPED, *SIZED):
-        raise ModelError(f"no {spec}: there are {KNOWN}")
+        raise ModelError(f"there is no model {spec}; there are {KNOWN}")
     if spec in SHIPPED:
         if weights is not None:
-            raise ModelError(f"{spec} brings its own weights: leave {weights} out")
+            raise ModelError(f"{spec} contains its weights: leave {weights} out")
         file = WEIGHTS / f"{spec.removeprefix('builtin:')}.safetensors"
         make = SIZED[f"builtin:{spec.split('-')[1]}"]
     elif weights is None:
-        raise ModelError(f"{spec} is an architecture: it needs weights (--weights FILE)")
+        raise ModelError(f"{spec} is an architecture without weights: give them by --weights FILE")
     else:
         file, make = weights, SIZED[spec]
     tensors = read_weights(file, asked.trust)
@@ -48,7 +48,7 @@ def load(asked: ModelAsked) -> Classifier:
     last = network.linear[-1] if isinstance(network, mlp.MLP) else network.linear
     own = cast("torch.nn.Linear", last)
     if asked.num_classes not in (None, own.out_features):
-        raise ModelError(f"{file} is for {own.out_features} classes, not {asked.num_classes}")
+        raise ModelError(f"{file} has {own.out_features} classes, not {asked.num_classes}")
     digest = combined_digest(spec, file_digest(file))
     return classifier_of(asked, network, digest, own.out_features)
 

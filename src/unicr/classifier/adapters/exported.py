@@ -28,7 +28,7 @@ def load(asked: ModelAsked) -> Classifier:
     path = asked.path
     check_trusted(path, asked.trust, "a program of torch.export", ".onnx")
     if not zipfile.is_zipfile(path):
-        raise ModelError(f"{path} is not a .pt2 file of torch.export.save")
+        raise ModelError(f"{path} is not a .pt2 file that torch.export.save wrote")
     logging.getLogger("torch.export").setLevel(logging.CRITICAL)  # it logs what it also raises
     program = torch.export.load(path)
     if asked.device is not None and asked.device.type != "cpu":
@@ -49,7 +49,9 @@ class ExportedModule(nn.Module):
         nodes = [node for node in exported.graph.nodes if node.op == "placeholder"]
         shapes = [node.meta["val"].shape for node in nodes if node.name in names]
         if len(shapes) != 1 or not shapes[0]:
-            raise ModelError(f"{path} takes {len(names)} inputs: one batch of inputs is needed")
+            raise ModelError(
+                f"{path} takes {len(names)} inputs, but a model must take one: a batch"
+            )
         first, *rest = shapes[0]
         self.batch_size = first if isinstance(first, int) else None
         self.shape = tuple(rest) if all(isinstance(size, int) for size in rest) else None

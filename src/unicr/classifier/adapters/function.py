@@ -52,8 +52,8 @@ class CallableClassifier(Classifier):
                     output = torch.as_tensor(np.asarray(output))
             if isinstance(output, torch.Tensor) and output.ndim == 1 and output.is_floating_point():
                 raise ModelError(
-                    f"{self.name} returned one floating number per input: labels must be whole "
-                    "numbers, and a single score must have shape (inputs, 1)"
+                    f"{self.name} returned one floating-point number for each input: return whole "
+                    "numbers if these are labels, and the shape (inputs, 1) if they are scores"
                 )
             return self._labels_unchecked(output, len(batch)).to(self.device)
 

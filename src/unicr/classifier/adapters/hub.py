@@ -22,7 +22,10 @@ def load(asked: ModelAsked) -> Classifier:
     """The classifier of a repository, at a branch, tag or commit where the name ends in @…"""
     found = NAME.fullmatch(asked.name)
     if found is None:
-        raise ModelError(f"{asked.name}: write hub:ORGANISATION/NAME, or …@COMMIT after it")
+        raise ModelError(
+            f"{asked.name} cannot be read: write hub:ORGANISATION/NAME or "
+            "hub:ORGANISATION/NAME@COMMIT"
+        )
     hub = require("huggingface_hub", "hf")
     try:
         folder = hub.snapshot_download(

@@ -42,7 +42,7 @@ class _Logits(nn.Module):
         if self.argument == "inputs_embeds" and (batch.ndim != 3 or batch.shape[2] != size):
             raise ModelError(
                 f"a text classifier takes embeddings of shape (tokens, {size}), not inputs of "
-                f"shape {tuple(batch.shape[1:])}: embed the texts before, or take an image model"
+                f"shape {tuple(batch.shape[1:])}: embed the texts first, or use an image model"
             )
         return self.model(**{self.argument: batch}).logits
 
@@ -52,8 +52,8 @@ def load(asked: ModelAsked) -> Classifier:
     folder = asked.path
     if not folder.is_dir():
         raise ModelError(
-            f"no folder {folder}: hf:DIR is a local folder with config.json and .safetensors; "
-            "nothing is downloaded"
+            f"there is no folder {folder}: hf:DIR names a local folder with config.json and "
+            ".safetensors files, and nothing is downloaded"
         )
     loader, argument = KINDS[_kind(folder)]
     digest = folder_digest(folder)
@@ -84,32 +84,32 @@ def _kind(folder: Path) -> str:
     """Which of KINDS a folder holds; an error where it is none or not whole."""
     config_file = folder / "config.json"
     if not config_file.is_file():
-        raise ModelError(f"{folder} has no config.json: it is no Hugging Face model folder")
+        raise ModelError(f"{folder} has no config.json, so it is not a Hugging Face model folder")
     for one in folder.iterdir():
         if not (one.is_file() or one.is_dir()):  # reading a pipe may never end
             raise ModelError(f"{one} is neither a file nor a folder")
     if not any(folder.glob("*.safetensors")):
         raise ModelError(
-            f"{folder} has no .safetensors file; only those are read. Convert the weights with "
+            f"{folder} has no .safetensors file, and no other weights are read. Convert them with "
             "model.save_pretrained(DIR, safe_serialization=True)"
         )
     if (folder / "adapter_config.json").is_file():
         raise ModelError(
-            f"{folder} is an adapter to another model's weights: merge the two and save them "
-            "(model.merge_and_unload().save_pretrained(DIR))"
+            f"{folder} holds an adapter to the weights of another model: merge the two and save "
+            "the result (model.merge_and_unload().save_pretrained(DIR))"
         )
     if (asked := _asks_for_code(_json(config_file))) is not None:
         raise ModelError(
-            f"{config_file} asks for {asked}, which transformers would fetch as code or read from "
-            "outside the digest: take it out of the configuration"
+            f"{config_file} sets {asked}, by which transformers would download code or read files "
+            "that the digest does not cover: remove it from the configuration"
         )
     architecture = str(next(iter(_json(config_file).get("architectures") or []), "none"))
     for kind in KINDS:
         if architecture.endswith(kind):
             return kind
     raise ModelError(
-        f"{folder} is a {architecture}: image and sequence classifiers "
-        f"({', '.join('…' + kind for kind in KINDS)}) are accepted"
+        f"{folder} contains a {architecture}, but only image and sequence classifiers can be used "
+        f"({', '.join('…' + kind for kind in KINDS)})"
     )
 
 

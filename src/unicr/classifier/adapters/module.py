@@ -48,7 +48,7 @@ class ModuleClassifier(Classifier):
 
     def at_precision(self, precision: str) -> ModuleClassifier:
         if precision not in PRECISIONS:
-            raise ModelError(f"precision={precision!r}: {' or '.join(PRECISIONS)}")
+            raise ModelError(f"precision={precision!r} must be {' or '.join(PRECISIONS)}")
         twin = copy.copy(self)
         twin.precision, twin._own = precision, self.digest
         twin.digest = combined_digest(self.digest, f"precision={precision}")
@@ -139,7 +139,9 @@ def load(asked: ModelAsked) -> Classifier:
     module, digest = asked.thing, None
     if asked.weights is not None:
         if not isinstance(module, torch.nn.Module):
-            raise ModelError(f"{asked.name} is no torch module: weights cannot go in")
+            raise ModelError(
+                f"{asked.name} is not a torch module, so weights cannot be loaded into it"
+            )
         put_weights(module, read_weights(asked.weights, asked.trust), asked.weights)
     if asked.spec is not None:
         source = file_digest(Path(split_reference(asked.spec)[0]).expanduser())

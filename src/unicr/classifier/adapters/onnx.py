@@ -44,7 +44,7 @@ class OnnxClassifier(Classifier):
         kind = torch.device(device).type
         wanted = {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider"}.get(kind)
         if wanted not in runtime.get_available_providers():
-            raise ModelError(f"onnxruntime here cannot run on {device}; use device cpu")
+            raise ModelError(f"onnxruntime on this machine cannot use {device}: use device cpu")
         with foreign(ModelError, f"{path} is not a usable ONNX file"):
             outside = outside_files(path)
             for file in outside:
@@ -81,7 +81,9 @@ def _only_input(session: Any, path: Path) -> Any:
     inputs = session.get_inputs()
     if len(inputs) != 1 or inputs[0].type not in INPUT_TYPES:
         found = ", ".join(f"{i.name} {i.type}" for i in inputs)
-        raise ModelError(f"{path} takes {found}: one input of floating type is needed")
+        raise ModelError(
+            f"{path} takes {found}, but a model must take one input of floating-point type"
+        )
     return inputs[0]
 
 
@@ -94,7 +96,9 @@ def _score_output(session: Any, path: Path) -> Any:
     for choice in (*named, *scores, *labels):
         return choice
     found = ", ".join(f"{one.name} {one.type}" for one in outputs)
-    raise ModelError(f"{path} gives {found}: a tensor of scores or labels is needed")
+    raise ModelError(
+        f"{path} returns {found}, but a model must return one tensor of scores or labels"
+    )
 
 
 # Which fields of which messages of onnx.proto lead to tensors, and those messages' kinds.

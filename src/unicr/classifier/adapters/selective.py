@@ -32,15 +32,17 @@ class Selective(Classifier):
     ) -> None:
         members = (selector, *choices)
         if len(choices) < 2:
-            raise ModelError(f"{name}: a selector needs at least two classifiers to choose between")
+            raise ModelError(f"{name}: a selector needs at least two classifiers to choose from")
         if selector.num_classes not in (None, len(choices)):
             raise ModelError(
-                f"{name}: the selector {selector.name} gives {selector.num_classes} labels, and "
-                f"there are {len(choices)} classifiers to choose between"
+                f"{name}: the selector {selector.name} has {selector.num_classes} outputs, but "
+                f"there are {len(choices)} classifiers to choose from"
             )
         sizes = {one.num_classes for one in choices if one.num_classes is not None}
         if len(sizes) > 1 or len({one.classes for one in choices}) > 1:
-            raise ModelError(f"{name}: its classifiers have different classes ({sorted(sizes)})")
+            raise ModelError(
+                f"{name}: its classifiers have different numbers of classes ({sorted(sizes)})"
+            )
         super().__init__(
             name=name,
             digest=combined_digest("selective", *(one.digest for one in members)),
@@ -80,9 +82,12 @@ def read(path: Path) -> dict[str, Any]:
         right &= all(isinstance(one, dict) and isinstance(one["spec"], str) for one in models)
         right &= all(set(one) <= LOADING for one in models)
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        raise ModelError(f"{path} is no selector: {error!r}") from None
+        raise ModelError(f"cannot read the selector {path}: {error!r}") from None
     if not right:
-        raise ModelError(f"{path} is no selector: a noise and a model for it and for each choice")
+        raise ModelError(
+            f"cannot read the selector {path}: it must name a noise and a model for itself and for "
+            "each choice"
+        )
     return dict(values)
 
 
@@ -99,11 +104,14 @@ def load(asked: ModelAsked) -> Classifier:
         spec = one["spec"]
         if names_python(spec) and not is_among(code := split_reference(spec)[0], asked.trust):
             raise ModelError(
-                f"{path} names the model {spec}, which is code: if you trust it, name its file "
-                f"(--trust {code})"
+                f"{path} names the model {spec}, which can run code: if you trust it, name its "
+                f"file (--trust {code})"
             )
         if spec.startswith("hub:"):
-            raise ModelError(f"{path} names {spec}, which is not downloaded: save it as hf:DIR")
+            raise ModelError(
+                f"{path} names the model {spec}, which is not on this machine: save it in a folder "
+                "and name that as hf:DIR"
+            )
         if "weights" in one:
             check_inside(path, path.parent, str(one["weights"]))
             one = {**one, "weights": path.parent / str(one["weights"])}

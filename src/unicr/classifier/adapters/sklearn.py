@@ -43,8 +43,8 @@ class SklearnClassifier(Classifier):
         if self._values is None:
             if given.dtype.kind not in "biu":
                 raise ModelError(
-                    f"{self.name} has no classes_ and predicts {given.dtype} values: a classifier "
-                    "is needed, or a function that turns them into labels"
+                    f"{self.name} has no classes_ and predicts {given.dtype} values: use a "
+                    "classifier, or a function that turns the values into labels"
                 )
             return self._labels(torch.from_numpy(given), len(rows))
         found = np.searchsorted(self._values, given, sorter=self._order)
@@ -77,7 +77,7 @@ def load_file(asked: ModelAsked) -> Classifier:
     check_trusted(path, asked.trust, "a pickle", ".onnx")
     estimator = require("joblib", "sklearn").load(path)
     if not hasattr(estimator, "predict"):
-        raise ModelError(f"{path} holds {type(estimator).__name__}, which has no predict")
+        raise ModelError(f"{path} contains {type(estimator).__name__}, which has no method predict")
     return SklearnClassifier(estimator, name=asked.name, digest=file_digest(path))
 
 

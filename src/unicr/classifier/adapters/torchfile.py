@@ -46,8 +46,8 @@ def load(asked: ModelAsked) -> Classifier:
                 module = torch.load(path, map_location="cpu", weights_only=False)
     if not isinstance(module, torch.nn.Module):
         raise ModelError(
-            f"{path} holds weights without their architecture: give file.py:factory or a builtin "
-            f"network as the model and this file as weights (--weights {path.name})"
+            f"{path} contains weights without their architecture: give file.py:factory or a "
+            f"builtin network as the model, and this file as its weights (--weights {path.name})"
         )
     return classifier_of(asked, module, file_digest(path))
 
