@@ -66,13 +66,15 @@ class Dataset:
 
     def _item(self, index: int) -> tuple[Floats, int]:
         if not 0 <= index < self.size:
-            raise IndexError(f"no input {index} in {self.name}: it has 0 … {self.size - 1}")
+            raise IndexError(
+                f"{self.name} has no input {index}: its inputs are 0 … {self.size - 1}"
+            )
         with foreign(DataError, f"input {index} of {self.name} cannot be read"):
             values, label = self.read(index)
         if values.shape != self.shape:
             raise DataError(
-                f"input {index} of {self.name} has shape {values.shape}, the first one has "
-                f"{self.shape}: all inputs need one shape"
+                f"input {index} of {self.name} has shape {values.shape}, but the first one has "
+                f"{self.shape}: all inputs must have the same shape"
             )
         return values, label
 
@@ -93,7 +95,7 @@ class Dataset:
         for x in self.readable():
             return x
         self._item(0)
-        raise DataError(f"no input of {self.name} is finite")
+        raise DataError(f"no input of {self.name} has only finite values")
 
     def digest_of(self, index: int) -> str:
         """`digest_input` of one input."""
@@ -120,8 +122,8 @@ class Dataset:
         own = self.features or ()
         if missing := [name for name in names if name not in own]:
             raise DataError(
-                f"{self.name} has no column {listed(missing)}, which the model was fitted on; it "
-                f"has {listed(own)}"
+                f"{self.name} has no column {listed(missing)}, but the model was fitted on it; the "
+                f"columns are {listed(own)}"
             )
         places = np.array([own.index(name) for name in names])
         original = self.read
@@ -141,7 +143,7 @@ class Dataset:
         if self.classes is None and not any(_is_number(one) for one in classes):
             if (self.num_classes or 0) > len(classes):
                 raise DataError(
-                    f"{self.name} has labels 0 … {(self.num_classes or 0) - 1} and the classifier "
+                    f"{self.name} has labels 0 … {(self.num_classes or 0) - 1}, but the classifier "
                     f"has {len(classes)} classes: {listed(classes)}"
                 )
             return replace(self, num_classes=len(classes), classes=tuple(classes))
@@ -153,7 +155,7 @@ class Dataset:
             number = NO_LABEL if label == NO_LABEL else translation[label]
             if number is None:
                 raise DataError(
-                    f"label {own[label]!r} of {self.name} is none of the classifier's "
+                    f"{self.name} has the label {own[label]!r}, but the classifier has the classes "
                     f"{listed(classes)}"
                 )
             return number
@@ -187,7 +189,7 @@ def as_input(values: NDArray[Any]) -> Floats:
     shape.
     """
     if values.dtype.kind not in "biuf":
-        raise DataError(f"inputs of type {values.dtype} are not numbers")
+        raise DataError(f"the inputs have type {values.dtype}, but numbers are needed")
     most = COUNTS.get(values.dtype)
     if most is not None:
         if values.ndim == 2:
@@ -208,8 +210,8 @@ def number_labels(labels: Any, size: int, name: str) -> tuple[Labels, tuple[str 
         array = array[:, 0]
     if array.ndim != 1:
         raise DataError(
-            f"labels of {name} have shape {array.shape}: one label per input is needed; for "
-            "one-hot rows give labels.argmax(1)"
+            f"the labels of {name} have shape {array.shape}, but one label for each input is "
+            "needed; if they are one-hot rows, pass labels.argmax(1)"
         )
     if len(array) != size:
         raise DataError(f"{name} has {size} inputs but {len(array)} labels")
@@ -219,19 +221,26 @@ def number_labels(labels: Any, size: int, name: str) -> tuple[Labels, tuple[str 
             return number_labels(values, size, name)
         known = sorted(set(texts) - {""})
         if len(longest := max(known, key=len, default="")) > LONGEST_LABEL:
-            raise DataError(f"a label of {name} has {len(longest)} characters: {longest[:40]}…")
+            raise DataError(
+                f"a label of {name} is too long ({len(longest)} characters): {longest[:40]}…"
+            )
         places = {word: i for i, word in enumerate(known)}
         return np.array([places.get(word, NO_LABEL) for word in texts], np.int64), tuple(known)
     if array.dtype.kind == "f":
         missing = np.isnan(array)
         array = np.where(missing, NO_LABEL, array)
         if np.any(array != np.floor(array)) or not np.isfinite(array).all():
-            raise DataError(f"labels of {name} are not whole numbers")
+            raise DataError(f"the labels of {name} must be whole numbers")
     elif array.dtype.kind not in "biu":
-        raise DataError(f"labels of {name} have type {array.dtype}: numbers or words are needed")
+        raise DataError(
+            f"the labels of {name} have type {array.dtype}, but numbers or words are needed"
+        )
     outside = array[(array.astype(np.float64) < NO_LABEL) | (array.astype(np.float64) >= MOST)]
     if len(outside):
-        raise DataError(f"labels of {name} contain {outside[0]}: 0, 1, 2, … or -1 for none")
+        raise DataError(
+            f"the labels of {name} contain {outside[0]}: labels must be 0, 1, 2, …, or -1 for an "
+            "input without a label"
+        )
     return array.astype(np.int64), None
 
 
@@ -258,7 +267,8 @@ def from_arrays(
     values = _numpy(inputs)
     if values.ndim < 2 or not len(values):
         raise DataError(
-            f"inputs of {name} have shape {values.shape}: (inputs, …) with at least one is needed"
+            f"the inputs of {name} have shape {values.shape}, but (inputs, …) with at least one "
+            "input is needed"
         )
     if labels is None:
         numbers, classes = np.full(len(values), NO_LABEL, np.int64), None
@@ -332,7 +342,10 @@ def _value_and_label(item: Any, name: str) -> tuple[Any, Any]:
     if isinstance(item, Mapping):
         value = next((item[key] for key in INPUT_KEYS if key in item), None)
         if value is None:
-            raise DataError(f"items of {name} have {listed(item)}: none of {listed(INPUT_KEYS)}")
+            raise DataError(
+                f"the items of {name} have the fields {listed(item)}, but one of "
+                f"{listed(INPUT_KEYS)} is needed"
+            )
         return value, next((item[key] for key in LABEL_KEYS if key in item), None)
     if isinstance(item, tuple | list) and len(item) == 2:
         return item[0], item[1]

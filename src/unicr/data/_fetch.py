@@ -103,14 +103,16 @@ def fetch(
     """
     archive = ARCHIVES.get(name)
     if archive is None:
-        raise DataError(f"no dataset {name!r} to fetch: there are {', '.join(ARCHIVES)}")
+        raise DataError(
+            f"there is no dataset {name!r} to download; there are {', '.join(ARCHIVES)}"
+        )
     if mirrors is not None:
         archive = replace(archive, mirrors=mirrors)
     target = (data_folder(name) if folder is None else folder).expanduser().resolve()
     try:
         target.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise DataError(f"{target} cannot be made: {error}") from None
+        raise DataError(f"cannot create {target}: {error}") from None
     for file, digest in archive.files.items():
         _fetch_file(archive, target, file, digest)
         if archive.members:

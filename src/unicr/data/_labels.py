@@ -30,7 +30,8 @@ def read_labels(path: Path) -> NDArray[Any] | list[str]:
             return [line.strip() for line in path.read_text("utf-8").splitlines()]
         except UnicodeDecodeError:
             raise DataError(
-                f"the labels {path} are neither .npy nor idx nor text with one label per line"
+                f"cannot read the labels {path}: the file must be .npy, idx, or text with one "
+                "label on each line"
             ) from None
 
 
@@ -38,7 +39,7 @@ def array_of(path: Path) -> NDArray[Any]:
     """The array of a `.npy` file, read from disk as it is used."""
     loaded = np.load(path, allow_pickle=False, mmap_mode="r")
     if not isinstance(loaded, np.ndarray):
-        raise DataError(f"{path} is an archive, not one array: name it .npz")
+        raise DataError(f"{path} is an archive of arrays, not one array: rename it to .npz")
     return loaded
 
 
@@ -53,12 +54,16 @@ def idx_array(path: Path) -> NDArray[Any]:
         kind, axes = np.dtype(IDX_TYPES[head[2]]), head[3]
         sizes = file.read(4 * axes)
         if not 1 <= axes <= 8 or len(sizes) < 4 * axes:
-            raise DataError(f"{path} has a header for {axes} axes: cut short?")
+            raise DataError(
+                f"{path} has a header for {axes} axes, but less data: is the file cut short?"
+            )
         shape = struct.unpack(f">{axes}I", sizes)
         size = kind.itemsize * int(np.prod(shape, dtype=object))
         stored = path.stat().st_size
         check_size(path, size, stored if packed else size, DataError)
         content = file.read(min(size, size if packed else stored) + 1)
     if len(content) != size:
-        raise DataError(f"{path} has other than the {size} bytes its header says: cut short?")
+        raise DataError(
+            f"{path} does not have the {size} bytes that its header says: is the file cut short?"
+        )
     return np.frombuffer(content, kind).reshape(shape).astype(kind.newbyteorder("="))

@@ -52,19 +52,21 @@ def load_dataset(
     `label_column` names a table's label. See the messages of `DataError` for what is accepted.
     """
     if split not in SPLITS:
-        raise DataError(f"split {split!r} is not one of {', '.join(SPLITS)}")
+        raise DataError(f"split={split!r} must be one of {', '.join(SPLITS)}")
     if not isinstance(spec, str | Path):
         data = _from_object(spec)
         return data if labels is None else data.labelled(labels)
     path = _find_files(spec)
     given = Path(labels).expanduser() if isinstance(labels, str | Path) else None
     if given is not None and not given.is_file():
-        raise DataError(f"no labels file {given}")
+        raise DataError(f"there is no labels file {given}")
     asked = DataAsked(path, split, label_column, given)
     reader = next((reader for reader in READERS.values() if reader.takes(asked)), None)
     if reader is None:
         ending = path.suffix.lower() or "no"
-        raise DataError(f"{path}: {ending} ending is not known; known forms: {_known()}")
+        raise DataError(
+            f"{path} has the ending {ending}, which is not known; known forms: {_known()}"
+        )
     with foreign(DataError, f"{path} cannot be read"):
         data = reader.read(asked)
     if labels is None:
@@ -85,8 +87,8 @@ def _from_object(spec: Any) -> Dataset:
     if hasattr(spec, "dataset") and hasattr(spec, "__iter__"):  # a torch DataLoader
         return from_batches(spec, type(spec).__name__)
     raise DataError(
-        f"{type(spec).__name__} is no dataset: give a path, arrays, or an object with "
-        "__len__ and __getitem__"
+        f"{type(spec).__name__} is not a dataset: give a path, arrays, or an object with __len__ "
+        "and __getitem__"
     )
 
 
@@ -94,7 +96,9 @@ def _find_files(spec: str | Path) -> Path:
     """Where the files of a path, of a dataset of the package or of a fetched one are."""
     if isinstance(spec, str) and spec.startswith("builtin:"):
         if spec not in BUILTIN:
-            raise DataError(f"no {spec}: the package carries {', '.join(BUILTIN)}")
+            raise DataError(
+                f"there is no dataset {spec}; the package contains {', '.join(BUILTIN)}"
+            )
         return Path(str(files("unicr.data") / "builtin" / BUILTIN[spec]))
     path = Path(spec).expanduser()
     if not path.exists() and str(spec) in ARCHIVES:
@@ -102,7 +106,7 @@ def _find_files(spec: str | Path) -> Path:
         if not path.is_dir():
             raise DataError(f"{spec} is not on this machine yet: run `unicr data fetch {spec}`")
     if not path.exists():
-        raise DataError(f"no file or folder {spec}; known forms: {_known()}")
+        raise DataError(f"there is no file or folder {spec}; known forms: {_known()}")
     if not (path.is_file() or path.is_dir()):  # reading a pipe may never end
         raise DataError(f"{path} is neither a file nor a folder")
     return path

@@ -59,7 +59,10 @@ class SelectiveClassifier:
     ) -> None:
         several = list(models) if isinstance(models, list | tuple) else [models] * len(choices)
         if len(several) != len(choices):
-            raise CertifyError(f"{len(several)} models for {len(choices)} noises to choose from")
+            raise CertifyError(
+                f"there are {len(several)} models for {len(choices)} noises: give one model for "
+                "each noise"
+            )
         members = [load_classifier(one) for one in several]
         self.settings = Selector(noise, tuple(choices), **settings)
         self.model = Selective(load_classifier(selector), members)

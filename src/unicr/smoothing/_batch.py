@@ -155,9 +155,9 @@ def check_alone(classifier: Classifier, noisy: torch.Tensor, x: torch.Tensor) ->
         return
     if same:
         raise BatchError(
-            f"{classifier.name} gives {changed} of {len(noisy) - half} noisy inputs another label "
-            "when other inputs are beside them (statistics of the batch?), so it is no function of "
-            "its input: --batch 1 passes every input by itself"
+            f"the label that {classifier.name} gives to {changed} of {len(noisy) - half} noisy "
+            "inputs depends on the other inputs in the batch (does it use statistics of the "
+            "batch?), so it is no function of its input: pass every input by itself with --batch 1"
         )
 
 

@@ -165,7 +165,10 @@ class Certificate:
             self.radius(norm)  # names what there is
             several = tuple(r for r in self.radii if r.norm == parse_norm(norm).text)
         if self.between_points:
-            raise CertifyError("these radii hold from point to point of the grid alone")
+            raise CertifyError(
+                "this certificate has no radius for every change: its radii hold only for changes "
+                "between points of the grid"
+            )
         return not self.abstained and any(r.contains(change) for r in several)
 
     def to_dict(self) -> dict[str, Any]:
@@ -199,12 +202,17 @@ class Certificate:
         """The certified radius in one of its norms (the only one, if there is just one)."""
         if norm is None:
             if len(self.radii) != 1:
-                raise CertifyError(f"say which norm: {', '.join(r.norm for r in self.radii)}")
+                raise CertifyError(
+                    "this certificate has several norms, so say which one: "
+                    f"{', '.join(r.norm for r in self.radii)}"
+                )
             return self.radii[0].radius
         wanted = parse_norm(norm).text
         if (bracket := self.in_norm(wanted)) is None:
             there = ", ".join(r.norm for r in self.radii)
-            raise CertifyError(f"no radius in the norm {wanted}; there are {there}")
+            raise CertifyError(
+                f"this certificate has no radius in the norm {wanted}; it has {there}"
+            )
         return bracket.radius
 
     def in_norm(self, text: str) -> NormRadius | None:

@@ -32,8 +32,8 @@ class ClosedNoise(Noise):
 
     def _refuse(self) -> NoReturn:
         raise RunError(
-            f"the run's noise is code in a file ({self.text}): nothing of a run is executed unless "
-            "you name the file with --trust FILE"
+            f"the noise of this run is code in a file ({self.text}), which is not executed unless "
+            "you trust it: name the file with --trust FILE"
         )
 
     @property

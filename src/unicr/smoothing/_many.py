@@ -64,7 +64,9 @@ class Certificates(Tabular, Sequence[Certificate]):
     def scores(self, norm: str | float | None = None) -> Scores:
         """Radii, hits and abstentions in one norm (the first, where none is given)."""
         if self.labels is None:
-            raise CertifyError("no labels came with the inputs: give labels= to certify")
+            raise CertifyError(
+                "the inputs have no labels, so they have no accuracy: pass labels= to certify"
+            )
         if not len(self):
             raise CertifyError("there are no certificates")
         text = self[0].radii[0].norm if norm is None else norm
@@ -107,7 +109,9 @@ class Certificates(Tabular, Sequence[Certificate]):
     def save(self, folder: str | Path) -> None:
         """Write the run of these certificates, which `unicr verify` and `report` take."""
         if self._save is None:
-            raise CertifyError("these certificates are no whole run: save what certify returned")
+            raise CertifyError(
+                "these certificates are only a part of a run: save the result of certify itself"
+            )
         self._save(Path(folder).expanduser())
 
     def plain_rows(self) -> list[dict[str, Any]]:

@@ -128,7 +128,10 @@ class SmoothedModel(nn.Module):
         if self._classifier.num_classes is None:
             self._classifier.predict(torch.zeros((1, *self._shape), device=self.device))
         if self._classifier.num_classes is None:
-            raise ModelError(f"{self.name} gives labels only: say how many classes there are")
+            raise ModelError(
+                f"{self.name} returns labels only, so the number of classes is not known: give "
+                "num_classes="
+            )
         return self._classifier.num_classes
 
 
@@ -230,7 +233,10 @@ class _Module:
         labels_of(out, len(batch), self._classifier.name)  # refuses whatever is no tensor
         out = cast("torch.Tensor", out)
         if not out.dtype.is_floating_point:
-            raise ModelError(f"{self._classifier.name} gives labels, which have no gradient")
+            raise ModelError(
+                f"{self._classifier.name} returns labels, which have no gradient: use a model that "
+                "returns scores"
+            )
         scores = out.reshape(len(batch), -1)
         if scores.shape[1] == 1:
             scores = torch.cat([torch.zeros_like(scores), scores], 1)

@@ -200,7 +200,9 @@ class Plan:
 
     def __post_init__(self) -> None:
         if not all(isinstance(n, int) and n >= 1 for n in (self.n0, self.n)):
-            raise CertifyError(f"n0={self.n0}, n={self.n}: whole numbers, both at least 1")
+            raise CertifyError(
+                f"n0={self.n0}, n={self.n}: both must be whole numbers of at least 1"
+            )
         exact = self.rule.exact and self.alpha == 0
         if not (isinstance(self.alpha, float) and (0 < self.alpha < 1 or exact)):
             raise CertifyError(f"alpha={self.alpha!r} must lie strictly between 0 and 1")
@@ -219,7 +221,7 @@ class Plan:
             plain = {key: values[key] for key in ("n0", "n", "alpha")}
             rule, procedure = values["rule"], values["procedure"]
             if len(values) > 5:
-                raise ValueError("it says more than a plan has")
+                raise ValueError("it has more fields than a plan")
             return cls(**plain, rule=Rule.from_dict(rule), procedure=Procedure.from_dict(procedure))
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             if isinstance(error, CertifyError):

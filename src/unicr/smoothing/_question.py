@@ -105,9 +105,9 @@ class Exchange:
         if not whole or not all(type(text) is str for text in texts):
             raise ValueError(f"{values!r} is no question")
         if type(counts) is not list or not all(map(_is_number, counts)):
-            raise ValueError(f"{counts!r} are no counts")
+            raise ValueError(f"{counts!r} are not counts")
         if set(values) - {"n", "start", "noise", "counted", "purpose", "counts"}:
-            raise ValueError(f"{values!r} says more than a question and its answer")
+            raise ValueError(f"{values!r} has more than a question and its answer")
         return cls(n, start, values.get("noise"), *texts[:2], tuple(counts))
 
 
@@ -147,7 +147,7 @@ class Transcript:
     def from_list(cls, values: Any) -> Transcript:
         """The inverse of `to_list`."""
         if not isinstance(values, list):
-            raise ValueError("a transcript is a list of questions with their answers")
+            raise ValueError("a transcript must be a list of questions with their answers")
         return cls(tuple(Exchange.from_dict(value) for value in values))
 
 
@@ -161,7 +161,7 @@ def _take_samples(question: Request, used: dict[str | None, list[range]]) -> Non
     takes one twice stops (docs/theory.md#estimating-p_a-and-p_b).
     """
     if question.n < 0 or question.start < 0 or question.purpose not in PURPOSES:
-        raise CertifyError(f"{question} is no question")
+        raise CertifyError(f"{question} is not a question")
     if not question.counted.noisy:
         return
     noise = None if question.noise is None else question.noise.text
@@ -169,8 +169,8 @@ def _take_samples(question: Request, used: dict[str | None, list[range]]) -> Non
     for taken in used.setdefault(noise, []):
         if wanted.start < taken.stop and taken.start < wanted.stop:
             raise CertifyError(
-                f"samples {wanted.start} to {wanted.stop - 1} are asked for, and "
-                f"{taken.start} to {taken.stop - 1} were: no sample may be used twice"
+                f"samples {wanted.start} to {wanted.stop - 1} are asked for, but samples "
+                f"{taken.start} to {taken.stop - 1} were used before: no sample may be used twice"
             )
     used[noise].append(wanted)
 
@@ -194,7 +194,7 @@ def record(steps: Steps[Kind]) -> Steps[Kind]:
         answer = yield question
         total = int(np.sum(answer))
         if total != question.n:
-            raise CertifyError(f"{total} votes where {question.n} samples were asked for")
+            raise CertifyError(f"{total} votes are stored, but {question.n} samples were asked for")
         exchanges.append(Exchange.of(question, answer))
 
 
@@ -222,14 +222,15 @@ def recompute(steps: Steps[Kind], transcript: Transcript) -> Kind:
         answered = next(stored, None)
         wanted = Exchange.of(question, () if answered is None else answered.counts)
         if answered is None:
-            raise CertifyError(f"no answer is stored for {wanted.words}")
+            raise CertifyError(f"the answer to {wanted.words} is missing")
         if answered != wanted:
             raise CertifyError(
-                f"answers {answered.words} stored, the votes before ask {wanted.words}"
+                f"the stored answer is to {answered.words}, but the votes before it ask for "
+                f"{wanted.words}"
             )
         return np.asarray(answered.counts, dtype=np.int64)
 
     certificate = answer_all(steps, answer)
     if (surplus := next(stored, None)) is not None:
-        raise CertifyError(f"an answer that nobody asked for is stored: {surplus.words}")
+        raise CertifyError(f"there is an answer that was not asked for: {surplus.words}")
     return certificate

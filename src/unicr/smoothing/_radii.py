@@ -45,8 +45,8 @@ class Radii:
         stretched, summed = noise.frame is not None, len(noise.parts) > 1
         if noise.iid is None and noise.radial is None and not (stretched or summed):
             raise CertifyError(
-                f"{noise.text} has no radius curve: certify single inputs with "
-                "unicr.radius.certified_radius(engine='montecarlo')"
+                f"{noise.text} has no radius curve, so certify cannot use it: compute single radii "
+                "with unicr.radius.certified_radius(engine='montecarlo')"
             )
         self.noise, self.norms, self.dim, self.searched = noise, tuple(norms), dim, searched
         self.lattice, self.any_change = lattice, True

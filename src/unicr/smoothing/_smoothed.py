@@ -76,9 +76,9 @@ class VoteCounter:
         self.noise = noise
         self.num_classes = num_classes or self.classifier.num_classes
         if batch is not None and batch < 1:
-            raise CertifyError(f"batch={batch}: at least one sample in a pass")
+            raise CertifyError(f"batch={batch} must be at least 1")
         if seed is not None and nonce is not None:
-            raise CertifyError("give a seed, for experiments, or a nonce, not both")
+            raise CertifyError("give either a seed, for experiments, or a nonce, not both")
         self.batch, self.channels_last, self.seed = batch, channels_last, seed
         drawn = secrets.token_hex(32) if nonce is None and seed is None else nonce
         self.nonce = None if drawn is None else check_nonce(drawn)
@@ -280,7 +280,10 @@ class VoteCounter:
         """The input as it was given, where it is finite: float64 is not rounded before the grid."""
         x = torch.as_tensor(x)
         if not bool(torch.isfinite(x).all()):
-            raise CertifyError("the input is not finite (NaN or infinity): nothing is certified")
+            raise CertifyError(
+                "the input has a value that is not finite (NaN or infinity), so it cannot be "
+                "certified"
+            )
         return x
 
     def predict_many(
@@ -293,8 +296,8 @@ class VoteCounter:
         if 2.0 ** (1 - n) > alpha > 0:
             least = math.ceil(1 - math.log2(alpha))
             raise CertifyError(
-                f"n={n} votes can decide nothing at alpha={alpha:g}, even if all agree: take "
-                f"{least} or more"
+                f"n={n} votes decide nothing at alpha={alpha:g}, even if all agree: use {least} or "
+                "more"
             )
         classes: list[int] = []
         question, waiting = Request(n, 0), enumerate(inputs, input_index)
@@ -365,7 +368,7 @@ def check_nonce(nonce: str) -> str:
     """A nonce as it is kept: 64 hexadecimal digits."""
     text = nonce.strip().lower()
     if not re.fullmatch(r"[0-9a-f]{64}", text):
-        raise CertifyError(f"nonce={nonce[:80]!r}: 64 hexadecimal digits (256 bits) are needed")
+        raise CertifyError(f"nonce={nonce[:80]!r} must be 64 hexadecimal digits (256 bits)")
     return text
 
 

@@ -110,7 +110,10 @@ class MemberVotes(Measure):
 
     def _members(self, model: Classifier) -> Sequence[Classifier]:
         if not isinstance(model, Selective) or not 0 <= self.index < len(model.members):
-            raise CertifyError(f"{model.name} has no member {self.index}: it is no such selector")
+            raise CertifyError(
+                f"{model.name} has no classifier number {self.index}: it is not the selector of "
+                "this run"
+            )
         return model.members
 
 
@@ -121,16 +124,17 @@ def count_offsets(noise: Noise, lattice: Lattice | None) -> int:
     """How many offsets there are, W; refused where not all of them can be counted."""
     if noise.interval is None or lattice is None:
         raise CertifyError(
-            f"every offset is counted of splitting noise on a lattice, not of {noise.text}"
-            f"{'' if lattice else ' on real numbers'}: take --noise 'splitting(scale=0.5)' and "
-            "--lattice 1/255"
+            "every offset can be counted only for splitting noise on a lattice, not for "
+            f"{noise.text}{'' if lattice else ' on real numbers'}: use --noise "
+            "'splitting(scale=0.5)' and --lattice 1/255"
         )
     width = Fraction(noise.interval) / lattice.step
     whole = max(round(width), 1)
     if abs(width - whole) > CLOSE * whole:
         raise CertifyError(
-            f"{noise.text} on the lattice {lattice.text}: an interval has {float(width):.6g} "
-            f"steps, not a whole number: take scale={float(whole * lattice.step / 2)!r} for {whole}"
+            f"{noise.text} on the lattice {lattice.text} has {float(width):.6g} steps in an "
+            "interval, but a whole number is needed: use "
+            f"scale={float(whole * lattice.step / 2)!r} for {whole} steps"
         )
     return whole
 
@@ -149,8 +153,8 @@ class OffsetVotes(ClassVotes):
         assert lattice is not None
         if not lattice.holds(x.cpu().numpy()):
             raise CertifyError(
-                f"the input is not on the grid {lattice.text}, and counting every offset speaks of "
-                "inputs on the grid only: leave --rule every out"
+                f"the input is not on the grid {lattice.text}, and counting every offset works "
+                "only for inputs on the grid: leave --rule every out"
             )
         base = lattice.integers(x.cpu().numpy()).ravel()
         digest = hashlib.shake_256(b"offsets" + key).digest(8 * base.size)

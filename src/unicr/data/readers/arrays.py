@@ -24,15 +24,15 @@ def read_npz(asked: DataAsked) -> Dataset:
     with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
         names = {name.lower(): name for name in archive.files}
         if len(names) < len(archive.files):
-            raise DataError(f"{path} has two arrays of one name ({listed(archive.files)})")
+            raise DataError(f"{path} has two arrays with the same name ({listed(archive.files)})")
         key = _first(names, (*TRAIN_INPUTS, *INPUT_NAMES) if train else INPUT_NAMES)
         label_key = _first(names, (*TRAIN_LABELS, *LABEL_NAMES) if train else LABEL_NAMES)
         if key is None and len(names) == 1:
             key = next(iter(names.values()))
         if key is None:
             raise DataError(
-                f"{path} holds {listed(archive.files) or 'nothing'}: no array named "
-                f"{listed(INPUT_NAMES)}"
+                f"{path} contains {listed(archive.files) or 'nothing'}, but an array with one of "
+                f"these names is needed: {listed(INPUT_NAMES)}"
             )
         check_unpacked(path, archive.zip.infolist(), DataError)
         inputs = archive[key]

@@ -139,14 +139,16 @@ def read(asked: DataAsked) -> Dataset:
     name = f"cifar10-{asked.split}" if asked.path.is_dir() else asked.path.name
     dataset = from_arrays(images, labels, name=name, source=", ".join(map(str, paths)))
     if dataset.num_classes is not None and dataset.num_classes > len(CLASSES):
-        raise DataError(f"{name}: a label is {dataset.num_classes - 1}, CIFAR-10 has 0 … 9")
+        raise DataError(f"{name} has the label {dataset.num_classes - 1}, but CIFAR-10 has 0 … 9")
     return replace(dataset, classes=CLASSES, num_classes=len(CLASSES))
 
 
 def _binary(path: Path) -> tuple[NDArray[Any], NDArray[Any]]:
     raw = np.fromfile(path, np.uint8)
     if not raw.size or raw.size % RECORD:
-        raise DataError(f"{path} has {raw.size} bytes: not whole records of {RECORD}")
+        raise DataError(
+            f"{path} has {raw.size} bytes, which is not a multiple of the record size {RECORD}"
+        )
     rows = raw.reshape(-1, RECORD)
     return rows[:, 1:].reshape(-1, *SHAPE), rows[:, 0]
 
@@ -157,12 +159,14 @@ def _python(path: Path) -> tuple[NDArray[Any], NDArray[Any]]:
         named = {k.decode() if isinstance(k, bytes) else k: v for k, v in batch.items()}
         for key in ("data", "labels"):
             if key not in named:
-                raise DataError(f"{path} is no CIFAR-10 batch: it has no {key!r}")
+                raise DataError(f"{path} is not a CIFAR-10 batch: it has no {key!r}")
         images, labels = named["data"], named["labels"]
         if not isinstance(images, _Array) or images.values.dtype != np.uint8:
-            raise DataError(f"{path} is no CIFAR-10 batch: its data are no array of bytes")
+            raise DataError(f"{path} is not a CIFAR-10 batch: its data are not an array of bytes")
         if not isinstance(labels, list) or not all(type(label) is int for label in labels):
-            raise DataError(f"{path} is no CIFAR-10 batch: its labels are no list of whole numbers")
+            raise DataError(
+                f"{path} is not a CIFAR-10 batch: its labels are not a list of whole numbers"
+            )
         return images.values.reshape(-1, *SHAPE), np.array(labels, np.int64)
 
 

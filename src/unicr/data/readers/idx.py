@@ -27,7 +27,7 @@ def read(asked: DataAsked) -> Dataset:
     """An idx file of images with the labels file beside it."""
     path = _images(asked)
     if path is None:
-        raise DataError(f"{asked.path} has no idx file of images")
+        raise DataError(f"{asked.path} contains no idx file of images")
     plain = path.name.removesuffix(".gz").replace("images", "labels").replace("idx3", "idx1")
     near = [path.with_name(plain), path.with_name(plain + ".gz")]
     beside = [] if asked.labels else [file for file in near if file.is_file()]

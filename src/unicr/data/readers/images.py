@@ -37,7 +37,8 @@ def read(asked: DataAsked) -> Dataset:
     files = _files(asked.path)
     if not files:
         raise DataError(
-            f"{asked.path} holds no images, idx files or CIFAR-10 batches of {asked.split} data"
+            f"{asked.path} contains no images, idx files or CIFAR-10 batches of the {asked.split} "
+            "split"
         )
     words = sorted({word for _, word in files if word is not None})
     places: dict[str | None, int] = {None: NO_LABEL} | {word: i for i, word in enumerate(words)}

@@ -40,8 +40,8 @@ def read_csv(asked: DataAsked) -> Dataset:
         for number, row in enumerate(table, start=2):
             if len(row) != len(header):
                 raise DataError(
-                    f"{path}, row {number}: {len(row)} cells where the header has {len(header)}; "
-                    "cells are separated by commas"
+                    f"{path}, row {number}: {len(row)} cells, but the header has {len(header)}; "
+                    "cells must be separated by commas"
                 )
             for name, cell in zip(header, row, strict=True):
                 if name == label:
@@ -50,7 +50,7 @@ def read_csv(asked: DataAsked) -> Dataset:
                     values.append(_number(path, name, cell.strip(), number - 2))
     width = len(header) - (label is not None)
     if not values or not width:
-        raise DataError(f"{path} has no rows: a header line and one line per input are needed")
+        raise DataError(f"{path} has no rows: it needs a header line and one line for each input")
     inputs = np.frombuffer(values, np.float64).reshape(-1, width)
     given = labels if label is not None else None
     features = [name for name in header if name != label]
@@ -72,7 +72,8 @@ def read_parquet(asked: DataAsked) -> Dataset:
         for one in schema:
             if arrow.types.is_nested(one.type):
                 raise DataError(
-                    f"{path}: column {one.name!r} holds {one.type}, not one value a row"
+                    f"{path}: column {one.name!r} has values of type {one.type}, but one number or "
+                    "word for each row is needed"
                 )
         groups = (about.metadata.row_group(i) for i in range(about.metadata.num_row_groups))
         unpacked = sum(group.total_byte_size for group in groups)
@@ -118,12 +119,12 @@ def _label_column(asked: DataAsked, names: Sequence[str]) -> str | None:
     """The column of the labels, after a look at the names of all."""
     path, wanted = asked.path, asked.label_column
     if len(set(names)) != len(names):
-        raise DataError(f"{path} has two columns of the same name")
+        raise DataError(f"{path} has two columns with the same name")
     if wanted is not None and wanted not in names:
-        raise DataError(f"{path} has no column {wanted!r}; it has {listed(names)}")
+        raise DataError(f"{path} has no column {wanted!r}; its columns are {listed(names)}")
     label = wanted or next((name for name in names if name.lower() in LABEL_COLUMNS), None)
     if label is not None and len(names) == 1:
-        raise DataError(f"{path} has no column but the label")
+        raise DataError(f"{path} has no column beside the label")
     return label
 
 
@@ -140,8 +141,8 @@ def _number(path: Path, name: str, text: str, row: int) -> float:
     except ValueError:
         shown = text if len(text) <= 60 else text[:59] + "…"
         raise DataError(
-            f"{path}: column {name!r} has {shown!r} in input {row}, which is not a number; "
-            "encode it or name it as the label column"
+            f"{path}: column {name!r} has the value {shown!r} in input {row}, which is not a "
+            "number: encode the column as numbers, or name it as the label column"
         ) from None
 
 

@@ -31,11 +31,14 @@ class Axis:
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low <= self.high):
-            raise NoiseError(f"range {self.name}={self.low:g}:{self.high:g}: low:high is needed")
+            raise NoiseError(
+                f"range {self.name}={self.low:g}:{self.high:g}: the first number must be below the "
+                "second"
+            )
         if self.name == SIGMA and not (self.low > 0 and self.step > 1):
             raise NoiseError(
-                f"range sigma={self.low:g}:{self.high:g}:{self.step:g}: σ is above 0, and its "
-                "step is a factor above 1"
+                f"range sigma={self.low:g}:{self.high:g}:{self.step:g}: sigma must be above 0, and "
+                "its step is a factor above 1"
             )
         if not self.step > 0:
             raise NoiseError(f"range {self.name}: the step {self.step:g} must be above 0")
@@ -44,7 +47,7 @@ class Axis:
         """How many steps down and up from `start` stay in the range."""
         if not self.low * (1 - 1e-12) <= start <= self.high * (1 + 1e-12):
             raise NoiseError(
-                f"the initial {self.name}={start:g} is outside its range {self.low:g}:{self.high:g}"
+                f"the initial {self.name}={start:g} is outside the range {self.low:g}:{self.high:g}"
             )
         return range(-self._count(start, self.low), self._count(start, self.high) + 1)
 
@@ -76,7 +79,7 @@ class Grid:
         start = _parameters(init, family)
         unknown = sorted(set(known) - set(start))
         if unknown:
-            raise NoiseError(f"{family} has no {unknown[0]}: it has {', '.join(start)}")
+            raise NoiseError(f"{family} has no parameter {unknown[0]}; it has {', '.join(start)}")
         return cls(family, start, axes)
 
     @cached_property
@@ -125,9 +128,11 @@ def _parameters(init: Noise, family: str) -> dict[str, float]:
     """The parameters with which `family` is the same law as `init`; σ is always one of them."""
     known = FAMILIES.get(family)
     if known is None:
-        raise SpecError(f"unknown family {family!r}: known are {', '.join(FAMILIES)}")
+        raise SpecError(f"unknown family {family!r}; known families: {', '.join(FAMILIES)}")
     if not math.isfinite(init.sigma):
-        raise NoiseError(f"{init.text} has no standard deviation: a search over σ cannot begin")
+        raise NoiseError(
+            f"{init.text} has no standard deviation, so a search over sigma cannot start from it"
+        )
     check_parses(init)
     if init.family == family:
         return {**init.numbers, SIGMA: init.sigma}
@@ -138,5 +143,5 @@ def _parameters(init: Noise, family: str) -> dict[str, float]:
         if plain.family == same.name and not known.joint:
             return {**numbers, SIGMA: init.sigma}
     raise NoiseError(
-        f"{init.text} is not a {family} noise: begin with one, e.g. --init '{family}(…)'"
+        f"{init.text} is not a {family} noise: start with one, for example --init '{family}(…)'"
     )

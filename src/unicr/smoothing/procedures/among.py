@@ -44,11 +44,13 @@ class Among(TwoSteps):
 
     def __post_init__(self) -> None:
         if not 1 <= len(self.choices) <= MOST:
-            raise CertifyError(f"{len(self.choices)} noises beside the run's: 1 to {MOST}")
+            raise CertifyError(
+                f"among needs 1 to {MOST} noises beside --noise, not {len(self.choices)}"
+            )
         if self.by not in UNITS:
-            raise CertifyError(f"by={self.by}: noises are compared by {' or '.join(UNITS)}")
+            raise CertifyError(f"by={self.by} must be {' or '.join(UNITS)}")
         if len(set(self.choices)) < len(self.choices):
-            raise CertifyError("a noise stands twice among the choices")
+            raise CertifyError("a noise is named twice among the choices")
 
     @classmethod
     def of_words(cls, words: Sequence[str]) -> Self:
@@ -67,12 +69,17 @@ class Among(TwoSteps):
     def check_plan(self, plan: Plan) -> None:
         """A fixed number of samples: what a candidate promises is counted for all of them."""
         if plan.rule.name != "fixed":
-            raise CertifyError(f"among takes a fixed number of samples, not {plan.rule.text}")
+            raise CertifyError(
+                "among needs a fixed number of samples, so it cannot be used with the rule "
+                f"{plan.rule.text}"
+            )
 
     def check(self, plan: Plan, radii: Radii) -> None:
         """The run's noise is a candidate by itself."""
         if radii.noise in self.choices:
-            raise CertifyError(f"{radii.noise.text} is the run's noise already, and a choice too")
+            raise CertifyError(
+                f"{radii.noise.text} is --noise already: leave it out of the choices"
+            )
 
     def finest(self, noise: Noise) -> Noise:
         """The noise whose grid serves all: the one that a step of the grid changes most."""
@@ -129,9 +136,9 @@ class Among(TwoSteps):
         except (KeyError, TypeError, ValueError) as error:
             if isinstance(error, UnicrError):
                 raise
-            raise CertifyError(f"the choice {values!r} cannot be read: {error!r}") from None
+            raise CertifyError(f"cannot read the choice {values!r}: {error!r}") from None
         if found.to_dict() != values:
-            raise CertifyError(f"the choice {values!r} says something else than it is")
+            raise CertifyError(f"the choice {values!r} does not agree with itself")
         return found
 
 

@@ -59,7 +59,10 @@ class IOpt(TwoSteps):
     def fit(self, plan: Plan) -> Plan:
         """The plan with the rule of the certificates."""
         if plan.rule not in (Fixed(), self._rule):
-            raise CertifyError(f"I-OPT takes a fixed number of samples, not the rule {plan.rule}")
+            raise CertifyError(
+                "I-OPT needs a fixed number of samples, so it cannot be used with the rule "
+                f"{plan.rule}"
+            )
         return replace(plan, rule=self._rule, procedure=self)
 
     @property
@@ -70,7 +73,7 @@ class IOpt(TwoSteps):
         """The union bound must be over all noises of the grid."""
         if plan.rule != self._rule:
             raise CertifyError(
-                f"the rule {plan.rule.text} is not {self._rule.text}, which the search needs"
+                f"this search needs the rule {self._rule.text}, not {plan.rule.text}"
             )
 
     def check(self, plan: Plan, radii: Radii) -> None:
@@ -79,7 +82,7 @@ class IOpt(TwoSteps):
 
     def _check_noise(self, noise: Noise) -> None:
         if noise != self.grid.noise(self.grid.centre):
-            raise CertifyError(f"{noise.text} is not the noise that the search begins with")
+            raise CertifyError(f"this search starts from another noise than {noise.text}")
 
     def offers(self, noise: str) -> bool:
         """Whether the search may choose the noise of this text."""
@@ -92,7 +95,9 @@ class IOpt(TwoSteps):
         (docs/theory.md#what-optimisation-may-use).
         """
         if len(curves.norms) != 1:
-            raise CertifyError("a search is for one norm: each norm has its own best noise")
+            raise CertifyError(
+                "a search needs exactly one norm, because each norm has its own best noise"
+            )
         self._check_noise(noise)
         search = _Search(self, plan, curves)
         yield from search.begin()
@@ -127,9 +132,9 @@ class IOpt(TwoSteps):
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             if isinstance(error, UnicrError):
                 raise
-            raise CertifyError(f"the search {dict(values)!r} cannot be read: {error!r}") from None
+            raise CertifyError(f"cannot read the search {dict(values)!r}: {error!r}") from None
         if not same:
-            raise CertifyError(f"the search {dict(values)!r} says something else than it is")
+            raise CertifyError(f"the search {dict(values)!r} does not agree with itself")
         return search
 
 

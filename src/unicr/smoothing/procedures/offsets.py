@@ -40,20 +40,20 @@ class Offsets(TwoSteps):
     def check_plan(self, plan: Plan) -> None:
         """Nothing but counting every offset is exact."""
         if not plan.rule.exact:
-            raise CertifyError(
-                f"every offset counted proves nothing by the rule {plan.rule.text}: take every"
-            )
+            raise CertifyError(f"counting every offset needs the rule every, not {plan.rule.text}")
 
     def check(self, plan: Plan, radii: Radii) -> None:
         """What counting every offset can prove, and no more."""
         wrong = next((norm for norm in radii.norms if norm.p > 1), None)
         if wrong is not None:
             raise CertifyError(
-                f"every offset counted proves radii in lp with p <= 1, none in {wrong}"
+                f"counting every offset gives radii in lp with p <= 1, but not in {wrong}"
             )
         total = count_offsets(radii.noise, radii.lattice)
         if total > plan.n:
-            raise CertifyError(f"n={plan.n} where all {total} offsets are needed: take a larger n")
+            raise CertifyError(
+                f"n={plan.n} is too small to count every offset: use n={total} or more"
+            )
 
     def steps(self, plan: Plan, noise: Noise, curves: Curves) -> Steps[Certificate]:
         """R = λ(p_A − p_B) in ℓp with p ≤ 1, for certain: ‖δ‖₁ ≤ ‖δ‖_p there.

@@ -203,16 +203,18 @@ class Selector(TwoSteps):
 
     def __post_init__(self) -> None:
         if len(self.choices) < 2:
-            raise CertifyError(f"{len(self.choices)} noise to choose from: at least two are needed")
+            raise CertifyError(
+                f"a selector needs at least two noises to choose from, not {len(self.choices)}"
+            )
         if not 0 < self.share < 1:
             raise CertifyError(f"share={self.share!r} of alpha must lie strictly between 0 and 1")
         if self.votes is not None and self.votes < 1:
-            raise CertifyError(f"votes={self.votes}: at least one")
+            raise CertifyError(f"votes={self.votes} must be at least 1")
 
     def check_plan(self, plan: Plan) -> None:
         """No union bound: nothing is chosen by the samples that bound."""
         if plan.rule.among_noises:
-            raise CertifyError("a union bound over noises is for I-OPT: a selector needs none")
+            raise CertifyError("the rule union is for I-OPT only: leave it out for a selector")
 
     def check(self, plan: Plan, radii: Radii) -> None:
         """The run's noise is the selector's."""
@@ -220,15 +222,16 @@ class Selector(TwoSteps):
 
     def _check_noise(self, noise: Noise) -> None:
         if noise != self.noise:
-            raise CertifyError(f"{noise.text} is not the selector's noise, {self.noise.text}")
+            raise CertifyError(f"the noise of the selector is {self.noise.text}, not {noise.text}")
 
     def check_model(self, classifier: Classifier) -> None:
         """A selector, and a classifier for each choice."""
         if not isinstance(classifier, Selective):
-            raise CertifyError(f"{classifier.name} is no selector: `unicr select` makes one")
+            raise CertifyError(f"{classifier.name} is not a selector: make one with `unicr select`")
         if len(classifier.members) != 1 + len(self.choices):
             raise CertifyError(
-                f"{len(self.choices)} noises for {len(classifier.members) - 1} classifiers"
+                f"the selector has {len(self.choices)} noises but {len(classifier.members) - 1} "
+                "classifiers"
             )
 
     @property
@@ -317,9 +320,9 @@ class Selector(TwoSteps):
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             if isinstance(error, UnicrError):
                 raise
-            raise CertifyError(f"the selector {values!r} cannot be read: {error!r}") from None
+            raise CertifyError(f"cannot read the selector {values!r}: {error!r}") from None
         if selector.to_dict() != values:
-            raise CertifyError(f"the selector {values!r} says something else than it is")
+            raise CertifyError(f"the selector {values!r} does not agree with itself")
         return selector
 
 

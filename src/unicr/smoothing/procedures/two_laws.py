@@ -86,8 +86,8 @@ class TwoLawVotes(TwoSteps):
         """The fixed rule, and a share."""
         if plan.rule != Fixed() or not 0 < self.share < 1:
             raise CertifyError(
-                f"two laws share {self.share!r} and the rule {plan.rule.text}: a share between 0 "
-                "and 1 is needed, and no early stopping"
+                "two_laws needs a share between 0 and 1 and a rule without early stopping, not "
+                f"share={self.share!r} and the rule {plan.rule.text}"
             )
 
     def check(self, plan: Plan, radii: Radii) -> None:

@@ -28,7 +28,7 @@ class Every(Rule):
     def check(self, plan: Plan) -> None:
         """Offsets are what is counted."""
         if plan.procedure.name != "offsets":
-            raise CertifyError("--rule every is for the offsets of splitting noise alone")
+            raise CertifyError("--rule every works only for splitting noise")
 
     def conclude(self, votes: Votes, plan: Plan, radii: Radii) -> tuple[float, float]:
         """The two largest shares, rounded outwards; nothing where not every offset was counted.

@@ -41,7 +41,7 @@ class Pilot(Rule):
     def check(self, plan: Plan) -> None:
         """A share, not negative."""
         if not 0 <= self.share < math.inf:
-            raise CertifyError(f"share={self.share!r} must be a finite number, not negative")
+            raise CertifyError(f"share={self.share!r} must be a finite number of at least 0")
 
     def size(self, votes: Votes, plan: Plan) -> int:
         """The fewest samples whose radius is expected to be little below that of all n."""

@@ -27,7 +27,10 @@ def randomised_lower_bound(k: int, n: int, alpha: float, u: float) -> float:
     one drawn is always allowed.
     """
     if not 0 <= k <= n or not 0 <= u <= 1:
-        raise CertifyError(f"{k} successes in {n} trials, u={u!r}: 0 <= k <= n and 0 <= u <= 1")
+        raise CertifyError(
+            f"{k} successes in {n} trials with u={u!r}: k must lie between 0 and n, and u between "
+            "0 and 1"
+        )
     u = max(u, LEAST)
     if k == n:
         return min(math.exp(math.log(alpha / u) / n), 1.0) - SHAVE
@@ -66,7 +69,7 @@ class Randomised(Rule):
     def check(self, plan: Plan) -> None:
         """A whole number."""
         if not isinstance(self.seed, int) or self.seed < 0:
-            raise CertifyError(f"seed={self.seed!r} must be a whole number, not negative")
+            raise CertifyError(f"seed={self.seed!r} must be a whole number of at least 0")
 
     def with_key(self, *words: object) -> Randomised:
         """With the seed that follows from these words, whatever it was."""

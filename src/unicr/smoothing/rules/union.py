@@ -26,7 +26,7 @@ class Union(Rule):
     def check(self, plan: Plan) -> None:
         """A whole number of noises."""
         if not (isinstance(self.candidates, int) and self.candidates >= 1):
-            raise CertifyError(f"candidates={self.candidates}: at least one noise")
+            raise CertifyError(f"candidates={self.candidates} must be at least 1")
 
     def conclude(self, votes: Votes, plan: Plan, radii: Radii) -> tuple[float, float]:
         """(p_A, 1 − p_A) at α/candidates, so that the bounds of all noises hold together.
