@@ -24,7 +24,7 @@ from unicr.runs._spec import Execution, Spec
 from unicr.smoothing import Certificate, Steps
 
 Result = TypeVar("Result")
-BEGUN = "{folder} already holds a run: use --resume, or another folder"
+BEGUN = "{folder} already contains a run: use --resume, or another folder"
 
 
 class Begun(NamedTuple):
@@ -101,7 +101,7 @@ def certify_into(
 def find_begun(folder: Path, *, resume: bool) -> Begun | None:
     """What a folder holds of a run, None where it holds none; RunError unless `resume` is set."""
     if folder.is_file():
-        raise RunError(f"{folder} is a file: a folder is needed there")
+        raise RunError(f"{folder} is a file, but a folder is needed")
     if not (folder / FILE).is_file():
         return None
     with Run(folder) as run:

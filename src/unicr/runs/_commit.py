@@ -78,9 +78,9 @@ def read_committed(data: Dataset, index: int, skip: int, limit: int | None) -> I
     line = _line(index, found.label, found.digest)
     if found.x is not None and line != _read_lines(data, skip, limit)[index]:
         raise RunError(
-            f"input {index} of {data.name} is another one than when the run was begun: its file "
-            "was changed, or the dataset gives other values every time; make it as it was and "
-            "--resume, or begin again"
+            f"input {index} of {data.name} is not the one that the run was started with: its file "
+            "was changed, or the dataset gives different values each time. Restore it and use "
+            "--resume, or start a new run"
         )
     return found
 
@@ -92,16 +92,18 @@ def write_commitment(job: Job, folder: Path) -> str:
     """
     spec = job.spec
     if spec.nonce_origin != GIVEN:
-        raise RunError("a commitment is for a run whose nonce comes from outside, afterwards")
+        raise RunError(
+            "a commitment needs a run whose nonce comes from outside, after the commitment"
+        )
     if spec.model_hash.startswith("unhashable"):
         raise RunError(
-            f"{spec.model} has no digest (its code or what it carries cannot be written down): "
-            "name it as file.py:name, or use a file of weights"
+            f"{spec.model} has no digest, because its code or data cannot be written down: name "
+            "the model as file.py:name, or use a file of weights"
         )
     if not spec.has_numbers:
         raise RunError(
-            f"the noise {spec.noise.text} is code that no table stands for: it could be changed "
-            "after the nonce is known; take a density of one coordinate, or a family"
+            f"the noise {spec.noise.text} is code, which could be changed after the nonce is "
+            "known: use a density of one coordinate, or a built-in family"
         )
     file = folder / FILE
     try:
@@ -109,7 +111,7 @@ def write_commitment(job: Job, folder: Path) -> str:
         with file.open("xb") as handle:
             handle.write(canonical(spec.decides))
     except FileExistsError:
-        raise RunError(f"{file} is there already: a commitment is made once") from None
+        raise RunError(f"{file} exists already, and a commitment is made only once") from None
     except OSError as error:
         raise RunError(f"cannot write {file}: {error.strerror or error}") from None
     return spec.commitment
@@ -126,7 +128,7 @@ def read_commitment(folder: Path) -> tuple[str, dict[str, Any]] | None:
     except (OSError, *UNREADABLE) as error:
         raise RunError(f"cannot read {file}: {error}") from None
     if not isinstance(fixed, dict) or canonical(fixed) != content:
-        raise RunError(f"{file} is not as `unicr commit` writes it")
+        raise RunError(f"cannot read {file}: it is not a file that `unicr commit` wrote")
     return hashlib.sha256(content).hexdigest(), fixed
 
 
@@ -154,7 +156,7 @@ def follow_commitment(job: Job, folder: Path) -> Job:
     commitment, fixed = found
     if job.nonce_origin != GIVEN:
         raise RunError(
-            f"{folder} holds the commitment {commitment[:16]}…: give --nonce, 64 hexadecimal "
+            f"{folder} holds the commitment {commitment[:16]}…: give --nonce, the 64 hexadecimal "
             "digits that were fixed after it was dated"
         )
     taken = {name: fixed.get(name) for name in ("batch", "channels_last", "lattice", "require")}
@@ -162,9 +164,12 @@ def follow_commitment(job: Job, folder: Path) -> Job:
         job = replace(job, **taken | {"require": tuple(taken["require"] or ())})
         now = job.spec.decides
     except (TypeError, ValueError, UnicrError) as error:
-        raise RunError(f"{folder / FILE} cannot be followed: {error}") from None
+        raise RunError(f"cannot check the run against {folder / FILE}: {error}") from None
     if differing := changes(fixed, plain(now)):
-        raise RunError(f"this is not what {folder / FILE} commits to ({differing[:600]})")
+        raise RunError(
+            f"this run is not the one that {folder / FILE} commits to; these settings differ: "
+            f"{differing[:600]}"
+        )
     return job
 
 

@@ -59,7 +59,7 @@ class Database:
                     self._check_tables()
                 self._open = opening.pop_all()
         except FileExistsError as error:
-            raise RunError(f"{error.filename} is a file: a folder is needed there") from None
+            raise RunError(f"{error.filename} is a file, but a folder is needed") from None
         except OSError as error:
             raise RunError(f"cannot open {path}: {error}") from None
 
@@ -87,15 +87,16 @@ class Database:
         one that was killed: where SQLite may not write its index beside it, a copy is read.
         """
         if not path.is_file():
-            raise RunError(f"{path.parent} is not a run: it has no {path.name}")
+            raise RunError(f"{path.parent} is not a run: it has no file {path.name}")
         if not path.stat().st_size:
-            raise RunError(f"{path} is empty: nothing was ever written to it")
+            raise RunError(f"{path} is empty: no result was ever written to it")
         log, index, journal = _beside(path)
         refuse_links(log, index, journal)  # SQLite writes to them, even where it only reads
         if journal.is_file() and journal.stat().st_size:
             raise RunError(
-                f"{journal} is there, by which other programs would change what they read: whoever "
-                "made the run ends its last write with --resume; else remove it"
+                f"{journal} exists, so the last write to this run did not end, and other programs "
+                "would see other results. If you made the run, continue it with --resume; "
+                "otherwise delete that file"
             )
         address = f"{path.absolute().as_uri()}?mode=ro"
         if not log.is_file() or not log.stat().st_size:
@@ -117,7 +118,9 @@ class Database:
         broken = stored is not None and stored != self.seal()
         self._db.execute("COMMIT")
         if broken:
-            raise RunError(f"{self.path} was changed after it was sealed: nothing is added to it")
+            raise RunError(
+                f"{self.path} was changed after it was sealed, so nothing can be added to it"
+            )
         self._db.execute("PRAGMA journal_mode=WAL")
         self._db.execute(f"PRAGMA synchronous={self.synchronous}")
         if not {*self.tables, SEALED} <= there:  # all tables at once, or none
@@ -148,13 +151,13 @@ class Database:
                     column.isidentifier() for column in _columns(self._db, name)
                 ):
                     continue
-                raise RunError(f"{self.path} holds a {kind} {name!r} that unicr did not make")
+                raise RunError(f"{self.path} contains a {kind} {name!r} that unicr did not make")
 
     def _check_tables(self) -> None:
         tables = "SELECT name FROM sqlite_master WHERE type = 'table'"
         there = {name for (name,) in self._db.execute(tables)}
         if missing := {*self.tables, SEALED} - there:
-            raise RunError(f"{self.path} has no table {min(missing)}: it holds something else")
+            raise RunError(f"{self.path} has no table {min(missing)}, so it is not a run")
 
     def close(self) -> None:
         """Close the file."""

@@ -44,7 +44,10 @@ def evidence(run: Run, *, force: bool = False) -> dict[str, Any]:
     mark = refuse_broken_seal(run, force=force)
     wanted = spec.indices(spec.data_size)
     if len(rows) != len(wanted) and not force:
-        raise RunError(f"{run.folder} has {len(rows)} of {len(wanted)} results: finish it first")
+        raise RunError(
+            f"{run.folder} has only {len(rows)} of {len(wanted)} results: finish the run with "
+            "--resume first"
+        )
     if not rows:
         raise RunError(f"{run.folder} has no results yet")
     scores = {p: scores_of(rows, p, run.folder.name, spec.plan.alpha) for p in spec.norm_texts}

@@ -192,7 +192,7 @@ def _pack(work: Work) -> bytes:
         return pickle.dumps(work)
     except (pickle.PicklingError, AttributeError, TypeError) as error:
         raise RunError(
-            f"the work cannot be sent to other processes ({error}): name the model as "
+            f"the model or the data cannot be sent to other processes ({error}): name the model as "
             "file.py:name, or use workers=0"
         ) from None
 
@@ -237,9 +237,9 @@ def executor(
     With several `devices` there is one process on each, where `work.on(device)` is opened.
     """
     if workers < 0:
-        raise RunError(f"workers={workers}: 0 for this process, or their number")
+        raise RunError(f"workers={workers} must be 0, for this process, or the number of processes")
     if gpus and ray is None:
-        raise RunError(f"gpus={gpus:g}: GPUs are reserved on a Ray cluster, give its address")
+        raise RunError(f"gpus={gpus:g} needs a Ray cluster: give its address with --ray")
     if ray is not None:
         from unicr.runs._ray import OnRay
 

@@ -198,7 +198,7 @@ def export(run: Run, path: Path, norm: str | None = None) -> None:
                 columns = arrow.Table.from_pylist(records)
             except (OverflowError, arrow.ArrowException) as error:
                 raise RunError(
-                    f"Parquet cannot hold the run ({one_line(error)}): use .jsonl"
+                    f"Parquet cannot store this run ({one_line(error)}): use .jsonl"
                 ) from None
             with replace_file(path) as file:
                 parquet.write_table(columns, file)

@@ -87,13 +87,15 @@ class Terms:
         if self.lattice == REAL:
             object.__setattr__(self, "lattice", None)
         if self.seed is not None and self.nonce is not None:
-            raise CertifyError("give --seed, for experiments, or --nonce, not both")
+            raise CertifyError("give either --seed, for experiments, or --nonce, not both")
         if self.batch is not None and self.batch < 1:
-            raise CertifyError(f"batch={self.batch}: at least one sample at a time")
+            raise CertifyError(f"batch={self.batch} must be at least 1")
         if self.skip < 1:
-            raise CertifyError(f"skip={self.skip}: every how many-th input, at least 1")
+            raise CertifyError(
+                f"skip={self.skip} must be at least 1: it certifies every skip-th input"
+            )
         if self.limit is not None and self.limit < 1:
-            raise CertifyError(f"max={self.limit}: at least one input")
+            raise CertifyError(f"max={self.limit} must be at least 1")
 
     def among(self, size: int) -> list[int]:
         """Which of `size` inputs are certified."""
@@ -137,9 +139,11 @@ class Place:
 
     def __post_init__(self) -> None:
         if self.workers < 0:
-            raise CertifyError(f"workers={self.workers}: 0 for this process, or their number")
+            raise CertifyError(
+                f"workers={self.workers} must be 0, for this process, or the number of processes"
+            )
         if self.chunk < 1:
-            raise CertifyError(f"chunk={self.chunk}: at least one sample in a task")
+            raise CertifyError(f"chunk={self.chunk} must be at least 1")
 
     @property
     def where(self) -> dict[str, Any]:
@@ -184,8 +188,8 @@ class Job(Terms, Place):
             object.__setattr__(self, "nonce_origin", None)  # a seed has no origin
         if len(self.devices) > 1 and (self.workers or self.ray):
             raise CertifyError(
-                f"--device {','.join(self.devices)} has one process on each: leave --workers and "
-                "--ray out"
+                f"--device {','.join(self.devices)} starts one process on each device: leave "
+                "--workers and --ray out"
             )
 
     @classmethod
@@ -292,8 +296,8 @@ class Job(Terms, Place):
             if self.nonce_origin == GIVEN and self.nonce != old.nonce:
                 began = f"seed {old.seed}" if old.nonce is None else f"nonce {old.nonce}"
                 raise CertifyError(
-                    f"--nonce {self.nonce}: the run was begun with {began}, and all of its noise "
-                    "follows from that; leave --nonce out to go on, or take another folder"
+                    f"--nonce {self.nonce} is not the one of this run, which was started with "
+                    f"{began}: leave --nonce out to continue, or use another folder"
                 )
             origin = old.nonce_origin
             changed = {"seed": old.seed, "nonce": old.nonce, "nonce_origin": origin}

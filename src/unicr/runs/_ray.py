@@ -97,8 +97,8 @@ class OnRay(Executor):
             watched = [*self._coming, *self._owner]
             if not watched:
                 raise RunError(
-                    f"no Ray worker is left: {self._unborn} in a row died as they loaded the "
-                    "model (out of memory?); results so far are kept, go on with --resume"
+                    f"no Ray worker is left: {self._unborn} in a row died while they loaded the "
+                    "model (out of memory?). Results so far are kept; continue with --resume"
                 )
             ready, _ = self._ray.wait(watched, num_returns=len(watched), timeout=0)
             if not ready:
@@ -242,7 +242,8 @@ def _connect(ray: Any, address: str) -> bool:
             ray.init(address=address, **settings)
     except Exception as error:  # Ray has no common class for what can go wrong here
         raise RunError(
-            f"no Ray cluster at {address!r}: {_gist(error)}; --ray local starts one here"
+            f"there is no Ray cluster at {address!r}: {_gist(error)}; --ray local starts one on "
+            "this machine"
         ) from None
     return True
 
@@ -258,13 +259,17 @@ def _put(ray: Any, work: Work) -> Any:
     try:
         return ray.put(work)
     except TypeError as error:
-        raise RunError(f"the work cannot be sent to a cluster: {_gist(error)}") from None
+        raise RunError(
+            f"the model or the data cannot be sent to the cluster: {_gist(error)}"
+        ) from None
 
 
 def _check_gpus(gpus: float) -> None:
     """Ray reserves a share of one GPU, or several whole ones."""
     if not (0 <= gpus < math.inf) or (gpus > 1 and gpus != int(gpus)):
-        raise RunError(f"gpus={gpus:g}: 0, a share of one GPU such as 0.25, or a whole number")
+        raise RunError(
+            f"gpus={gpus:g} must be 0, a share of one GPU such as 0.25, or a whole number"
+        )
 
 
 def _room(resources: dict[str, float], gpus: float) -> int:

@@ -56,8 +56,8 @@ class Trusted:
         file = text[: text.find(CODE) + len(CODE)].lstrip("(")
         if CODE in text and (text.count(CODE) > 1 or not self.trusts(file)):
             raise RunError(
-                f"the run's {what} is code in a file ({text}): nothing of a run is executed unless "
-                f"you name the file with --trust FILE{option}"
+                f"the {what} of this run is code in a file ({text}), which is not executed unless "
+                f"you trust it: name the file with --trust FILE{option}"
             )
 
     def model_arguments(self, spec: Spec) -> dict[str, Any]:
@@ -66,8 +66,8 @@ class Trusted:
             self._refuse_code("model", spec.model, ", or give your own copy with --model")
             if spec.model.startswith("hub:"):
                 raise RunError(
-                    f"the run's model would be downloaded: if you want that, say so with "
-                    f"--model {spec.model}"
+                    "the model of this run would be downloaded: if you want that, give --model "
+                    f"{spec.model}"
                 )
         named = self.model or spec.model
         # what was not said is None, empty, or a flag that is not set: the run's own counts there
@@ -82,10 +82,10 @@ class Trusted:
             return model
         if model.digests["model"] == (spec.model_digests or {}).get("model"):
             raise RunError(
-                "the model file is the run's, its preprocessing or precision is another: give the "
-                "run's --mean, --std and --precision"
+                "the model file is the one of the run, but its preprocessing or precision differs: "
+                "give the --mean, --std and --precision of the run"
             )
-        raise RunError("the model is another one than the run was made with (its hash differs)")
+        raise RunError("this is not the model that the run was made with (its hash differs)")
 
     def open_data(self, spec: Spec, model: Classifier | None = None) -> Dataset:
         """The run's data, with labels numbered as the model knows them."""
@@ -95,14 +95,14 @@ class Trusted:
         split = given["split"] = self.split_of(spec)
         if split != spec.split:
             raise RunError(
-                f"the run is of the {spec.split} split, your data is opened as {split}: if it was "
-                f"to be that one, say so with --split {spec.split}"
+                f"the run used the {spec.split} split, but your data is opened as {split}: if that "
+                f"is what you want, give --split {spec.split}"
             )
         kept = _stored_arguments(spec.reading, READING)
         if self.data is not None and (words := sorted(OPTIONS.keys() & kept.keys() - given.keys())):
             raise RunError(
-                f"the run says itself how your data is labelled ({', '.join(words)}): give "
-                f"{' and '.join(OPTIONS[word] for word in words)} of your own"
+                f"the run says how to read labels in your data ({', '.join(words)}): give "
+                f"{' and '.join(OPTIONS[word] for word in words)} yourself"
             )
         if split is None:
             del given["split"]
@@ -113,7 +113,7 @@ class Trusted:
             found = found.aligned(spec.classes)  # names that the run was given with --classes
         if list(found.shape) != list(spec.shape):
             raise RunError(
-                f"{found.name} has inputs of shape {found.shape}, the run of {spec.shape}"
+                f"{found.name} has inputs of shape {found.shape}, but the run has {spec.shape}"
             )
         return found
 
@@ -142,7 +142,9 @@ class Trusted:
         self._refuse_code("noise", noise.text, "")
         found = parse(noise.text)
         if found.text != noise.text:
-            raise RunError(f"the noise is written {noise.text!r}, it should be {found.text!r}")
+            raise RunError(
+                f"the run writes its noise as {noise.text!r}, but the file defines {found.text!r}"
+            )
         return found
 
     def open(self, spec: Spec) -> Spec:
@@ -155,7 +157,9 @@ def _stored_arguments(stored: Mapping[str, Any] | None, known: Mapping[str, Any]
     """The arguments that a run kept: those that are known, of the type that they have."""
     for name, value in (stored or {}).items():
         if name not in known or not isinstance(value, known[name]):
-            raise RunError(f"the run wants to open something with {name}={value!r}: it is damaged")
+            raise RunError(
+                f"the run is damaged: it would open its model or data with {name}={value!r}"
+            )
     return dict(stored or {})
 
 

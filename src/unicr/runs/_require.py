@@ -43,7 +43,9 @@ class Requirement:
                 "SHARE', for example 'accuracy(2, 0.5) >= 0.7'"
             ) from None
         if not (math.isfinite(made.radius) and made.radius >= 0 and 0 <= made.least <= 1):
-            raise RunError(f"{made.text}: a radius of 0 or more and a share from 0 to 1 are needed")
+            raise RunError(
+                f"{made.text}: the radius must be at least 0, and the share between 0 and 1"
+            )
         return made
 
     @property

@@ -105,7 +105,7 @@ class Run(Database, Tabular):
         """All that decides the run."""
         values = self.settings("spec")
         if not values:
-            raise RunError(f"{self.folder} has no spec: the run was never started")
+            raise RunError(f"{self.folder} has no settings, so the run was never started")
         return Spec.from_dict(values)
 
     @property
@@ -156,12 +156,12 @@ class Run(Database, Tabular):
         if not (isinstance(r["idx"], int) and isinstance(r["label"], int) and r["label"] >= -1):
             raise ValueError(f"input {r['idx']!r} with label {r['label']!r}")
         if not (isinstance(r["seconds"], float) and 0 <= r["seconds"] < math.inf):
-            raise ValueError(f"it took {r['seconds']!r} seconds")
+            raise ValueError(f"its time is {r['seconds']!r} seconds")
         if not isinstance(r["input_hash"], str):
             raise ValueError("its input has no hash")
         failed = r["claims"] is None and r["transcript"] is None
         if failed != isinstance(r["reason"], str) or not (failed or r["reason"] is None):
-            raise ValueError("it has no certificate and no reason, or both")
+            raise ValueError("it must have either a certificate or a reason, not both")
         certificate = None if failed else _certificate(r, self.spec)
         return Row(r["idx"], r["label"], r["input_hash"], r["seconds"], certificate, r["reason"])
 
@@ -236,20 +236,23 @@ def _certificate(r: dict[str, Any], spec: Spec) -> Certificate:
         radii = tuple(NormRadius.from_dict(v, frames) for v in values.pop("radii"))
         ends = ((r.radius, r.proved, r.searched, r.reach or 0.0) for r in radii)
         if not all(_not_negative(v) for several in ends for v in several):
-            raise ValueError(f"its radii are {radii}")
+            raise ValueError(f"its radii {radii} are not all numbers of at least 0")
         whole = [values[name] for name in ("predict", "n0", "n")]
         real = [values[name] for name in ("p_a", "p_b", "alpha")]
         if {type(v) for v in whole} != {int} or {type(v) for v in real} != {float}:
-            raise ValueError(f"class, n0, n are {whole}; p_A, p_B, alpha are {real}")
+            raise ValueError(
+                f"class, n0 and n ({whole}) must be whole numbers, and p_A, p_B and alpha ({real}) "
+                "floating-point numbers"
+            )
         if not all(-1 <= v <= LARGEST for v in whole):
-            raise ValueError("class, n0 or n is beyond all numbers of samples")
+            raise ValueError("class, n0 or n is too large")
         if not all(_not_negative(v) and v <= 1 for v in real):
-            raise ValueError(f"p_A, p_B, alpha are {real}")
+            raise ValueError(f"p_A, p_B and alpha ({real}) must lie between 0 and 1")
         transcript = Transcript.from_list(read_stored(r["transcript"]))
         kind = spec.plan.procedure.certificate
         return kind(**values, radii=radii, transcript=transcript, seed=spec.seed)
     except (UnicrError, *UNREADABLE) as error:
-        raise ValueError(f"its certificate cannot be read: {error!r}") from None
+        raise ValueError(f"cannot read its certificate: {error!r}") from None
 
 
 def _not_negative(value: float) -> bool:

@@ -98,8 +98,8 @@ class VoteWork:
         classifier = self.classifier or load_classifier(**(self.arguments or {}))
         if self.digest is not None and classifier.digest != self.digest:
             raise RunError(
-                f"{classifier.name} is another model here than where the run was started (hash "
-                f"{classifier.digest[:12]}, not {self.digest[:12]})"
+                f"{classifier.name} is another model on this machine than where the run was "
+                f"started (hash {classifier.digest[:12]}, not {self.digest[:12]})"
             )
         smoothed = VoteCounter(classifier, parse(self.noise), **self.settings)
         return lambda chunk: count_chunks(smoothed, [chunk])[0]

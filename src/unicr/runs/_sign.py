@@ -69,11 +69,11 @@ def digests(folder: Path) -> dict[str, dict[str, str]]:
         hidden = any(part.startswith(".") for part in name.split("/"))
         beside = path.name in {f"{store}{end}" for store in STORES for end in SIDE_FILES}
         if path.is_symlink() and not hidden:  # to a folder, too: nobody looks into it here
-            raise RunError(f"{path} is no plain file: a statement cannot cover it")
+            raise RunError(f"{path} is not an ordinary file, so a statement cannot cover it")
         if hidden or beside or name in STATED or path.is_dir():
             continue
         if not path.is_file():
-            raise RunError(f"{path} is no plain file: a statement cannot cover it")
+            raise RunError(f"{path} is not an ordinary file, so a statement cannot cover it")
         kind = SEAL if path.name in STORES else "sha256"
         found[name] = {kind: _seal(path) if kind == SEAL else file_digest(path)}
     return found
@@ -104,10 +104,10 @@ def read_statement(folder: Path) -> dict[str, dict[str, str]]:
         content = read_json(read_plain(folder / STATEMENT, MOST_STATED))
         stated = {str(one["name"]): dict(one["digest"]) for one in content["subject"]}
         if len(stated) < len(content["subject"]):
-            raise ValueError("it names a file twice")
+            raise ValueError("a file is named twice")
         return stated
     except (OSError, *UNREADABLE) as error:
-        raise RunError(f"{folder / STATEMENT} cannot be read: {error}") from None
+        raise RunError(f"cannot read {folder / STATEMENT}: {error}") from None
 
 
 def statement_problems(folder: Path) -> Iterator[str]:
@@ -135,7 +135,7 @@ def file_to_sign(folder: Path) -> Path:
         return state(folder)
     if (folder / COMMITMENT).is_file():
         return folder / COMMITMENT
-    raise RunError(f"{folder} holds no run and no commitment")
+    raise RunError(f"{folder} contains neither a run nor a commitment")
 
 
 def sign(file: Path, key: Path) -> Path:
@@ -155,9 +155,9 @@ def check_signature(file: Path, key: Path) -> None:
         content = read_plain(file, MOST_STATED)
         read_plain(made, LONGEST_SIGNATURE)
     except FileNotFoundError as error:
-        raise RunError(f"it has no signature: {error.filename} is not there") from None
+        raise RunError(f"there is no signature: the file {error.filename} is missing") from None
     except (OSError, UnicodeDecodeError) as error:
-        raise RunError(f"the signature cannot be read: {error}") from None
+        raise RunError(f"cannot read the signature: {error}") from None
     with tempfile.TemporaryDirectory() as place:
         people = Path(place) / "people"
         people.write_text(f'signer namespaces="{NAMESPACE}" {public[0]} {public[1]}\n')
@@ -166,7 +166,7 @@ def check_signature(file: Path, key: Path) -> None:
             _ssh("-Y", "verify", *asked, text=content)
         except RunError as error:
             raise RunError(
-                f"{file.name} was signed with another key, or changed since ({error})"
+                f"{file.name} was signed with another key, or was changed afterwards ({error})"
             ) from None
 
 
@@ -232,7 +232,7 @@ def _ssh(*arguments: str, text: bytes) -> bytes:
         raise RunError("ssh-keygen is needed to sign runs and check signatures") from None
     if done.returncode:
         said = (done.stderr or done.stdout).decode(errors="replace").strip().splitlines()
-        raise RunError(f"ssh-keygen: {said[-1] if said else 'it refused without a word'}")
+        raise RunError(f"ssh-keygen: {said[-1] if said else 'it failed without a message'}")
     return done.stdout
 
 
@@ -252,7 +252,9 @@ def stamp(file: Path, url: str) -> Path:
     tsp = require("rfc3161_client", "timestamp")
     request = tsp.TimestampRequestBuilder().data(file.read_bytes()).build()
     if not url.startswith(("http://", "https://")):
-        raise RunError(f"--timestamp {url}: the address of a time-stamp authority, http or https")
+        raise RunError(
+            f"--timestamp {url}: give the http or https address of a time-stamp authority"
+        )
     asked = urllib.request.Request(
         url, request.as_bytes(), {"Content-Type": "application/timestamp-query"}
     )
@@ -262,9 +264,9 @@ def stamp(file: Path, url: str) -> Path:
         found = tsp.decode_timestamp_response(content)
         imprint = found.tst_info.message_imprint.message
     except (OSError, ValueError) as error:
-        raise RunError(f"{url} gave no time stamp: {error}") from None
+        raise RunError(f"{url} did not give a time stamp: {error}") from None
     if imprint != _imprint(file, found.tst_info):
-        raise RunError(f"{url} gave a time stamp of something else")
+        raise RunError(f"{url} gave a time stamp of another file")
     made = file.with_name(f"{file.name}.tsr")
     with replace_file(made) as place:
         place.write_bytes(content)
@@ -287,9 +289,9 @@ def check_stamp(file: Path, roots: Path) -> Stamp:
             builder = builder.add_root_certificate(one)
         builder.build().verify_message(found, read_plain(file, MOST_STATED))
     except (OSError, ValueError) as error:
-        raise RunError(f"no time stamp of {file.name} can be checked: {error}") from None
+        raise RunError(f"cannot check a time stamp of {file.name}: {error}") from None
     except tsp.VerificationError as error:
-        raise RunError(f"the time stamp of {file.name} does not hold: {error}") from None
+        raise RunError(f"the time stamp of {file.name} is not valid: {error}") from None
     return Stamp(found.tst_info.gen_time, _find_authority(found, x509))
 
 
@@ -299,4 +301,4 @@ def _find_authority(found: Any, x509: Any) -> str:
     for one in map(x509.load_der_x509_certificate, found.signed_data.certificates):
         if (one.issuer, one.serial_number) == (by.issuer, by.serial_number):
             return f"{one.subject.rfc4514_string()}, certified by {one.issuer.rfc4514_string()}"
-    raise RunError("the time stamp has no certificate of its authority")
+    raise RunError("the time stamp does not contain the certificate of its authority")

@@ -102,18 +102,24 @@ class Spec:
 
     def __post_init__(self) -> None:
         if (self.seed is None) == (self.nonce is None):
-            raise RunError("a spec has either a nonce or, for an experiment, a seed")
+            raise RunError(
+                "the settings of a run must have either a nonce or, for an experiment, a seed"
+            )
         if (self.nonce is None) != (self.nonce_origin is None):
-            raise RunError("a spec says of a nonce, and of nothing else, where it is from")
+            raise RunError(
+                "the settings of a run must say where the nonce is from, if there is one"
+            )
         for text in (self.model, self.data):  # before hours are spent on what nobody could read
             if not text.isprintable():
                 raise RunError(
-                    f"the name {text!a} cannot stand in a run: rename the file or folder"
+                    f"the name {text!a} has characters that cannot be printed: rename the file or "
+                    "folder"
                 )
         for name in self.classes or ():
             if not _is_whole_text(str(name)):
                 raise RunError(
-                    f"the class name {name!a:.60} has half a character: no file holds it"
+                    f"the class name {name!a:.60} has an incomplete character, which no file can "
+                    "store"
                 )
 
     @classmethod
@@ -124,14 +130,16 @@ class Spec:
         given = dict(values)
         if given.pop("format", None) != FORMAT:
             raise RunError(
-                f"the run has the format {values.get('format')!r}, this version of unicr has "
-                f"{FORMAT}: use the version that wrote it"
+                f"the run has the format {values.get('format')!r}, but this version of unicr reads "
+                f"{FORMAT}: use the version that wrote the run"
             )
         names = {field.name for field in fields(cls)} | {"noise_data"}
         if unknown := sorted(set(given) - names):
-            raise RunError(f"the spec has {listed(unknown)}, which unicr did not write")
+            raise RunError(
+                f"the settings of the run have {listed(unknown)}, which unicr did not write"
+            )
         if missing := sorted(names - set(given)):
-            raise RunError(f"the spec has no {missing[0]}: the run is damaged")
+            raise RunError(f"the run is damaged: its settings have no {missing[0]}")
         read: dict[str, Any] = {}
         for field in fields(cls):
             value = given[field.name]
@@ -141,7 +149,9 @@ class Spec:
                 else:
                     read[field.name] = READERS[field.name](value)
             except (ValueError, TypeError, UnicrError) as error:
-                raise RunError(f"the spec's {field.name} is {value!r}: {error}") from None
+                raise RunError(
+                    f"the setting {field.name} of the run is {value!r}, but {error}"
+                ) from None
         return cls(**read)
 
     def to_dict(self) -> dict[str, Any]:
@@ -280,7 +290,7 @@ class Spec:
         """A norm that the run has radii in: the one asked for, or the only one."""
         if wanted is None and len(self.norms) > 1:
             there = ", ".join(self.norm_texts)
-            raise RunError(f"the run has the norms {there}: say which with --norm")
+            raise RunError(f"the run has radii in several norms ({there}): choose one with --norm")
         return self.some_norms(None if wanted is None else [wanted])[0]
 
     def some_norms(self, wanted: Sequence[str] | None) -> list[str]:
@@ -289,7 +299,7 @@ class Spec:
         texts = there if wanted is None else [parse_norm(text).text for text in wanted]
         for text in texts:
             if text not in there:
-                raise RunError(f"the run has the norms {', '.join(there)}, not {text}")
+                raise RunError(f"the run has radii in {', '.join(there)}, but not in {text}")
         return list(dict.fromkeys(texts))
 
     def indices(self, size: int) -> range:
@@ -297,7 +307,7 @@ class Spec:
         every = range(0, size, self.skip)
         every = every if self.max is None else every[: self.max]
         if len(every) > MOST_INPUTS:
-            raise RunError(f"the run says that it has {len(every)} inputs: it is damaged")
+            raise RunError(f"the run is damaged: it claims to have {len(every)} inputs")
         return every
 
 
@@ -343,7 +353,7 @@ def _noise(text: str, data: Any) -> Noise:
         return read_noise(text)
     noise = from_data(_exactly(dict)(data))
     if noise.text != text:
-        raise RunError(f"the run's noise is called {text}, its numbers are {noise.text}")
+        raise RunError(f"the run names its noise {text}, but its numbers are those of {noise.text}")
     if CODE not in text:  # a noise that is no file's reads as what its name says
         parse(text)
     return noise
@@ -425,14 +435,14 @@ def _or_none(reader: Callable[[Any], Any]) -> Callable[[Any], Any]:
 def _shape(value: Any) -> tuple[int, ...]:
     shape = tuple(_whole(1)(side) for side in _exactly(list)(value))
     if math.prod(shape) > 1 << 40:
-        raise ValueError("more values than any input has")
+        raise ValueError("no input has so many values")
     return shape
 
 
 def _norms(value: Any) -> tuple[Norm, ...]:
     norms = tuple(parse_norm(norm) for norm in _exactly(list)(value))
     if not norms or [norm.text for norm in norms] != value or len(set(norms)) < len(norms):
-        raise ValueError("different norms, written as unicr writes them, are needed")
+        raise ValueError("a list of different norms, written as unicr writes them, is needed")
     return norms
 
 
@@ -464,7 +474,7 @@ def _texts(value: Any) -> dict[str, str]:
 
 def _classes(value: Any) -> tuple[str | int, ...]:
     if not all(isinstance(name, str | int) for name in _exactly(list)(value)):
-        raise ValueError("names of classes are texts or whole numbers")
+        raise ValueError("class names must be texts or whole numbers")
     return tuple(value)
 
 

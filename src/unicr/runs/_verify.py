@@ -160,7 +160,10 @@ def refuse_broken_seal(run: Run, *, force: bool = False) -> str:
     run.spec  # noqa: B018  settings that make no sense are told first
     text = check_seal(run)
     if text is not None and not force:
-        raise RunError(f"{run.folder}: {text}; `unicr verify` says more, --force shows it marked")
+        raise RunError(
+            f"{run.folder}: {text}; `unicr verify` tells more, and --force reads the run "
+            "nevertheless"
+        )
     return "" if text is None else "SEAL BROKEN"
 
 
@@ -341,16 +344,16 @@ def replay(
     what that is worth.
     """
     if count < 0:
-        raise RunError(f"replay={count}: how many inputs to sample again, 0 or more")
+        raise RunError(f"replay={count} must be the number of inputs to sample again, at least 0")
     # the key of the noise is made from the model and data that are here, not from the run's word
     spec = commit_again(trusted.open(run.spec), classifier, data)
     if classifier.digest != run.spec.model_hash:
-        raise RunError("the model is another one than the run was made with (its hash differs)")
+        raise RunError("this is not the model that the run was made with (its hash differs)")
     needed = 4 * spec.batch * math.prod(data.shape)  # bytes of the noisy copies of one pass
     if needed > memory_size():
         raise RunError(
-            f"a pass of {spec.batch} inputs, as the run has it, needs {needed:.3g} bytes of memory "
-            f"and this machine has {memory_size():.3g}"
+            f"the run used passes of {spec.batch} inputs, which need {needed:.3g} bytes of memory, "
+            f"but this machine has {memory_size():.3g}"
         )
     rows = run.readable()
     chosen = random.SystemRandom().sample(rows, min(count, len(rows)))

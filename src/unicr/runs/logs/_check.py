@@ -75,7 +75,7 @@ class Claim:
             return None if self.noise is None else parse(self.noise)
         told = [a or b for a, b in SIGMA.findall(str(path))]
         if not told:
-            raise RunError(f"{path} has no sigma_NUMBER in its path to stand for {{sigma}}")
+            raise RunError(f"{path} has no part sigma_NUMBER that could replace {{sigma}}")
         return parse(self.noise.replace("{sigma}", told[-1]))
 
 
@@ -105,7 +105,7 @@ def find_logs(paths: Iterable[Path]) -> list[Path]:
     found: list[Path] = []
     for path in paths:
         if not path.exists():
-            raise RunError(f"cannot read {path}: there is no such file")
+            raise RunError(f"cannot read {path}: the file does not exist")
         if path.is_dir() and not is_log(path):
             found += sorted(one for one in path.rglob("*") if is_log(one))
         else:
@@ -136,7 +136,9 @@ def check_rows(rows: Sequence[LogRow], claim: Claim, noise: Noise | None) -> lis
     found = [*_check_answers(rows), *_check_inputs(rows), *_check_sums(rows, claim)]
     if noise is not None and tells_p_a(noise):
         if gaussian_sigma(noise) is not None and claim.norm.p > 2 and claim.dim is None:
-            raise RunError(f"l{claim.norm.text} radii need the number of coordinates: --dim")
+            raise RunError(
+                f"l{claim.norm.text} radii depend on the number of coordinates: give --dim"
+            )
         found += _check_columns(rows, claim, noise)
         if claim.n is not None and claim.alpha is not None:
             wrong = _check_radii(rows, claim, noise, claim.n, claim.alpha)
@@ -345,7 +347,7 @@ def _overlaps(printed: str, low: float, high: float) -> bool:
         value = Decimal(printed)
         half = float(Decimal((0, (5,), int(value.as_tuple().exponent) - 1)))
     except (InvalidOperation, TypeError, ValueError):
-        raise RunError(f"{printed!r} is no number") from None
+        raise RunError(f"{printed!r} is not a number") from None
     return float(value) - half <= high * (1 + SLACK) and float(value) + half >= low * (1 - SLACK)
 
 

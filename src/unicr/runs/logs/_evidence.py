@@ -45,8 +45,8 @@ def least_p_a(radius: Array, noise: Noise, norm: Norm, dim: int) -> Array:
     law = noise.iid
     if law is None or not law.facts.symmetric:
         raise RunError(
-            f"a log's radii are carried over for symmetric noise with independent coordinates, not "
-            f"{noise.text}"
+            "only radii of symmetric noise with independent coordinates can be converted, not "
+            f"those of {noise.text}"
         )
     if law.normal_sigma is not None:
         radius = radius * l2_factor(norm, dim)

@@ -78,9 +78,9 @@ def is_log(path: Path) -> bool:
 
 def _check_file(path: Path) -> None:
     if not path.exists():
-        raise RunError(f"cannot read {path}: there is no such file")
+        raise RunError(f"cannot read {path}: the file does not exist")
     if not path.is_file():
-        raise RunError(f"cannot read {path}: it is no ordinary file")
+        raise RunError(f"cannot read {path}: it is not an ordinary file")
     if path.stat().st_size > LONGEST:
         raise RunError(f"cannot read {path}: it has more than {LONGEST} bytes, which no log has")
 
@@ -93,16 +93,16 @@ def _read_table(path: Path) -> list[LogRow]:
             table.fieldnames = names
             if missing := [c for c in COLUMNS if c not in names]:
                 raise RunError(
-                    f"{path} has no column {missing[0]!r}: a log has {listed(COLUMNS)} and mostly "
-                    "radius, with tabs between"
+                    f"{path} has no column {missing[0]!r}: a log has the columns {listed(COLUMNS)} "
+                    "and usually radius, separated by tabs"
                 )
             if len(set(names)) != len(names):
-                raise RunError(f"{path} has two columns of the same name")
+                raise RunError(f"{path} has two columns with the same name")
             lines = list(table)
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise RunError(f"cannot read {path}: {error}") from None
     if not lines:
-        raise RunError(f"{path} has a head and no rows")
+        raise RunError(f"{path} has a header but no rows")
     rows = [_read_line(line, path, number) for number, line in enumerate(lines, start=2)]
     ends = {name: _ends([line[name] or "" for line in lines]) for name in MOST if name in names}
     nothing: list[tuple[float, float | None]] = [(0.0, None)] * len(rows)
@@ -131,7 +131,7 @@ def _read_line(line: dict[str, str | None], path: Path, number: int) -> LogRow:
                     f"{'radius' if name == RADIUS else 'probability'}"
                 )
         if None in line or None in (line["correct"], line["predict"], line["label"]):
-            raise ValueError("a row has as many fields as the head")
+            raise ValueError("a row must have as many fields as the header")
         counts = [int(Decimal(line[name] or "")) for name in COUNTS if name in line]
         return LogRow(
             idx=int(line["idx"] or ""),
@@ -175,17 +175,20 @@ def _read_arrays(folder: Path, norm: Norm) -> list[LogRow]:
     place. An input whose p_A is not above 1/2 is an abstention.
     """
     if missing := [name for name in ARRAYS if not (folder / name).is_file()]:
-        raise RunError(f"{folder} is a folder without {missing[0]}: no results of rs4a")
+        raise RunError(f"{folder} does not contain results of rs4a: {missing[0]} is missing")
     labels, preds, bounds = (_array(folder / name) for name in ARRAYS)
     if labels.ndim != 1 or preds.ndim != 2 or not len(labels) or preds.shape[1] < 2:
-        raise RunError(f"{folder}: labels of shape {labels.shape}, votes of {preds.shape}")
+        raise RunError(
+            f"{folder}: the labels have shape {labels.shape}, which does not fit the votes of "
+            f"shape {preds.shape}"
+        )
     file = folder / f"radius_l{norm.text}.npy"
     radii = _array(file) if file.is_file() else None
     sizes = {len(one) for one in (labels, preds, bounds, radii) if one is not None}
     if len(sizes) != 1 or bounds.ndim != 1 or (radii is not None and radii.ndim != 1):
-        raise RunError(f"{folder}: its arrays are of different lengths")
+        raise RunError(f"{folder}: its arrays have different lengths")
     if np.any(labels != np.floor(labels)) or not np.all((bounds >= 0) & (bounds <= 1)):
-        raise RunError(f"{folder}: labels are whole numbers, and prob_lb are probabilities")
+        raise RunError(f"{folder}: labels must be whole numbers, and prob_lb must be probabilities")
     low, high = _float32_ends(bounds)
     shortest, longest = (low, high) if radii is None else _float32_ends(radii)
     rows = []
@@ -211,12 +214,12 @@ def _array(path: Path) -> NDArray[Any]:
     with foreign(RunError, f"cannot read {path}"):
         found = np.load(path, allow_pickle=False, mmap_mode="r")
         if not isinstance(found, np.ndarray) or found.dtype.kind not in "biuf":
-            raise RunError(f"{path} is no array of numbers")
+            raise RunError(f"{path} is not an array of numbers")
         if found.nbytes > LONGEST:
             raise RunError(f"{path} has more than {LONGEST} bytes, which no log has")
         values = np.asarray(found, dtype=np.float64)
     if not np.isfinite(values).all() or np.any(values < 0):
-        raise RunError(f"{path} holds values that are not finite numbers from 0 up")
+        raise RunError(f"{path} contains values that are not finite numbers of at least 0")
     return values
 
 
@@ -248,8 +251,8 @@ def read_intervals(path: Path, first: Path | None = None) -> list[LogRow]:
     head = _head(path)
     if first is not None and (other := _head(first)) != head:
         raise RunError(
-            f"{path} is of the noise {head} and {first} of {other}: the second law is the first "
-            "within a ball, so both files must be of one noise"
+            f"{path} is for the noise {head}, but {first} is for {other}: the second law is the "
+            "first one restricted to a ball, so both files must be for the same noise"
         )
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
         if not line.startswith("o "):
@@ -264,18 +267,20 @@ def read_intervals(path: Path, first: Path | None = None) -> list[LogRow]:
             raise RunError(f"{path}, line {number}: cannot read {line[:300]!r}") from None
         rows[one.idx] = min(one, rows.get(one.idx, one), key=lambda row: row.p_a or 0.0)
     if not rows:
-        raise RunError(f"{path} has no line o index low high")
+        raise RunError(f"{path} has no line `o index low high`")
     return list(rows.values())
 
 
 def _head(path: Path) -> dict[str, str]:
     """The noise of a sampler's file, told once or more; samples and alpha may differ."""
     if not is_intervals(path):
-        raise RunError(f"{path} has no lines o index low high, as DSRS's sampler writes them")
+        raise RunError(
+            f"{path} has no lines `o index low high`, as the sampler of DSRS writes them"
+        )
     lines = (line.split(maxsplit=2) for line in path.read_text(encoding="utf-8").splitlines())
     told = {(o[1], o[2]) for o in lines if len(o) == 3 and o[1] in ("disttype", "k", "std")}
     if len(head := dict(sorted(told))) != len(told):
-        raise RunError(f"{path} tells two noises in its head: {sorted(told)}")
+        raise RunError(f"{path} names two noises in its header: {sorted(told)}")
     return head
 
 

@@ -103,7 +103,7 @@ def recertify(
 def _bounds_from_counts(rows: list[LogRow], n: int, alpha: float) -> Array:
     counts = [row.count for row in rows if row.count is not None and 0 <= row.count <= n]
     if len(counts) != len(rows):
-        raise RunError(f"n={n}: the log has no column {COUNTS[0]} of counts from 0 to {n}")
+        raise RunError(f"n={n}: the log has no column {COUNTS[0]} with counts from 0 to {n}")
     return np.array([lower_bound(k, n, alpha) for k in counts])
 
 
@@ -133,8 +133,8 @@ def _check_columns(rows: list[LogRow], noise: Noise, origin: Norm, dim: int) -> 
         if not agree:
             raise RunError(
                 f"input {row.idx}: the radius {row.radius:.6g} … {row.radius_most:.6g} and {BOUND} "
-                f"{row.p_a:.6g} … {row.p_a_most:.6g} contradict each other under {noise.text} in "
-                f"l{origin.text}: another noise, norm or sigma?"
+                f"{row.p_a:.6g} … {row.p_a_most:.6g} contradict each other for {noise.text} in "
+                f"l{origin.text}: check the noise, the norm and sigma"
             )
 
 
@@ -150,8 +150,8 @@ def _narrowed(row: LogRow, noise: Noise, origin: Norm, dim: int, n: int, alpha: 
     if p_a > (top := largest_bound(n, alpha)):
         raise RunError(
             f"input {row.idx}: the radius {row.radius:.6g} under {noise.text} needs p_A >= "
-            f"{p_a:.8g}, and n={n} votes at alpha={alpha:g} give at most {top:.8g}: they fit "
-            f"alpha >= {needed_alpha(p_a, n):.3g}; or is sigma another?"
+            f"{p_a:.8g}, but n={n} votes at alpha={alpha:g} give at most {top:.8g}: check sigma, "
+            f"or use alpha >= {needed_alpha(p_a, n):.3g}"
         )
     sigma = gaussian_sigma(noise)
     if sigma is None:
@@ -170,8 +170,8 @@ def _least_radius(
     )
     if first > last:
         raise RunError(
-            f"a radius between {low:.6g} and {high:.6g} comes from no count of n={n} votes at "
-            f"alpha={alpha:g} under sigma={sigma:g}: another n, alpha or sigma?"
+            f"no count of n={n} votes at alpha={alpha:g} gives a radius between {low:.6g} and "
+            f"{high:.6g} under sigma={sigma:g}: check n, alpha and sigma"
         )
     return min(high, gaussian_radius(lower_bound(first, n, alpha), sigma, origin, dim))
 
@@ -180,8 +180,8 @@ def _check_plausible(rows: list[LogRow], p_a: Array, noise: Noise) -> None:
     worst = int(np.argmax(p_a))
     if p_a[worst] > SUREST:
         raise RunError(
-            f"input {rows[worst].idx}: its radius {rows[worst].radius:.6g} or {BOUND} means a p_A "
-            f"above 1 - 1e-12 under {noise.text}, which no number of votes gives: another noise?"
+            f"input {rows[worst].idx}: its radius {rows[worst].radius:.6g} or {BOUND} needs a p_A "
+            f"above 1 - 1e-12 under {noise.text}, which no number of votes gives: check the noise"
         )
 
 
@@ -197,9 +197,9 @@ def recertify_two(rows: Iterable[LogRow], noise: Noise, norm: Norm, share: float
     for row in rows:
         if row.p_a is None or row.q_a is None:
             raise RunError(
-                f"two laws need the columns {BOUND} and {SECOND}, and the log has not both: leave "
-                "--share away to use its radii or p_A alone, or give a file of DSRS's sampler for "
-                "each law, the other one with --second"
+                f"two laws need the columns {BOUND} and {SECOND}, but the log does not have both: "
+                "leave --share out to use its radii or p_A alone, or give the file of DSRS's "
+                "sampler for each law, the second one with --second"
             )
         kept = row.predict != -1 and row.p_a > 0.5
         radius = 0.0
