@@ -106,7 +106,7 @@ def _check_region(
 ) -> str | None:
     point = np.frombuffer(r["point"], "<f4")
     if r["number"] != table.size + 1 or point.size != math.prod(shape):
-        raise RunError(f"region {r['number']} does not follow region {table.size}")
+        raise RunError(f"region {r['number']} cannot come after region {table.size}")
     before = table.snapshot()
     table.append(point, r["reach"], r["class"])
     if r["stream"] not in draws:

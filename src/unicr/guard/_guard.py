@@ -28,7 +28,9 @@ Policy: TypeAlias = "Callable[[torch.Tensor, int], Certificate]"
 def policy(spec: Spec, classifier: Classifier, seed: int, trusted: Trusted = NO_TRUST) -> Policy:
     """How a new point is certified: by the procedure of the run. `seed` is that of the memory."""
     if isinstance(spec.plan.procedure, Selector):
-        raise RunError("the certificates of a run with a selector hold for every input: no memory")
+        raise RunError(
+            "the certificates of a run with a selector hold for every input, so they need no guard"
+        )
     spec = trusted.open(spec)
     plan, curves = spec.plan, spec.curves
     smoothed = VoteCounter(
@@ -80,8 +82,8 @@ class Guard:
             certificate = self._certify(torch.from_numpy(point.reshape(self.memory.shape)), stream)
             if certificate.alpha > self.alpha:
                 raise CertifyError(
-                    f"a certificate at alpha={certificate.alpha:g} where the guard counts "
-                    f"{self.alpha:g} for each"
+                    f"the certificate has alpha={certificate.alpha:g}, but the guard needs "
+                    f"{self.alpha:g} for each certificate"
                 )
             return self.memory.settle(point.reshape(self.memory.shape), certificate, stream)
 
@@ -114,7 +116,7 @@ def plant(memory: Memory, rows: Iterable[Row], data: Dataset) -> Planted:
         if row.certificate is None:
             continue
         if row.idx >= len(data) or data.digest_of(row.idx) != row.input_hash:
-            raise RunError(f"input {row.idx} of {data.name} is not the one that was certified")
+            raise RunError(f"input {row.idx} of {data.name} is not the input that was certified")
         answer = memory.plant(data[row.idx][0], row.certificate, row.idx)
         if answer is None:
             known += 1

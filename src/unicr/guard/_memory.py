@@ -130,7 +130,7 @@ class Memory(Regions):
         super().__init__(path, create=True)
         try:
             if self.read("SELECT 1 FROM regions WHERE stream NOT IN (SELECT stream FROM draws)"):
-                raise RunError(f"the memory {path} is damaged: certificates are not counted")
+                raise RunError(f"the memory {path} is damaged: it does not count its certificates")
             self.seed = self._agree_on_settings(about, seed)
         except BaseException:
             super().close()
@@ -148,7 +148,9 @@ class Memory(Regions):
                     self.put("about", [(key, json.dumps(value)) for key, value in old.items()])
         kept = old.pop(SEED, None)
         if seed is not None and seed != kept:
-            raise RunError(f"the memory {self.path} has another seed than {seed}: leave it out")
+            raise RunError(
+                f"the memory {self.path} has another seed than {seed}: leave the seed out"
+            )
         refuse_changes(f"the memory {self.path}", old, wanted, cure="use another memory")
         if not isinstance(kept, int):
             raise RunError(f"the memory {self.path} has no seed: it is damaged")
@@ -189,11 +191,16 @@ class Memory(Regions):
         """x as the float32 values that are stored and asked for; refused where not finite."""
         values = np.asarray(x.detach().cpu() if hasattr(x, "detach") else x)
         if values.shape != self.shape:
-            raise CertifyError(f"the input has shape {values.shape}, the memory {self.shape}")
+            raise CertifyError(
+                f"the input has shape {values.shape}, but the memory holds inputs of shape "
+                f"{self.shape}"
+            )
         with np.errstate(over="ignore"):
             flat = np.ascontiguousarray(values, dtype=np.float32).ravel()
         if not np.isfinite(flat).all():
-            raise CertifyError("the input is not finite (NaN or infinity): it gets no answer")
+            raise CertifyError(
+                "the input has a value that is not finite (NaN or infinity), so it gets no answer"
+            )
         return flat
 
     def look_up(self, x: Any) -> Answer | None:
@@ -264,7 +271,10 @@ class Memory(Regions):
                 f"the certificate has no radius in {self.norm}; it has norms {norms}"
             )
         if not (one.radius >= 0 and one.proved >= 0):
-            raise CertifyError(f"the certificate has the radius {one.radius!r}")
+            raise CertifyError(
+                f"the certificate has the radius {one.radius!r}, which is not a finite number of "
+                "at least 0"
+            )
         return one
 
     def _answer_from(self, regions: Snapshot, point: NDArray[np.float32]) -> Answer | None:
@@ -274,8 +284,8 @@ class Memory(Regions):
         labels = {int(regions.label[at]) for at, _ in holding}
         if len(labels) > 1:
             raise RunError(
-                f"the memory {self.path} is damaged: a point lies in regions of the classes "
-                f"{sorted(labels)}"
+                f"the memory {self.path} is damaged: one point lies in regions of several classes "
+                f"({sorted(labels)})"
             )
         at, away = holding[0]
         ((guarantee, noise),) = self.read(

@@ -56,8 +56,8 @@ class LogRatios:
         gain = self._fill(moves, self.dim) if self._base is None else self._independent(moves)
         if np.isnan(gain).any():
             raise RadiusError(
-                f"the log-density of {self.noise.text} gave NaN: it must be a number, "
-                "or −inf where the density is zero"
+                f"the log-density of {self.noise.text} returned NaN: return −inf where the density "
+                "is zero"
             )
         return np.asarray(np.round(gain * GRID) / GRID)
 
@@ -124,8 +124,8 @@ class LogRatios:
             density = self._log_prob(z)
             if not bool(torch.isfinite(density).all()):
                 raise RadiusError(
-                    f"the log-density of {self.noise.text} is not finite at its own samples: "
-                    "density and sampler disagree"
+                    f"the log-density of {self.noise.text} is not finite at its own samples, so "
+                    "density and sampler do not match"
                 )
             yield start, z, density
 

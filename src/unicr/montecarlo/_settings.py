@@ -89,16 +89,18 @@ class MonteCarlo:
         for name in ("inertia", "cognitive", "social"):
             value = getattr(self, name)
             if not (isinstance(value, int | float) and math.isfinite(value) and value >= 0):
-                raise RadiusError(f"{name}={value!r} must be a finite number ≥ 0")
+                raise RadiusError(f"{name}={value!r} must be a finite number of at least 0")
         if not 0 < self.tolerance < 0.1:
             raise RadiusError(f"tolerance={self.tolerance!r} must lie between 0 and 0.1")
         if not 0 < self.alpha < 1:
             raise RadiusError(f"alpha={self.alpha!r} must lie between 0 and 1, such as 0.001")
         if self.estimator not in ESTIMATORS:
-            raise RadiusError(f"estimator={self.estimator!r} is not one of {', '.join(ESTIMATORS)}")
+            raise RadiusError(
+                f"estimator={self.estimator!r} must be one of {', '.join(ESTIMATORS)}"
+            )
         if self.confidence_method not in METHODS:
             raise RadiusError(
-                f"confidence_method={self.confidence_method!r} is not one of {', '.join(METHODS)}"
+                f"confidence_method={self.confidence_method!r} must be one of {', '.join(METHODS)}"
             )
 
 

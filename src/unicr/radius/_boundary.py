@@ -113,6 +113,6 @@ def _answer_without_root(endless: bool, r: float) -> float:
     if endless:
         return math.inf
     raise RadiusError(
-        f"no perturbation up to {r:.3g} reaches the boundary: the numbers cannot tell the noise "
-        "from its shift (a tail too heavy, or a density that is not one); take other parameters"
+        f"no perturbation up to {r:.3g} reaches the boundary: floating point cannot tell the noise "
+        "from its shift (its tail is too heavy, or its log-density is wrong); use other parameters"
     )

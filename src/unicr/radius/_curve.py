@@ -63,7 +63,9 @@ class RadiusCurve:
             return
         self._parts = tuple(_list_curves(law))
         if not self._parts:
-            raise NoCurveError(f"{noise.text} has no curve in {question.norm}: no part of it has")
+            raise NoCurveError(
+                f"{noise.text} has no curve in {question.norm}, because none of its parts has one"
+            )
         self.unit = self._parts[0][1].unit
 
     @property
@@ -140,18 +142,20 @@ def _check_curve(law: Question) -> None:
     """Raise NoCurveError where a noise that is no sum has no curve."""
     noise = law.noise
     if noise.coordinate is None and noise.radial is None:
-        raise NoCurveError(f"{noise.text} has no curve: its coordinates are not independent")
+        raise NoCurveError(
+            f"{noise.text} has no curve, because its coordinates are not independent"
+        )
     if noise.radial is None or find_exact_bound(law) is not None:
         return
     if noise.radial.order == 1:
         raise NoCurveError(
-            f"{noise.text} has no curve in {law.norm}: it has one in lp with p <= 1; "
-            "unicr.radius.certified_radius gives single radii"
+            f"{noise.text} has no curve in {law.norm}, only in lp with p <= 1: compute single "
+            "radii with unicr.radius.certified_radius"
         )
     if noise.radial.order == 2:
         raise NoCurveError(
-            f"{noise.text} has no curve: its density rises with the length somewhere; "
-            "unicr.radius.certified_radius samples single radii"
+            f"{noise.text} has no curve, because its density increases with the length somewhere: "
+            "compute single radii with unicr.radius.certified_radius"
         )
 
 

@@ -31,13 +31,11 @@ class Question:
         if dim is None:
             dim = noise.dim
         if dim is None:
-            raise RadiusError(f"{noise.text} works in any dimension: say which, with --dim or dim=")
+            raise RadiusError(f"{noise.text} works in any dimension: give it by --dim or dim=")
         if isinstance(dim, bool) or not 1 <= dim <= LARGEST_DIM or int(dim) != dim:
-            raise RadiusError(
-                f"dim={str(dim)[:30]} must be a whole number of at least 1, up to 2^53"
-            )
+            raise RadiusError(f"dim={str(dim)[:30]} must be a whole number from 1 to 2^53")
         if noise.dim is not None and dim != noise.dim:
-            raise RadiusError(f"{noise.text} lives in dimension {noise.dim}, not {dim}")
+            raise RadiusError(f"{noise.text} has dimension {noise.dim}, not {dim}")
         object.__setattr__(self, "noise", noise)
         object.__setattr__(self, "norm", parse_norm(norm))
         object.__setattr__(self, "dim", int(dim))
@@ -92,7 +90,9 @@ class Evidence:
             if not 0 < second.share < 1:
                 raise RadiusError(f"share={second.share!r} must lie strictly between 0 and 1")
             if p_b is not None and p_b < 1.0 - p_a:
-                raise RadiusError(f"p_b={p_b!r}: votes under two laws are for p_b = 1 − p_a only")
+                raise RadiusError(
+                    f"p_b={p_b!r}: with votes under two laws, p_b must be 1 − p_a (leave it out)"
+                )
         rest = 1.0 - p_a
         object.__setattr__(self, "p_a", float(p_a))
         object.__setattr__(self, "p_b", rest if p_b is None else min(float(p_b), rest))

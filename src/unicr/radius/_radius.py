@@ -89,12 +89,12 @@ def certified_radius(
     """
     question = Question(noise, norm, dim)
     if engine not in get_args(Engine):
-        raise RadiusError(f"engine={engine!r} is not one of {', '.join(get_args(Engine))}")
+        raise RadiusError(f"engine={engine!r} must be one of {', '.join(get_args(Engine))}")
     if np.ndim(p_a) > 0:
         from unicr.radius._many import compute_radii
 
         if second is not None:
-            raise RadiusError("votes under two laws are for one p_a, not for an array of them")
+            raise RadiusError("votes under two laws work for one p_a, not for an array")
         single = lambda a, b: _solve(question, Evidence(a, b), engine, montecarlo, searched)  # noqa: E731
         return compute_radii(single, question, p_a, p_b, searched=searched, plain=engine == "auto")
     return _solve(question, Evidence(p_a, p_b, second), engine, montecarlo, searched)
@@ -156,7 +156,10 @@ def _bracket(
         return Proof(math.inf, certain), math.inf, certain.engine, {}
     if engine == "montecarlo":
         if not asked.noise.has_density:
-            raise RadiusError(f"nobody knows the density of {asked.noise.text}: use engine='auto'")
+            raise RadiusError(
+                f"the density of {asked.noise.text} is not known, so it cannot be sampled: use "
+                "engine='auto'"
+            )
         return _sample(asked, evidence, settings, NOTHING_PROVED)
     question = _simplify(asked, plain=engine == "auto")
     noise, exact = question.noise, find_exact_bound(question)
@@ -168,8 +171,8 @@ def _bracket(
         return proof, proof.radius, exact.engine, {"direction": direction, "guarantee": "exact"}
     if engine == "exact":
         raise RadiusError(
-            f"no exact theorem covers {noise.text} against {question.norm} in dimension "
-            f"{question.dim}: engine='auto' gives a bracket"
+            f"no exact theorem covers {noise.text} in {question.norm} and dimension "
+            f"{question.dim}: use engine='auto' to get a lower and an upper bound"
         )
     if has_spectra(noise):
         proof = prove(question, evidence)
@@ -181,8 +184,8 @@ def _bracket(
         return proof, found, "composition", {"direction": direction}
     if engine == "numeric":
         raise RadiusError(
-            f"no numeric engine covers {noise.text} against {question.norm}: its coordinates are "
-            "not independent and alike; engine='montecarlo' does"
+            f"no numeric engine covers {noise.text} in {question.norm}, because its coordinates "
+            "are not independent with the same law: use engine='montecarlo'"
         )
     proof = prove(question, evidence)
     if not is_searched(noise):

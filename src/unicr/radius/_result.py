@@ -112,7 +112,7 @@ def reconcile(proved: float, theorem: str, searched: float, engine: str, toleran
     """
     if proved > searched * (1 + tolerance):
         raise RadiusError(
-            f"theorem {theorem} gives {proved!r}, {engine} only {searched!r}: one of "
-            "the two is wrong, and none is believed; please report this noise"
+            f"theorem {theorem} gives the radius {proved!r}, but {engine} finds only {searched!r}: "
+            "one of the two is wrong, so neither is returned; please report this noise"
         )
     return max(searched, proved)

@@ -65,7 +65,10 @@ class Fill:
         self._law, self._key, self._step, self._integers = law, key, step, integers
         self._row = np.asarray(row, dtype=np.float64)
         if integers and not np.all(np.abs(self._row) < EXACT):
-            raise NoiseError("the integers of an input must be below 2^52: take a coarser lattice")
+            raise NoiseError(
+                "an input is too large for this lattice (its integers must be below 2^52): use a "
+                "coarser lattice"
+            )
         self._tile = np.tile(self._row, -(-_TILE // max(self._row.size, 1)))
         self._threads = threads
         self._kernel = kernel("fill_draws")
@@ -218,7 +221,9 @@ class Fill:
     def _first_draw(self, start: int, count: int) -> int:
         first = start * self._row.size
         if start < 0 or first + count >= MOST_DRAWS:
-            raise NoiseError(f"start={start}, dim={self._row.size}: too many draws for one stream")
+            raise NoiseError(
+                f"start={start}, dim={self._row.size}: one stream cannot hold so many draws"
+            )
         return first
 
     def _put(
@@ -260,7 +265,7 @@ def in_pieces(work: Callable[[int, int], None], size: int, threads: int | None) 
     if threads is None:
         threads = _default_threads()
     elif threads < 1:
-        raise NoiseError(f"threads must be at least 1 (or None for all), got {threads!r}")
+        raise NoiseError(f"threads={threads!r} must be at least 1, or None for all")
     pieces = max(1, min(threads, size // PIECE))
     cuts = [size * i // pieces for i in range(pieces + 1)]
     pending = [_pool().submit(work, cuts[i], cuts[i + 1]) for i in range(1, pieces)]

@@ -164,7 +164,9 @@ class IntegerLaw:
             if not todo.size:
                 return offsets
             attempt = tries.stop
-        raise NoiseError(f"{self.law.text}: rejection does not end")  # pragma: no cover
+        raise NoiseError(
+            f"{self.law.text} cannot be sampled: too many draws are rejected"
+        )  # pragma: no cover
 
     def _accept(self, k: Integers, offset: Integers, u: NDArray[np.uint64]) -> NDArray[np.bool_]:
         p = _masses(self.law, self.step, self.starts[k] + offset)
@@ -173,8 +175,8 @@ class IntegerLaw:
         # the law drawn is not the law claimed: stop, because tau does not count it.
         if np.any(excess < -1e-9 * p) or np.any(excess > self.most[k] * (1 + 1e-9)):
             raise NoiseError(
-                f"the density of {self.law.text} has a feature that was not seen: name it with "
-                "points=, or take a coarser lattice"
+                f"the density of {self.law.text} has a feature that was missed: name it with "
+                "points=, or use a coarser lattice"
             )
         even = (u >> np.uint64(11)).astype(np.float64) * ULP
         accepted: NDArray[np.bool_] = even * self.most[k] < excess
@@ -189,12 +191,12 @@ def choose_step(law: Distribution) -> float:
     """
     spread = float(law.isf(SIDE) - law.ppf(SIDE)) / 2
     if not (0 < spread < math.inf):
-        raise NoiseError(f"{law.text} cannot be sampled: 68 % of it lie within ±{spread:g}")
+        raise NoiseError(f"{law.text} cannot be sampled: its middle 68 % lie within ±{spread:g}")
     for name, quantile in (("ppf", law.ppf(FAR)), ("isf", law.isf(FAR))):
         if not abs(float(quantile)) < FARTHEST_QUANTILE:
             raise NoiseError(
                 f"{law.text} cannot be sampled: {name}({FAR:.3g}) is {float(quantile):.3g}, beyond "
-                f"{FARTHEST_QUANTILE:g}; use a lighter tail or a truncated noise"
+                f"{FARTHEST_QUANTILE:g}; use a lighter tail, or truncate the noise"
             )
     step = 2.0 ** (math.floor(math.log2(spread)) - FINE)
     grid = np.concatenate([law.ppf(np.linspace(0, 1, 1025)[1:-1]), np.array(law.breakpoints)])
@@ -296,8 +298,8 @@ class _Builder:
         total = math.fsum(p.tolist())
         if not abs(total + rest - 1) < AGREE:
             raise NoiseError(
-                f"the density of {self.law.text} has mass {total + rest:.9g} on the lattice of "
-                f"step {self.step:g}, not 1: density and distribution function disagree"
+                f"the density of {self.law.text} has the mass {total + rest:.9g} on the lattice of "
+                f"step {self.step:g}, not 1: density and distribution function do not match"
             )
         return p, error, total, rest
 
@@ -339,11 +341,11 @@ class _Builder:
         if not np.all(np.abs(p - jump) <= AGREE * np.maximum(height, 1e-9)):
             if self.spread < 1:
                 raise NoiseError(
-                    f"{self.law.text} is too narrow for a lattice of step {self.step:g}: take a "
+                    f"{self.law.text} is too narrow for a lattice of step {self.step:g}: use a "
                     "finer one with --lattice, or scale inputs that are far larger than the noise"
                 )
             raise NoiseError(
-                f"density and distribution function of {self.law.text} disagree on the lattice "
+                f"density and distribution function of {self.law.text} do not match on the lattice "
                 f"of step {self.step:g}"
             )
         error = np.where(smooth, by_density, by_distribution)

@@ -21,8 +21,8 @@ def formula(name: str) -> Formula:
     if name in FORMULAS:
         return FORMULAS[name]
     raise RadiusError(
-        f"no formula {name!r}: {did_you_mean(name, FORMULAS, 3)}Built in: {', '.join(FORMULAS)}; "
-        "or give your own as path/to/file.py:func"
+        f"there is no formula {name!r}: {did_you_mean(name, FORMULAS, 3)}Built in: "
+        f"{', '.join(FORMULAS)}; or give your own as path/to/file.py:func"
     )
 
 

@@ -38,7 +38,7 @@ class Formula:
 def _check_probabilities(p_a: float, p_b: float) -> tuple[float, float]:
     for name, p in (("p_a", p_a), ("p_b", p_b)):
         if not 0 <= p <= 1:
-            raise RadiusError(f"{name}={p!r} is not a probability: give a number from 0 to 1")
+            raise RadiusError(f"{name}={p!r} must be a number from 0 to 1")
     return float(p_a), min(float(p_b), 1.0 - float(p_a))
 
 
@@ -71,7 +71,7 @@ def _publish(name: str, source: str, note: str, cases: Cases) -> Formula:
             asked = {(law, norm.p) for law in laws}
             fits = [one.name for one in FORMULAS.values() if asked & set(one.pairs)]
             advice = f"try {', '.join(fits)}" if fits else "no built-in formula covers that"
-            raise RadiusError(f"{name} is for {pairs}, not {noise.text} against {norm}: {advice}")
+            raise RadiusError(f"{name} works for {pairs}, not for {noise.text} in {norm}: {advice}")
         return max(0.0, case(noise, dim, p_a, p_b)) if p_a > p_b else 0.0
 
     return Formula(name, source, tuple(cases), radius, note)
@@ -91,7 +91,9 @@ def load_own(ref: str) -> Formula:
         with foreign(RadiusError, f"{ref} failed at p_a={p_a!r}, p_b={p_b!r}"):
             value = float(function(*chosen))
         if not value >= 0:
-            raise RadiusError(f"{ref} gave {value!r} at p_a={p_a!r}, p_b={p_b!r}: not a radius")
+            raise RadiusError(
+                f"{ref} returned {value!r} at p_a={p_a!r}, p_b={p_b!r}, which is not a radius"
+            )
         return value
 
     return Formula(ref, f"user formula {ref}", (), radius, "taken as given")

@@ -60,7 +60,7 @@ def compose(parts: Parts) -> Lines:
     parts = [(law, count) for law, count in parts if count > 0]
     for _, count in parts:
         if int(count) != count:
-            raise RadiusError(f"{count} coordinates: only whole numbers of them can be composed")
+            raise RadiusError(f"{count} coordinates: the number must be whole")
     bound = combine_bounds([law.bound for law, _ in parts])
     parts = [
         (law, int(count))

@@ -401,7 +401,7 @@ def _two_sided(levels: Levels, chance: Chance) -> Callable[[float], float]:
 
 def _finite(shift: float) -> None:
     if not math.isfinite(shift):
-        raise RadiusError(f"shift={shift!r}: a shift is a finite length, for example 0.5")
+        raise RadiusError(f"shift={shift!r} must be a finite number, for example 0.5")
 
 
 def falls(noise: RadialNoise) -> bool:

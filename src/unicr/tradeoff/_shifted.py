@@ -35,7 +35,10 @@ class ClosedForm(TradeOff):
 
     def __post_init__(self) -> None:
         if not self.noise.facts.log_concave:
-            raise RadiusError(f"{self.noise.text} is not log-concave: no closed form, compose it")
+            raise RadiusError(
+                f"{self.noise.text} is not log-concave, so it has no closed form: use "
+                "compute_tradeoff"
+            )
 
     def beta(self, alpha: ArrayLike) -> Array:
         a = np.asarray(alpha, dtype=np.float64)
@@ -66,7 +69,10 @@ def compute_tradeoff(
     if noise.radial is not None and math.isinf(noise.radial.order):
         return cube_tradeoff(noise.radial, shifts)
     if noise.iid is None:
-        raise RadiusError(f"{noise.text} has no trade-off by coordinates: they are not independent")
+        raise RadiusError(
+            f"{noise.text} has no trade-off function of single coordinates, because they are not "
+            "independent"
+        )
     unit, scale = noise.iid.unit, noise.scale
     moved = [(shift / scale, count) for shift, count in shifts if shift != 0 and count > 0]
     if closed and unit.facts.log_concave and sum(count for _, count in moved) == 1:

@@ -116,7 +116,7 @@ def _cube_l1(noise: Noise, dim: int, p_a: float) -> float:
 
 def _cube_linf(noise: Noise, dim: int, p_a: float) -> float:
     if noise.numbers["j"]:
-        raise RadiusError(f"{noise.text}: Yang et al. give no radius in linf where j > 0")
+        raise RadiusError(f"{noise.text}: Yang et al. give no linf radius for j > 0")
     if noise.numbers["k"] == 1:
         return noise.scale * -math.log(2 * (1 - p_a)) if p_a < 1 else math.inf
     return noise.scale * _integral(_gamma_rate(noise, dim), p_a)
@@ -139,7 +139,7 @@ def _power_cube_linf(noise: Noise, dim: int, p_a: float) -> float:
 
 def _cross_l1(noise: Noise, dim: int, p_a: float) -> float:
     if noise.numbers["j"]:
-        raise RadiusError(f"{noise.text}: Yang et al. give no radius where j > 0")
+        raise RadiusError(f"{noise.text}: Yang et al. give no radius for j > 0")
     return noise.scale * _integral(_gamma_rate(noise, dim), p_a)
 
 
