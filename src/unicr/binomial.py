@@ -17,7 +17,9 @@ BETA_CHARGE = 1e-13
 
 def _check_counts(k: int, n: int, alpha: float) -> None:
     if not 0 <= k <= n:
-        raise CertifyError(f"{k} successes in {n} trials: the count must lie between 0 and n")
+        raise CertifyError(
+            f"{k} successes in {n} trials: the number of successes must lie between 0 and n"
+        )
     if not 0 < alpha < 1:
         raise CertifyError(f"alpha={alpha!r} must lie strictly between 0 and 1")
 

@@ -48,7 +48,7 @@ def load_object(reference: str) -> Any:
     file, name = split_reference(reference)
     path = Path(file).expanduser().resolve()
     if not path.is_file():
-        raise SpecError(f"no file {file} (named in {reference!r})")
+        raise SpecError(f"there is no file {file} (named in {reference!r})")
     module = _module(path, path.stat().st_mtime_ns)
     if not hasattr(module, name):
         known = [n for n in vars(module) if not n.startswith("_")]
@@ -101,7 +101,7 @@ def read_stored(value: Any) -> Any:
     read in another way.
     """
     if not isinstance(value, str):
-        raise ValueError(f"{value!s:.60} is no text of JSON")
+        raise ValueError(f"{value!s:.60} is not a JSON text")
     return read_json(value)
 
 
@@ -114,13 +114,13 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _refuse_constant(text: str) -> Any:
-    raise ValueError(f"{text} is no number of JSON")
+    raise ValueError(f"{text} is not a JSON number")
 
 
 def _finite(text: str) -> float:
     value = float(text)
     if not math.isfinite(value):
-        raise ValueError(f"{text:.30} is beyond what a float can hold")
+        raise ValueError(f"{text:.30} is too large for a float")
     return value
 
 
@@ -138,11 +138,11 @@ def check_size(path: Path, size: int, stored: int, kind: type[UnicrError]) -> No
     """Refuse a file that unpacks to more than memory, or from `stored` bytes to far more."""
     memory = memory_size()
     if size > memory:
-        raise kind(f"{path} needs {size:.3g} bytes of memory and this machine has {memory:.3g}")
+        raise kind(f"{path} needs {size:.3g} bytes of memory, but this machine has {memory:.3g}")
     if size > LARGE and size > RATIO * stored:
         raise kind(
-            f"{path} unpacks {stored} bytes to {size}: a decompression bomb? If you trust it, "
-            "save it without compression"
+            f"{path} unpacks {stored} bytes to {size}, which may be a decompression bomb: if you "
+            "trust the file, save it without compression"
         )
 
 

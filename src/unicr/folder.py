@@ -37,7 +37,7 @@ def replace_file(path: Path, kind: type[UnicrError] = RunError) -> Iterator[Path
     error of this `kind`.
     """
     if not path.parent.is_dir():
-        raise kind(f"no folder {path.parent} to write {path.name} into")
+        raise kind(f"cannot write {path.name}: there is no folder {path.parent}")
     beside = path.with_name(f"{NEW}{secrets.token_hex(6)}-{path.name}")
     try:
         yield beside
@@ -87,7 +87,9 @@ def refuse_links(*paths: Path) -> None:
         except (FileNotFoundError, NotADirectoryError):
             continue
         if stat.S_ISLNK(found.st_mode) or (stat.S_ISREG(found.st_mode) and found.st_nlink > 1):
-            raise RunError(f"{path} is a link: nothing is written through it; copy the folder")
+            raise RunError(
+                f"{path} is a symbolic link, and nothing is written through a link: copy the folder"
+            )
 
 
 class Lock:
@@ -118,7 +120,7 @@ class Lock:
             return
         with self._guard:
             if self._key in self._held:
-                raise RunError(f"{self.path} is being written to by this process already")
+                raise RunError(f"{self.path} is already being written to by this process")
             self._handle = self._locked_handle()
             self._held.add(self._key)
 
@@ -129,7 +131,9 @@ class Lock:
             except OSError as error:
                 if error.errno != errno.ELOOP:
                     raise
-                raise RunError(f"{self._file} is a link: nothing is written through it") from None
+                raise RunError(
+                    f"{self._file} is a symbolic link, and nothing is written through a link"
+                ) from None
             try:
                 refuse_links(self._file)  # the file is emptied below
                 try:
@@ -148,8 +152,8 @@ class Lock:
                 owner = os.pread(handle, 20, 0).decode(errors="replace")
                 os.close(handle)
                 raise RunError(
-                    f"{self.path} is being written to by another process"
-                    f"{f' ({owner})' if owner.isdigit() else ''}: wait until it has ended"
+                    f"{self.path} is being written to by another "
+                    f"process{f' ({owner})' if owner.isdigit() else ''}: wait until it ends"
                 ) from None
             except BaseException:
                 os.close(handle)
@@ -187,7 +191,7 @@ class Folder:
         try:
             self.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise RunError(f"cannot make the folder {self.path}: {error.strerror}") from None
+            raise RunError(f"cannot create the folder {self.path}: {error.strerror}") from None
         lock = Lock(self.record)
         try:
             lock.take()
@@ -216,7 +220,7 @@ class Folder:
             return None
         if not resume:
             raise RunError(
-                f"{self.path} already holds {self.what}: use --resume, or another folder"
+                f"{self.path} already contains {self.what}: use --resume, or another folder"
             )
         refuse_changes(self.path, old["settings"], settings, free)
         return old

@@ -84,7 +84,7 @@ class Scores:
         ones is at most the exact binomial quantile, and those are taken off.
         """
         if self.alpha is None:
-            raise UnicrError(f"{self.name} does not say its alpha: no bound can be given")
+            raise UnicrError(f"{self.name} does not say its alpha, so no bound can be given")
         m = len(self.radius)
         wrong = np.arange(m + 1)
         enough = special.bdtrc(wrong, m, self.alpha) <= failure
@@ -100,7 +100,7 @@ def robustness_score(runs: Sequence[Scores]) -> float:
     if not runs:
         raise UnicrError("a robustness score needs at least one run")
     if len({run.norm for run in runs}) > 1:
-        raise UnicrError(f"runs in different norms: {sorted({run.norm for run in runs})}")
+        raise UnicrError(f"the runs are in different norms: {sorted({run.norm for run in runs})}")
     ends = np.unique(np.concatenate([run.steps() for run in runs]))
     if ends.size == 0:
         return 0.0
@@ -117,7 +117,7 @@ def best_of(runs: Sequence[Scores]) -> Scores:
     ones. Their average radius is the robustness score; single inputs lose their place.
     """
     if len({len(run.radius) for run in runs}) != 1:
-        raise UnicrError("the best of runs needs runs over the same number of inputs")
+        raise UnicrError("the runs must have the same number of inputs")
     radii = np.max([np.sort(run._radii) for run in runs], axis=0)
     abstained = np.min([np.sort(run.abstained) for run in runs], axis=0)
     counted = (radii >= 0).astype(np.float64)

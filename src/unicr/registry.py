@@ -121,7 +121,7 @@ class Catalogue(Mapping[str, Thing]):
             if known is thing:  # there already: a module may hold what it imports from another
                 continue
             if known is not None:
-                raise UnicrError(f"the name {name!r} is taken")
+                raise UnicrError(f"the name {name!r} is already used")
             if self._check is not None:
                 self._check(thing)
             if self._sort is not None:
@@ -153,7 +153,7 @@ class Catalogue(Mapping[str, Thing]):
             found = found if all(map(self._fits, found)) else []
         if not found:
             kind = "subclass" if self._classes else "instance"
-            raise UnicrError(f"{point.value} holds no {kind} of {self._base.__name__}")
+            raise UnicrError(f"{point.value} contains no {kind} of {self._base.__name__}")
         return found
 
     def _fits(self, value: object) -> bool:
@@ -243,7 +243,7 @@ class Registered:
                 raise SpecError("its numbers have no names")
         except SpecError as error:
             raise CertifyError(
-                f"cannot read the {cls.kind} {text!r} ({error}): write NAME or "
+                f"cannot read the {cls.kind} {text!r} ({error}): write it as NAME or "
                 f"NAME(SETTING=NUMBER), with one of {', '.join(cls.known())}"
             ) from None
         return cls.from_dict({"name": call.name, **call.named})
@@ -260,7 +260,9 @@ class Registered:
         name, known = str(settings.pop("name", None)), cls.known()
         if name not in known:
             hint = did_you_mean(name, known)
-            raise CertifyError(f"no {cls.kind} {name!r}: {hint}there are {', '.join(known)}")
+            raise CertifyError(
+                f"there is no {cls.kind} {name!r}: {hint}there are {', '.join(known)}"
+            )
         return known[name].read(settings)
 
     @classmethod

@@ -126,7 +126,7 @@ class SmoothedClassifier(VoteCounter):
             lattice=lattice,
         )
         if bounds is not None and not bounds[0] < bounds[1]:
-            raise CertifyError(f"bounds={bounds}: (low, high) with low below high is needed")
+            raise CertifyError(f"bounds={bounds} must be (low, high) with low below high")
         self.bounds = bounds
         self.input_shape = None if input_shape is None else tuple(input_shape)
         named = isinstance(model, str | Path)
@@ -190,10 +190,10 @@ class SmoothedClassifier(VoteCounter):
         data = self._dataset(x, labels)
         if data is None:
             if folder is not None or workers:
-                raise CertifyError("folder= and workers= are for many inputs; x is one input")
+                raise CertifyError("folder= and workers= work for many inputs, but x is one input")
             return self.certify_one(self._input(x), norm, plan, searched, input_index)
         if input_index:
-            raise CertifyError("input_index= is for one input; many inputs are numbered from 0")
+            raise CertifyError("input_index= works for one input; many inputs are numbered from 0")
         job = Job(
             classifier=self.classifier,
             data=data,
@@ -237,7 +237,9 @@ class SmoothedClassifier(VoteCounter):
         data = self._dataset(x, None)
         if seconds is not None:
             if data is not None or not seconds > 0:
-                raise CertifyError(f"seconds={seconds}: a time above 0, and for one input")
+                raise CertifyError(
+                    f"seconds={seconds} must be above 0, and works for one input only"
+                )
             return self._predict_within(self._input(x), seconds, alpha, input_index)
         if data is None:
             return self.predict_many([self._input(x)], n=n, alpha=alpha, input_index=input_index)[0]
@@ -303,7 +305,8 @@ class SmoothedClassifier(VoteCounter):
         if self.input_shape is not None:
             if self.input_shape not in (shape, shape[1:]):
                 raise CertifyError(
-                    f"inputs have shape {self.input_shape}, so {shape} is neither one nor several"
+                    f"inputs have shape {self.input_shape}, but x has shape {shape}, which is "
+                    "neither one input nor several"
                 )
             return shape != self.input_shape
         if len(shape) < 2 or shape[0] == 0:
@@ -322,9 +325,9 @@ class SmoothedClassifier(VoteCounter):
         stacked = self.try_input(torch.from_numpy(as_input(finite[0])))
         if alone is None and stacked is None:
             raise CertifyError(
-                f"an array of shape {values.shape} may be one input or {len(values)}, and "
-                f"{self.classifier.name} takes both: say input_shape= when you make the "
-                "SmoothedClassifier, or give a dataset (unicr.data.load_dataset) for many"
+                f"an array of shape {values.shape} can be one input or {len(values)} inputs, and "
+                f"{self.classifier.name} accepts both: give input_shape= when you make the "
+                "SmoothedClassifier, or pass a dataset (unicr.data.load_dataset) for many inputs"
             )
         if alone is not None and stacked is not None:
             raise alone
@@ -357,7 +360,7 @@ class SmoothedClassifier(VoteCounter):
         if not (self.bounds[0] <= low and high <= self.bounds[1]):
             raise CertifyError(
                 f"{what} has values from {low:.4g} to {high:.4g}, outside bounds={self.bounds}: "
-                "give raw inputs, and mean= and std= if the model expects normalised ones"
+                "give raw inputs, with mean= and std= if the model expects normalised ones"
             )
 
 

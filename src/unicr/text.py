@@ -51,7 +51,7 @@ def read_call(text: str) -> Call:
     """A name, perhaps with numbers: `fixed`, `target(radius=0.5)`. SpecError for anything else."""
     first, *rest = read_chain(text)
     if rest:
-        raise SpecError(f"it goes on with {rest[0].name} after its first name")
+        raise SpecError(f"there is .{rest[0].name} after its first name")
     return first
 
 
@@ -68,7 +68,7 @@ def read_chain(text: str) -> list[Call]:
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         if isinstance(error, SpecError):
             raise
-        raise SpecError("it is not of the form NAME(NAME=NUMBER, …)") from None
+        raise SpecError("it does not have the form NAME(NAME=NUMBER, …)") from None
 
 
 def _chain(node: ast.expr) -> list[Call]:
@@ -89,7 +89,7 @@ def _chain(node: ast.expr) -> list[Call]:
             return [*_chain(node.func.value), Call(node.func.attr, positional, named)]
     if isinstance(node, ast.Name):
         return [Call(node.id, called=False)]
-    raise SpecError(f"{ast.unparse(node)!r} is no name with numbers")
+    raise SpecError(f"{ast.unparse(node)!r} is not a name with numbers")
 
 
 def _number(node: ast.expr) -> float:
@@ -128,7 +128,7 @@ def read_range(text: str, parts: int = 2) -> tuple[float, ...]:
     """The numbers of `low:high`, with three `parts` of `low:high:step`, in any order."""
     words = text.split(":")
     if len(words) != parts:
-        raise SpecError(f"{text!r} has {len(words)} parts, {parts} are needed")
+        raise SpecError(f"{text!r} has {len(words)} parts, but {parts} are needed")
     return tuple(read_number(word) for word in words)
 
 
@@ -158,7 +158,7 @@ def read_assignment(text: str) -> tuple[str, str]:
     """The name and the value of `name=value`; neither is empty."""
     name, _, value = (part.strip() for part in text.partition("="))
     if not name or not value:
-        raise SpecError(f"{text!r} is not of the form NAME=VALUE")
+        raise SpecError(f"{text!r} does not have the form NAME=VALUE")
     return name, value
 
 
@@ -166,7 +166,7 @@ def read_fraction(text: str) -> Fraction:
     """`1/255`, `3` or `2^-20`, exactly; a whole number above 0 over another, or a power of two."""
     found = _FRACTION.fullmatch(text.strip())
     if found is None:
-        raise SpecError(f"{text!r} is no fraction such as 1/255 or 2^-20")
+        raise SpecError(f"{text!r} is not a fraction such as 1/255 or 2^-20")
     if found["power"] is not None:
         return Fraction(2) ** int(found["power"])
     return Fraction(int(found["up"]), int(found["down"] or 1))
@@ -176,5 +176,5 @@ def split_reference(text: str) -> tuple[str, str]:
     """File and name of `path/to/file.py:name`."""
     file, colon, name = text.rpartition(":")
     if not colon or not file:
-        raise SpecError(f"{text!r} is no reference of the form path/to/file.py:name")
+        raise SpecError(f"{text!r} does not have the form path/to/file.py:name")
     return file, name

@@ -31,5 +31,5 @@ for _name in [name for commands in GROUPS.values() for name in commands]:
 for _point in entries(PLUGINS):
     with leave_out_if_broken(_point):
         if _point.name in app:
-            raise UnicrError("unicr has a command of that name")
+            raise UnicrError("unicr already has a command of this name")
         app.command(command(_point.load()), name=_point.name)

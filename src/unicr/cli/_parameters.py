@@ -44,7 +44,7 @@ def whole_number(text: str) -> str:
     except ValueError:
         number = math.nan
     if abs(number) > LARGEST:
-        raise ValueError(f"{shown} is beyond 2^53")
+        raise ValueError(f"{shown} is larger than 2^53")
     if not number.is_integer():
         raise ValueError(f"{shown} is not a whole number")
     return str(int(number))
@@ -120,7 +120,9 @@ def read_ranges(
             name, numbers = read_assignment(text)
             values = read_list(numbers) if separator == "," else read_range(numbers, count)
         except SpecError as error:
-            raise SpecError(f"cannot read {option} {text!r} ({error}): write {form}") from None
+            raise SpecError(
+                f"cannot read {option} {text!r} ({error}): write it as {form}"
+            ) from None
         if name in ranges:
             raise SpecError(f"the values of {name} are given twice")
         ranges[name] = values

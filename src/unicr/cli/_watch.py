@@ -23,7 +23,7 @@ class Late(KeyboardInterrupt):
 def watched(what: str, limit: float) -> Iterator[None]:
     """An error after `limit` seconds of this process's own computing, and a line meanwhile."""
     if not limit > 0:
-        raise RadiusError(f"--limit {limit:g}: seconds of computing, above 0")
+        raise RadiusError(f"--limit {limit:g} must be a number of seconds above 0")
     main = threading.current_thread() is threading.main_thread()
     if not main or not hasattr(signal, "setitimer"):  # Windows has no such alarm
         yield

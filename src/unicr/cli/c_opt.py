@@ -141,7 +141,7 @@ def _sizes(
     sigma: list[float] | None, scale: list[float] | None
 ) -> tuple[tuple[float, ...], Literal["sigma", "scale"]]:
     if (sigma is None) == (scale is None):
-        raise SpecError("give one of --sigma and --scale, with one or more values")
+        raise SpecError("give either --sigma or --scale, with one or more values")
     values = tuple(dict.fromkeys(sigma if sigma is not None else scale or ()))
     if not values:
         raise SpecError("--sigma or --scale has no value")
@@ -168,7 +168,9 @@ def _check_search(
 ) -> None:
     if search == "optuna" and (values or not ranges):
         raise SpecError(
-            "optuna searches within ranges: give --range name=0.5:5, not --beta/--param"
+            "--search optuna needs ranges, not --beta or --param: give --range name=0.5:5"
         )
     if search == "grid" and ranges:
-        raise SpecError("--range is for --search optuna: give --beta or --param for a grid")
+        raise SpecError(
+            "--range works only with --search optuna: for a grid give --beta or --param"
+        )

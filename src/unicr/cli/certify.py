@@ -157,12 +157,14 @@ def open_job(
     from unicr.select import file_of, load_selector
 
     if bool(model and noise) == (selector is not None) or (selector and model):
-        raise CertifyError("give --model and --noise, or --selector in place of both")
+        raise CertifyError("give either --model and --noise, or --selector alone")
     asked = plan.fit()
     law: str | Noise = noise or ""
     if selector is not None:
         if asked.procedure != Plan().procedure:
-            raise CertifyError("--procedure is for one noise: a selector is a procedure of its own")
+            raise CertifyError(
+                "--procedure cannot be used with --selector, which is a procedure itself"
+            )
         model, choice = str(file_of(selector)), load_selector(file_of(selector))
         asked, law = choice.fit(asked), choice.noise
     return Job.open(model or "", data, law, asked, terms, loading, reading, place)

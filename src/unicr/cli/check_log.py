@@ -57,7 +57,7 @@ def check_log(
         Print all findings, with their inputs, as JSON.
     """
     if (claim.n is None) != (claim.alpha is None):
-        raise RunError("--n and --alpha belong together: give both, or neither")
+        raise RunError("give --n and --alpha together, or neither")
     checked = check_logs(find_logs(logs), replace(claim, accuracy=read_accuracies(stated)))
     print(_as_json(checked) if json_ else _as_table(checked))
     return 1 if any(one.findings for one in checked) else 0
@@ -72,7 +72,9 @@ def read_accuracies(texts: list[str] | None) -> dict[float, str]:
             read_number(value)
             accuracies[read_number(radius)] = value
         except SpecError:
-            raise SpecError(f"cannot read --accuracy {text!r}: write RADIUS=ACCURACY") from None
+            raise SpecError(
+                f"cannot read --accuracy {text!r}: write it as RADIUS=ACCURACY"
+            ) from None
     return accuracies
 
 

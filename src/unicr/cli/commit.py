@@ -72,7 +72,7 @@ def commit(
         wanted = Requirement.parse(one)
         if wanted.radius > reach[wanted.norm]:
             raise CertifyError(
-                f"{one} cannot be shown: the largest radius in l{wanted.norm} is "
+                f"{one} can never be met: the largest possible radius in l{wanted.norm} is "
                 f"{reach[wanted.norm]:.4g}"
             )
     print(f"commitment {write_commitment(job, out)}")
@@ -83,7 +83,9 @@ def commit(
 def before_the_nonce(terms: Terms) -> Terms:
     """The terms of a commitment. Any nonce will do: it is not part of the commitment."""
     if terms.nonce is not None or terms.seed is not None:
-        raise CertifyError("a commitment is made before there is a nonce, and needs no seed")
+        raise CertifyError(
+            "a commitment is made before the nonce exists, so give neither --nonce nor --seed"
+        )
     return replace(terms, nonce="0" * 64)
 
 
@@ -94,7 +96,7 @@ def check_requirements(texts: Sequence[str] | None, job: Job) -> tuple[str, ...]
     wanted = [Requirement.parse(text) for text in texts or ()]
     for one in wanted:
         if one.norm not in [norm.text for norm in job.norms]:
-            raise CertifyError(f"{one.text} is about l{one.norm}: give --norm {one.norm} too")
+            raise CertifyError(f"{one.text} needs radii in l{one.norm}: add --norm {one.norm}")
         if job.searched:
-            raise CertifyError(f"{one.text}: searched radii are not proved; leave --searched out")
+            raise CertifyError(f"{one.text} needs proved radii: leave --searched out")
     return tuple(one.text for one in wanted)

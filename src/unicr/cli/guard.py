@@ -60,7 +60,7 @@ def guard(
     from unicr.runs import Run
 
     if max_ is not None and max_ < 0:
-        raise CertifyError(f"--max {max_}: a number of queries, 0 or more")
+        raise CertifyError(f"--max {max_} must be at least 0")
     with Run(run) as opened:
         spec = opened.spec
         chosen = parse_norm(spec.one_norm(norm))
@@ -88,7 +88,7 @@ def read_queries(spec: str, shape: list[int]) -> Dataset:
         try:
             values = np.load(path, allow_pickle=False)
         except (ValueError, OSError) as error:
-            raise DataError(f"{path} cannot be read: {error}") from None
+            raise DataError(f"cannot read {path}: {error}") from None
         if list(values.shape) == shape:
             return load_dataset(values[None])
     return load_dataset(spec)

@@ -100,7 +100,9 @@ def i_opt(
     if commit:
         terms = before_the_nonce(terms)
     elif require:
-        raise CertifyError("--require is fixed before the noise is known: give it with --commit")
+        raise CertifyError(
+            "--require must be fixed before the noise is known: give it with --commit"
+        )
     job = Job.open(model, data, start, plan.fit(), terms, loading, reading, place)
     if commit:
         asked = check_requirements(require, job)

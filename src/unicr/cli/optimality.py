@@ -64,11 +64,11 @@ def optimality(
     from unicr.norms import parse_norm
 
     if run is not None and p_a is not None:
-        raise UnicrError("--run brings its own p_A: give --run or --pa, not both")
+        raise UnicrError("give either --run, which has its own p_A, or --pa, not both")
     inputs = None if run is None else read_run(run)
     texts = norm or ([] if inputs is None else inputs.norms)
     if not texts:
-        raise UnicrError("say in which norm to compare, for example --norm 1 2 inf")
+        raise UnicrError("give the norms to compare in, for example --norm 1 2 inf")
     norms = list(dict.fromkeys(parse_norm(text) for text in texts))
     common = _common_sigma(sigma, inputs)
     groups = _groups(family, beta, noise, common)
@@ -102,8 +102,8 @@ def _common_sigma(sigma: float | None, inputs: RunInputs | None) -> float:
         return 1.0 if sigma is None else sigma
     if not math.isfinite(inputs.noise.sigma) or not all(map(math.isfinite, inputs.sigma)):
         raise UnicrError(
-            f"the run's noise {inputs.noise.text} has no finite variance: say at which standard "
-            "deviation to compare, for example --sigma 1"
+            f"the noise {inputs.noise.text} of the run has no finite variance: give the standard "
+            "deviation to compare at, for example --sigma 1"
         )
     return inputs.noise.sigma
 
@@ -119,7 +119,7 @@ def _groups(
     if families is None:
         families = [] if noises else list(list_galleries())
     if betas is not None and not families:
-        raise UnicrError("--beta belongs to a --family, for example --family gennorm --beta 1 2")
+        raise UnicrError("--beta needs a --family, for example --family gennorm --beta 1 2")
     groups = []
     for name in dict.fromkeys(families):
         members, refused = gallery(name, sigma, betas)

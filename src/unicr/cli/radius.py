@@ -85,8 +85,8 @@ def radius(
 
     if (q_a is None) != (share is None) or (q_a is not None and p_b is not None):
         raise RadiusError(
-            "two laws need --qa and --share, without --pb: q_A is what the votes under the noise "
-            "within a ball prove; leave both away where there is p_A only"
+            "two laws need --qa and --share, and no --pb: q_A is the bound from the votes under "
+            "the noise within a ball. Leave --qa and --share out if you have p_A only"
         )
     with watched(f"the radius of {noise}", seconds):
         result = certified_radius(

@@ -73,17 +73,21 @@ def recertify(
     from unicr.runs import recertify as carry
 
     if (n is None) != (alpha is None):
-        raise UnicrError("--n and --alpha belong together: give both, or neither")
+        raise UnicrError("give --n and --alpha together, or neither")
     law, lp, found = parse(noise), parse_norm(norm), read_log(log, parse_norm(origin))
     if second is not None:
         if share is None:
-            raise UnicrError("--second is a log of the second law: say what it holds with --share")
+            raise UnicrError("--second is a log of the second law: give its share with --share")
         if second.exists() and second.samefile(log):
-            raise UnicrError(f"--second is {log} itself: it must hold votes under the second law")
+            raise UnicrError(
+                f"--second names {log} itself, but it must be the log of the second law"
+            )
         found = paired(found, read_intervals(second, log))
     if share is not None:
         if origin != "2" or n is not None or searched:
-            raise UnicrError("--share takes p_A and q_A of the log: no --from, --n or --searched")
+            raise UnicrError(
+                "--share uses p_A and q_A of the log: leave --from, --n and --searched out"
+            )
         Question(law, lp, dim)  # refuses a dimension that the noise cannot have
         rows = recertify_two(found, law, lp, share)
     else:

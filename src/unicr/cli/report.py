@@ -84,7 +84,7 @@ def write_evidence(runs: list[Path], out: Path, force: bool, *, as_bill: bool = 
     from unicr.runs import Run, cyclonedx, evidence, evidence_page
 
     if len(runs) != 1:
-        raise RunError("evidence is about one run: give one folder")
+        raise RunError("evidence is about one run: give exactly one folder")
     if out.suffix.lower() not in (".json", *(() if as_bill else (".html", ".htm"))):
         kinds = "CycloneDX is a .json file" if as_bill else "evidence is a .json or a .html file"
         raise RunError(f"cannot write {out.name}: {kinds}")

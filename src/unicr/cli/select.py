@@ -77,17 +77,20 @@ def select(
     choices = tuple(parse(text) for text in noise)
     specs = model * len(choices) if len(model) == 1 else model
     if len(specs) != len(choices):
-        raise CertifyError(f"{len(model)} models for {len(choices)} noises: one, or one for each")
+        raise CertifyError(
+            f"there are {len(model)} models for {len(choices)} noises: give one model, or one for "
+            "each noise"
+        )
     largest = max(one.sigma for one in choices)
     if selector_noise is None and largest == float("inf"):
         raise CertifyError(
-            "a noise without a sigma: --selector-noise must say what the selector has"
+            "this noise has no sigma, so give the noise of the selector by --selector-noise"
         )
     own = gaussian(sigma=largest) if selector_noise is None else parse(selector_noise)
     settings = Selector(own, choices)
     models = [loading.arguments(spec) for spec in specs]
     if (by is None) == (data is None):
-        raise CertifyError("give either --data to train a selector, or --by to bring your own")
+        raise CertifyError("give either --data to train a selector, or --by to use your own")
     loaded = {spec: load_classifier(**loading.arguments(spec)) for spec in dict.fromkeys(specs)}
     if by is not None:
         load_classifier(by, trust=loading.trust)

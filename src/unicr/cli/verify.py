@@ -68,7 +68,7 @@ def verify(
     from unicr.runs import verify as check
 
     if replay < 0:
-        raise RunError(f"--replay {replay}: how many inputs to sample again, 0 or more")
+        raise RunError(f"--replay {replay} must be at least 0")
     if key is not None:
         read_public_key(key)
     problems = 0

@@ -107,9 +107,11 @@ class Attack(ABC):
         self.check(targets.model, tuple(targets.x.shape[1:]))
         bounds = np.asarray(bounds, dtype=np.float64)
         if bounds.shape != (len(targets),) or not bool(np.all((bounds > 0) & np.isfinite(bounds))):
-            raise AttackError(f"bounds {bounds}: one finite number above 0 per input is needed")
+            raise AttackError(f"bounds {bounds}: give one finite number above 0 for each input")
         if targets.clip and not bool(((targets.x >= 0) & (targets.x <= 1)).all()):
-            raise AttackError("clip keeps moved inputs in [0, 1], but some inputs are not in there")
+            raise AttackError(
+                "clip keeps changed inputs in [0, 1], but some inputs are outside before any change"
+            )
         memory = {} if memory is None else memory
         key = self._key(norm, bounds)
         if key not in memory:
@@ -128,8 +130,8 @@ class Attack(ABC):
         """Refuse what this attack cannot work on."""
         if self.differentiates and not model.differentiable:
             raise AttackError(
-                f"{self.name} differentiates the model, and {model.name} is no torch module: "
-                "use square, hopskipjump, procedural or gaussian, which only ask for labels"
+                f"{self.name} needs gradients, but {model.name} is not a torch module: use square, "
+                "hopskipjump, procedural or gaussian, which need labels only"
             )
         if self.images_only and (len(shape) not in (2, 3) or min(shape[-2:]) < 5):
             raise AttackError(
@@ -265,5 +267,5 @@ ATTACKS: Catalogue[type[Attack]] = Catalogue(
 def make(name: str, effort: float = 1.0) -> Attack:
     """The attack of that name, with `effort` times its usual steps."""
     if name not in ATTACKS:
-        raise AttackError(f"no attack {name!r}: there are {', '.join(ATTACKS)}")
+        raise AttackError(f"there is no attack {name!r}; there are {', '.join(ATTACKS)}")
     return ATTACKS[name]().scaled(effort)

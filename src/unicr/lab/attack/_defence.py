@@ -73,9 +73,9 @@ def attack_run(
     with Run(folder) as run:
         spec, rows = run.spec, list(run.rows())
     if classifier.digest != spec.model_hash:
-        raise RunError("the model is another one than the run was made with (its hash differs)")
+        raise RunError("this is not the model that the run was made with (its hash differs)")
     if limit is not None and limit < 1:
-        raise AttackError(f"max={limit}: at least one input")
+        raise AttackError(f"max={limit} must be at least 1")
     texts, classes = spec.some_norms(norms), _num_classes(classifier, rows)
     procedure = trusted.open(spec).plan.procedure
     selector = procedure if isinstance(procedure, Selector) else None
@@ -121,7 +121,10 @@ def attack_run(
 
 def _factor(factor: float) -> float:
     if not 0 < factor < math.inf:
-        raise AttackError(f"factor={factor!r}: a finite multiple of the radius, above 0")
+        raise AttackError(
+            f"factor={factor!r} must be a finite number above 0: changes have this multiple of the "
+            "radius"
+        )
     return float(factor)
 
 
@@ -158,7 +161,9 @@ def aims_of(
             without += 1
             continue
         if row.idx >= len(data) or data.digest_of(row.idx) != row.input_hash:
-            raise RunError(f"input {row.idx} is another one than was certified (its hash differs)")
+            raise RunError(
+                f"input {row.idx} is not the input that was certified (its hash differs)"
+            )
         aims.append(Aim(row.idx, data[row.idx][0], c.predict, noise(c.noise), radii))
     return aims, Left(abstained, failed, without)
 

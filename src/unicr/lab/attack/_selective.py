@@ -74,7 +74,7 @@ def selective_judge(
     a change is only seen where it is sure.
     """
     if not isinstance(classifier, Selective):
-        raise AttackError(f"{classifier.name} is no model with a selector")
+        raise AttackError(f"{classifier.name} is not a selector: make one with `unicr select`")
     own, *others = classifier.members
     predictor = SelectiveClassifier(own, selector.noise, others, selector.choices, **settings)
 

@@ -43,11 +43,11 @@ class Settings:
 
     def __post_init__(self) -> None:
         if self.samples < 1:
-            raise AttackError(f"samples={self.samples}: an attack needs at least one noisy copy")
+            raise AttackError(f"samples={self.samples} must be at least 1")
         if not 0 < self.alpha < 1:
             raise AttackError(f"alpha={self.alpha!r} must lie strictly between 0 and 1")
         if self.votes < 1 or 0.5**self.votes > self.alpha:
             raise AttackError(
-                f"votes={self.votes} can prove nothing at alpha={self.alpha:g}, even if all agree: "
-                f"take {math.ceil(-math.log2(self.alpha))} or more"
+                f"votes={self.votes} prove nothing at alpha={self.alpha:g}, even if all agree: use "
+                f"{math.ceil(-math.log2(self.alpha))} or more"
             )

@@ -97,7 +97,7 @@ def _outcome(row: Sequence[Any]) -> Outcome:
     values = dict(zip([one.name for one in fields(Outcome)], row, strict=True))
     counts = read_stored(values["counts"])
     if not all(type(n) is int and n >= 0 for n in counts):
-        raise ValueError(f"{values['counts']!r} are no counts")
+        raise ValueError(f"{values['counts']!r} are not counts")
     numbers = [values[name] for name in ("factor", "bound", "length")]
     if not all(type(value) is float and math.isfinite(value) for value in numbers):
         raise ValueError(f"factor, bound and length are {numbers}")

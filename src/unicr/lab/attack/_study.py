@@ -86,7 +86,7 @@ def model_to_attack(
             classifier, noises, indices, shape, num_classes=num_classes, **settings
         )
     if not isinstance(classifier, Selective):
-        raise AttackError(f"{classifier.name} is no model with a selector")
+        raise AttackError(f"{classifier.name} is not a selector: make one with `unicr select`")
     return SelectiveModel(classifier, selector, indices, shape, num_classes=num_classes, **settings)
 
 
@@ -134,7 +134,7 @@ class _Worker:
         """The change cut to whole steps, inwards: what a radius between grid points speaks of."""
         lattice = self._study.lattice
         if lattice is None:
-            raise AttackError("there is no grid to cut a change to")
+            raise AttackError("the run has no grid to which a change could be rounded")
         steps = (moved.cpu().double() - x.cpu().double()).numpy() / float(lattice.step)
         there = lattice.integers(x.cpu().numpy()) + np.trunc(steps).astype(np.int64)
         return torch.from_numpy(lattice.floats(there)).to(moved.device)

@@ -40,8 +40,8 @@ class Wasserstein(Attack):
         images = targets.x.view(len(targets), -1, *targets.x.shape[-2:]).cpu().numpy()
         if float(images.min()) < 0 or not bool((images.sum((1, 2, 3)) > 0).all()):
             raise AttackError(
-                "wasserstein moves the mass of images: every pixel must be 0 or more, and some "
-                "pixel above 0"
+                "wasserstein moves the mass of images, so every pixel must be at least 0 and one "
+                "of them above 0"
             )
         top = max(1.0, float(images.max()))
         classification = library("art.estimators.classification")

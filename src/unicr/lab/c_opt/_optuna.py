@@ -31,7 +31,7 @@ def optuna_search(
     Returns a line for each shape that was tried; `trials` counts those of earlier runs.
     """
     if trials < 1:
-        raise UnicrError(f"trials={trials}: at least one")
+        raise UnicrError(f"trials={trials} must be at least 1")
     for end in (0, 1):
         shape = tuple((name, values[end]) for name, values in ranges.items())
         for point in scales.points(shape):

@@ -61,7 +61,7 @@ def grid(parameters: Mapping[str, Sequence[float]]) -> list[Shape]:
         if not values:
             raise UnicrError(f"the parameter {name} has no values")
         if len(set(values)) < len(values):
-            raise UnicrError(f"{name} has a value twice: {', '.join(map(number, values))}")
+            raise UnicrError(f"{name} has the same value twice: {', '.join(map(number, values))}")
     names = list(parameters)
     return [
         tuple(zip(names, map(float, values), strict=True))
@@ -106,7 +106,8 @@ def make_search(
     """A search on two datasets, `most` of the training inputs; their shapes and labels must fit."""
     if train.shape != test.shape:
         raise DataError(
-            f"training inputs have shape {train.shape}, test inputs {test.shape}: one is needed"
+            f"training inputs have shape {train.shape}, but test inputs have {test.shape}: both "
+            "must be the same"
         )
     examples = examples_of(train, most)
     if examples.classes is not None:

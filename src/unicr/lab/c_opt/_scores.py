@@ -53,7 +53,7 @@ def read_result(point: Point, folder: Path) -> Trained:
     """What the files of a point say."""
     record = training_folder(folder).read()
     if record is None:
-        raise RunError(f"{folder} holds no point of a search")
+        raise RunError(f"{folder} contains no result of a search")
     return Trained(point, folder, record["best"], record["failed"])
 
 

@@ -216,7 +216,7 @@ def _noise(query: Query) -> tuple[Noise, Answer]:
         return _typed_noise(query)
     if family not in FAMILIES:
         known = ", ".join((*FAMILIES, TYPED))
-        raise SpecError(f"unknown family {family[:40]!r}: known are {known}")
+        raise SpecError(f"unknown family {family[:40]!r}; known families: {known}")
     size = _size(query)
     kind = FAMILIES[family]
     taken = [one.name for one in kind.parameters]
@@ -231,7 +231,7 @@ def _typed_noise(query: Query) -> tuple[Noise, Answer]:
     _only(query, ("family", size, "expression", "kind", *ASKED))
     kind = query.get("kind", "density")
     if kind not in KINDS:
-        raise SpecError(f"kind={kind[:40]!r} is not one of {', '.join(KINDS)}")
+        raise SpecError(f"kind={kind[:40]!r} must be one of {', '.join(KINDS)}")
     text = _word(query, "expression").strip()
     shape = _build_typed(text, cast("Kind", kind))
     value = _number(query, size)
@@ -251,7 +251,7 @@ ASKED = ("norm", "dim", "pa", "known")
 def _only(query: Query, allowed: tuple[str, ...]) -> None:
     for name in query:
         if name not in allowed:
-            raise SpecError(f"{name[:40]!r} means nothing here: allowed are {', '.join(allowed)}")
+            raise SpecError(f"unknown setting {name[:40]!r}; known settings: {', '.join(allowed)}")
 
 
 def _word(query: Query, name: str) -> str:

@@ -126,8 +126,8 @@ class Expression:
         negative = (sign < 0) & (size > -math.inf)
         if negative.any():
             raise SpecError(
-                f"{self.text!r} is negative at x = {x[negative][0]:.3g}: a density is never "
-                "below 0 (is it a log-density?)"
+                f"{self.text!r} is negative at x = {x[negative][0]:.3g}, but a density is never "
+                "below 0 (did you type a log-density?)"
             )
         return np.where((sign > 0) | (size == -math.inf), size, math.nan)
 
@@ -146,7 +146,9 @@ def parse_expression(text: str) -> Expression:
     if not stripped:
         raise SpecError(f"type a density of x, {EXAMPLE}")
     if len(stripped) > LONGEST:
-        raise SpecError(f"an expression has at most {LONGEST} characters, not {len(stripped)}")
+        raise SpecError(
+            f"the expression has {len(stripped)} characters, but at most {LONGEST} are allowed"
+        )
     try:
         tree = ast.parse(stripped, mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -161,7 +163,7 @@ def parse_expression(text: str) -> Expression:
 def _evaluate(node: ast.expr, x: Array, depth: int = 0) -> Number:
     """The number that a node stands for; SpecError for every node that is not on the list."""
     if depth > DEEPEST:
-        raise SpecError(f"the expression is nested more than {DEEPEST} deep")
+        raise SpecError(f"the expression is nested too deep (more than {DEEPEST} levels)")
 
     def parts(*inner: ast.expr) -> list[Number]:
         return [_evaluate(one, x, depth + 1) for one in inner]
@@ -187,7 +189,9 @@ def _evaluate(node: ast.expr, x: Array, depth: int = 0) -> Number:
             return _number(operate(a.value, b.value), *rule(a, b))
         case ast.Compare(left=left, ops=ops, comparators=others):
             if any(type(op) not in COMPARE for op in ops):
-                raise SpecError(f"{_short(ast.unparse(node))}: compare with < <= > >= only")
+                raise SpecError(
+                    f"{_short(ast.unparse(node))}: only the comparisons < <= > >= are allowed"
+                )
             values = [part.value for part in parts(left, *others)]
             held = [COMPARE[type(op)](values[i], values[i + 1]) for i, op in enumerate(ops)]
             every = np.logical_and.reduce(np.broadcast_arrays(*held))

@@ -55,7 +55,7 @@ class Explorer(ThreadingHTTPServer):
             super().__init__((ADDRESS, port), _Handler)
         except OSError as error:
             raise UnicrError(
-                f"cannot listen on port {port}: {error.strerror}; --port 0 takes a free one"
+                f"cannot use port {port}: {error.strerror}; --port 0 takes a free one"
             ) from None
 
     @property

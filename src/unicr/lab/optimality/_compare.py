@@ -114,8 +114,8 @@ def gallery(
     if family not in axes:
         known = ", ".join(axes)
         raise NoiseError(
-            f"{family!r} is no family over beta: there are {known}; name any other noise by itself "
-            "with --noise, for example --noise 'laplace(sigma=1)'"
+            f"{family!r} is not a family with a parameter beta (these are: {known}); name any "
+            "other noise with --noise, for example --noise 'laplace(sigma=1)'"
         )
     sigma = positive("sigma", sigma)
     make = FAMILIES[family]
@@ -127,7 +127,9 @@ def gallery(
         except NoiseError as error:
             refused.append(f"{family} at {key}={number(value)}: {error}")
     if not noises:
-        raise NoiseError(f"no noise to compare: {'; '.join(refused) or 'no beta was given'}")
+        raise NoiseError(
+            f"there is no noise to compare: {'; '.join(refused) or 'no beta was given'}"
+        )
     return tuple(dict.fromkeys(noises)), tuple(refused)
 
 
@@ -135,8 +137,8 @@ def rescale_to(noise: Noise, sigma: float) -> Noise:
     """The noise rescaled to `sigma`; an error where it has no variance to compare at."""
     if not math.isfinite(noise.sigma):
         raise NoiseError(
-            f"{noise.text} has no finite variance, and noises are compared at equal sigma: "
-            f"cut it, for example --noise '{noise.text}.truncated(5)'"
+            f"{noise.text} has no finite variance, but noises are compared at equal sigma: "
+            f"truncate it, for example --noise '{noise.text}.truncated(5)'"
         )
     return noise if math.isclose(noise.sigma, sigma, rel_tol=1e-12) else noise.with_sigma(sigma)
 
@@ -187,7 +189,7 @@ def compare_average(
 def _check_probabilities(p_a: ArrayLike) -> Array:
     p = np.atleast_1d(np.asarray(p_a, dtype=np.float64))
     if p.size == 0:
-        raise RadiusError("no p_A to compare at: give at least one, for example 0.9")
+        raise RadiusError("no p_A was given: give at least one, for example 0.9")
     bad = p[~((p >= 0) & (p <= 1))]
     if bad.size:
         raise RadiusError(f"p_a={float(bad[0])!r} must be a probability between 0 and 1")

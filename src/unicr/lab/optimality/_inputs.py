@@ -37,7 +37,7 @@ def read_run(folder: Path) -> RunInputs:
     with Run(folder) as run:
         spec, rows = run.spec, list(run.rows())
     if not rows:
-        raise RunError(f"{folder} holds no results yet: there is no p_A to compare at")
+        raise RunError(f"{folder} has no results yet, so there is no p_A to compare at")
     law = NO_TRUST.noise(spec)
     sigma_of = cache(lambda text: NO_TRUST.noise(spec, text).sigma)
     p_a, sigma = np.zeros(len(rows)), np.full(len(rows), law.sigma)

@@ -84,7 +84,7 @@ def attack_records(folder: Path, notes: list[str]) -> list[dict[str, Any]]:
     try:
         with AttackStore(folder, create=False) as store:
             if store.stored_seal() not in (None, store.seal()):
-                raise RunError("they were changed after they were sealed")
+                raise RunError("the results were changed after they were sealed")
             found = defences(store.outcomes())
     except RunError as error:
         notes.append(f"no attacks are shown: {error}")

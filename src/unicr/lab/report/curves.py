@@ -39,7 +39,7 @@ def write_curves(curves: Sequence[Curve], path: Path) -> None:
         **dict.fromkeys(FORMATS, _draw),
     }
     if ending not in writers:
-        raise UnicrError(f"cannot write {path.name}: endings are: {listed(writers)}")
+        raise UnicrError(f"cannot write {path.name}: its ending must be one of {listed(writers)}")
     if not path.absolute().parent.is_dir():
         raise UnicrError(f"cannot write {path}: the folder {path.parent} does not exist")
     writers[ending](curves, path)

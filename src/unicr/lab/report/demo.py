@@ -80,7 +80,7 @@ def _certify_digits(data: Dataset, name: str, folder: Path, inputs: int, n: int)
     try:
         return run_shown(job, folder, f"certifying {inputs} digits under {NOISES[name]}")
     except RunError as error:
-        raise RunError(f"{error}; `unicr demo --fresh` starts again") from None
+        raise RunError(f"{error}; `unicr demo --fresh` starts from the beginning") from None
 
 
 def _table(norm: str, group: Sequence[Scores], rows: Found) -> str:

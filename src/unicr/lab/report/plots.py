@@ -29,7 +29,7 @@ def figures(
 ) -> Iterator[Sequence[Axes]]:
     """rows × columns axes in reading order, saved to `path` (and `also`) after the block."""
     if path.suffix.lower() not in FORMATS:
-        raise UnicrError(f"cannot draw to {path.name}: endings are: {listed(FORMATS)}")
+        raise UnicrError(f"cannot draw to {path.name}: its ending must be one of {listed(FORMATS)}")
     if not path.absolute().parent.is_dir():
         raise UnicrError(f"cannot write {path}: the folder {path.parent} does not exist")
     matplotlib = require("matplotlib", "plots")

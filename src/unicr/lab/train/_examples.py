@@ -49,19 +49,24 @@ class Examples:
 def examples_of(data: Dataset, limit: int | None = None) -> Examples:
     """The first `limit` inputs of a dataset in memory; each needs a label."""
     if limit is not None and limit < 1:
-        raise TrainError(f"max={limit}: at least one input")
+        raise TrainError(f"max={limit} must be at least 1")
     size = len(data) if limit is None else min(limit, len(data))
     inputs, labels = (torch.from_numpy(array) for array in arrays_of(data, size))
     missing = int((labels < 0).sum())
     if missing:
         raise DataError(
-            f"{missing} of {size} inputs of {data.name} have no label: training needs one for "
-            "each (--labels FILE where they are in a file of their own)"
+            f"{missing} of {size} inputs of {data.name} have no label, but training needs one for "
+            "each (--labels FILE if they are in a separate file)"
         )
     if bool((labels == labels[0]).all()):
-        raise DataError(f"all {size} inputs of {data.name} have one label: two classes are needed")
+        raise DataError(
+            f"all {size} inputs of {data.name} have the same label, but at least two classes are "
+            "needed"
+        )
     if not bool(torch.isfinite(inputs).all()):
-        raise DataError(f"inputs of {data.name} hold values that are not finite")
+        raise DataError(
+            f"some inputs of {data.name} have values that are not finite (NaN or infinity)"
+        )
     whole = inputs.mul(255).round_()
     if bool(((whole >= 0) & (whole <= 255)).all()):
         packed = whole.to(torch.uint8)

@@ -98,7 +98,7 @@ class Step:
     def radii(self) -> Reach:
         """The radii of the noise, for a method that works with them."""
         if self.reach is None:
-            raise TrainError("this method needs a noise: augment trains without")
+            raise TrainError("this method needs a noise; only augment trains without one")
         return self.reach
 
     def log_probabilities(self, moved: torch.Tensor | None = None) -> torch.Tensor:

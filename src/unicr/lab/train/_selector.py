@@ -156,7 +156,9 @@ def train_network(
                 optimizer.step()
                 total += float(loss.detach()) * len(rows)
             if not math.isfinite(total):
-                raise TrainError(f"the selector diverged: take a lower rate than {training.lr:g}")
+                raise TrainError(
+                    f"training of the selector diverged: use a lower rate than {training.lr:g}"
+                )
             lost_now = f"{total / size:.4f} of radius lost"
             tell("training the selector", epoch + 1, training.epochs, lost_now)
     return module.eval()
@@ -202,7 +204,7 @@ def train_selector(
 def refuse_selector(folder: Path) -> None:
     """A RunError where a folder has a selector: another one would not be what its runs name."""
     if (folder / SELECTOR_FILE).exists():
-        raise RunError(f"{folder} already holds a selector: use another folder")
+        raise RunError(f"{folder} already contains a selector: use another folder")
 
 
 def write_selector(
@@ -216,7 +218,10 @@ def write_selector(
     Files of weights are copied beside it, so that the folder can be moved as a whole.
     """
     if len(models) != 1 + len(settings.choices):
-        raise CertifyError(f"{len(models) - 1} models for {len(settings.choices)} noises")
+        raise CertifyError(
+            f"there are {len(models) - 1} models for {len(settings.choices)} noises: give one "
+            "model for each"
+        )
     home = Folder(folder, "a selector", SELECTOR_FILE)
     with home.write():
         refuse_selector(folder)

@@ -104,17 +104,19 @@ class Training:
         if self.noise == "none":
             object.__setattr__(self, "noise", None)
         if self.epochs < 1:
-            raise TrainError(f"epochs={self.epochs}: at least one")
+            raise TrainError(f"epochs={self.epochs} must be at least 1")
         if not (math.isfinite(self.lr) and self.lr > 0):
             raise TrainError(f"lr={self.lr!r}: a finite number above 0 is needed")
         if self.batch < 2:
-            raise TrainError(f"batch={self.batch}: at least two inputs at a time")
+            raise TrainError(f"batch={self.batch} must be at least 2")
         if not 0 <= self.val_share < 1:
-            raise TrainError(f"val_share={self.val_share!r}: a share from 0 up to below 1")
+            raise TrainError(f"val_share={self.val_share!r} must be at least 0 and below 1")
         if self.patience is not None and self.patience < 1:
-            raise TrainError(f"patience={self.patience}: at least one epoch")
+            raise TrainError(f"patience={self.patience} must be at least 1")
         if self.patience is not None and self.val_share == 0:
-            raise TrainError("early stopping (patience) needs inputs held out: val_share above 0")
+            raise TrainError(
+                "early stopping (patience) needs validation inputs: set val_share above 0"
+            )
         if (self.mean is None) != (self.std is None):
             raise TrainError("mean and std belong together: give both or neither")
         for name, value, known in (
@@ -122,13 +124,13 @@ class Training:
             ("schedule", self.schedule, SCHEDULES),
         ):
             if value not in known:
-                raise TrainError(f"no {name} {value!r}: there are {', '.join(known)}")
+                raise TrainError(f"there is no {name} {value!r}; there are {', '.join(known)}")
         for name, least in (("samples", 1), ("weight", 0), ("radius", 0), ("steps", 1)):
             value = getattr(self, name)
             if value is not None and not (math.isfinite(value) and value >= least):
                 raise TrainError(f"{name}={value!r}: a finite number from {least} up is needed")
         if self.precision not in (None, "bf16"):  # fp16 would need its losses scaled
-            raise TrainError(f"precision={self.precision!r}: bf16, or left out")
+            raise TrainError(f"precision={self.precision!r} must be bf16, or left out")
         if self.norm is not None:
             parse_norm(self.norm)
         if self.noise is not None:
@@ -184,8 +186,8 @@ class SelectorTraining:
     def __post_init__(self) -> None:
         if self.epochs < 1 or self.batch < 2 or self.copies < 2 or self.votes < 10:
             raise TrainError(
-                f"epochs={self.epochs}, batch={self.batch}, copies={self.copies}, votes="
-                f"{self.votes}: at least 1, 2, 2 and 10"
+                f"epochs={self.epochs}, batch={self.batch}, copies={self.copies} and "
+                f"votes={self.votes} must be at least 1, 2, 2 and 10"
             )
         if not (math.isfinite(self.lr) and self.lr > 0):
             raise TrainError(f"lr={self.lr!r}: a finite number above 0 is needed")
@@ -203,7 +205,9 @@ def build(arch: str, shape: tuple[int, ...], num_classes: int) -> nn.Module:
     if arch == "mlp":
         return MLP((math.prod(shape), *HIDDEN, num_classes))
     if (spec in RESNETS or arch in lenets) and len(shape) != 3:
-        raise TrainError(f"{arch} is for images (channels, height, width), not {shape}")
+        raise TrainError(
+            f"{arch} works on images of shape (channels, height, width), not on {shape}"
+        )
     if spec in RESNETS:
         return ResNet(RESNETS[spec], num_classes, shape[0])
     if arch in lenets:
@@ -211,7 +215,9 @@ def build(arch: str, shape: tuple[int, ...], num_classes: int) -> nn.Module:
     if ".py:" in arch:
         return _from_factory(arch)
     known = ", ".join(["mlp", *lenets, *(name.removeprefix("builtin:") for name in RESNETS)])
-    raise TrainError(f"no architecture {arch!r}: there are {known}, or file.py:factory")
+    raise TrainError(
+        f"there is no architecture {arch!r}; there are {known}, or give your own as file.py:factory"
+    )
 
 
 def _from_factory(arch: str) -> nn.Module:
@@ -223,5 +229,5 @@ def _from_factory(arch: str) -> nn.Module:
     except Exception as error:
         raise TrainError(f"{arch}() failed: {type(error).__name__}: {error}") from error
     if not isinstance(module, nn.Module):
-        raise TrainError(f"{arch}() gave {type(module).__name__}, not a torch module")
+        raise TrainError(f"{arch}() returned {type(module).__name__}, but a torch module is needed")
     return module

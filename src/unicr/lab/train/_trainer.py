@@ -78,7 +78,9 @@ class Trainer:
         self._drawn: LatticeNoise | None = None
         self.method = METHODS[settings.method]
         if self.noise is None and not self.method.noiseless:
-            raise TrainError(f"the method {settings.method} needs a noise: augment trains without")
+            raise TrainError(
+                f"the method {settings.method} needs a noise; only augment trains without one"
+            )
         with seeded(stream("weights", settings.seed)):
             self.module = build(settings.arch, examples.shape, examples.num_classes)
             if settings.start is not None:
@@ -94,11 +96,14 @@ class Trainer:
         held = round(settings.val_share * len(examples))
         if settings.val_share > 0 and held == 0:
             raise TrainError(
-                f"val_share={settings.val_share:g} of {len(examples)} inputs is not even one"
+                f"val_share={settings.val_share:g} of {len(examples)} inputs is less than one "
+                "input: use a larger share"
             )
         self.held_out, self.kept = order[:held], order[held:]
         if len(self.kept) < 2:
-            raise TrainError(f"{len(self.kept)} inputs are left to train on: two are needed")
+            raise TrainError(
+                f"only {len(self.kept)} inputs are left to train on, but two are needed"
+            )
         self.optimizer = torch.optim.AdamW(
             self.module.parameters(),
             lr=settings.lr,
@@ -157,7 +162,7 @@ class Trainer:
         for values in (mean, std):
             if len(values) not in (1, self.examples.shape[0]):
                 raise TrainError(
-                    f"mean and std have {len(values)} values, inputs of shape "
+                    f"mean and std have {len(values)} values, but inputs of shape "
                     f"{self.examples.shape} have {self.examples.shape[0]} channels"
                 )
         return (
@@ -196,8 +201,9 @@ class Trainer:
         shape = tuple(scores.shape) if isinstance(scores, torch.Tensor) else type(scores).__name__
         if shape != (2, self.examples.num_classes):
             raise TrainError(
-                f"{self.settings.arch} gave {shape} for 2 inputs of {self.examples.num_classes} "
-                f"classes: scores of shape (2, {self.examples.num_classes}) are needed"
+                f"{self.settings.arch} returned {shape} for 2 inputs of "
+                f"{self.examples.num_classes} classes, but scores of shape (2, "
+                f"{self.examples.num_classes}) are needed"
             )
 
     def _clean(self, rows: torch.Tensor) -> torch.Tensor:
@@ -284,7 +290,7 @@ class Trainer:
         if not math.isfinite(mean) or not _finite(self.module):
             raise DivergedError(
                 f"training with {settings.noise or 'no noise'} diverged in epoch {epoch + 1} (the "
-                f"loss is {mean:g}): take a lower learning rate than {settings.lr:g}"
+                f"loss is {mean:g}): use a lower learning rate than {settings.lr:g}"
             )
         return mean
 

@@ -33,11 +33,13 @@ def write_report(
     `trust`. A run whose seal is broken is refused; with `force` its name says so.
     """
     if path.suffix.lower() not in (".html", ".htm"):
-        raise UnicrError(f"cannot write {path.name}: the report is a page, name it .html")
+        raise UnicrError(
+            f"cannot write {path.name}: the report is an HTML page, so its name must end in .html"
+        )
     if not path.absolute().parent.is_dir():
         raise UnicrError(f"cannot write {path}: the folder {path.parent} does not exist")
     if max_images < 0:
-        raise UnicrError(f"max_images={max_images}: how many inputs to draw, 0 or more")
+        raise UnicrError(f"max_images={max_images} must be at least 0")
     trusted = Trusted(data=data, loading=ModelOptions(trust=tuple(trust)))
     most = max_images if images else 0
     content = collect(runs, trusted=trusted, max_images=most, force=force)

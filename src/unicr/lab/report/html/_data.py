@@ -82,7 +82,7 @@ def collect(
 
 def _load(path: Path, force: bool) -> tuple[Spec, list[Source], str]:
     if path.is_file():
-        raise RunError(f"{path} is a file: a report is made of run folders (unicr certify --out)")
+        raise RunError(f"{path} is a file, but a run folder is needed (unicr certify --out)")
     with Run(path) as run:
         spec, found = run.spec, list(sources(run))
         mark = refuse_broken_seal(run, force=force)

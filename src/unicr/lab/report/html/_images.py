@@ -39,7 +39,7 @@ def picture(values: NDArray[Any], low: float, high: float, *, smooth: bool) -> s
 
     axes = picture_axes(values.shape)
     if axes is None:
-        raise UnicrError(f"an input of shape {values.shape} is not a picture")
+        raise UnicrError(f"an input of shape {values.shape} cannot be shown as a picture")
     pixels = np.asarray(values, dtype=np.float64)
     if axes == "chw":
         pixels = np.moveaxis(pixels, 0, -1)
