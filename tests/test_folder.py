@@ -57,11 +57,11 @@ def test_one_owner_inside_a_process_and_nothing_held_twice(tmp_path: Path) -> No
     first, second = Lock(tmp_path / "a"), Lock(tmp_path / "a")
     first.take()
     first.take()
-    with pytest.raises(RunError, match="by this process already"):
+    with pytest.raises(RunError, match="already being written to by this process"):
         second.take()
     Lock(tmp_path / "b").take()
     second.release()  # it has nothing to give back
-    with pytest.raises(RunError, match="by this process already"):
+    with pytest.raises(RunError, match="already being written to by this process"):
         second.take()
     first.release()
     second.take()
@@ -106,7 +106,7 @@ def test_a_disk_without_locks_can_be_written_to(
     monkeypatch.setattr("fcntl.lockf", refuse)
     first = Lock(tmp_path / "run")
     first.take()
-    with pytest.raises(RunError, match="by this process already"):
+    with pytest.raises(RunError, match="already being written to by this process"):
         Lock(tmp_path / "run").take()
     first.release()
 
@@ -186,7 +186,10 @@ def test_a_folder_goes_on_with_its_settings_only(tmp_path: Path) -> None:
         assert home.begin({"n": 1}, resume=True) == {"settings": {"n": 1}, "best": 0.5}
         with pytest.raises(RunError, match="n: 1 there, 2 now"):
             home.begin({"n": 2}, resume=True)
-        with pytest.raises(RunError, match="by this process already"), home.write():
+        with (
+            pytest.raises(RunError, match="already being written to by this process"),
+            home.write(),
+        ):
             pass
     for text in ("{", "[]", '{"settings": 3}', "[" * 100_000):
         home.record.write_text(text)
@@ -194,7 +197,7 @@ def test_a_folder_goes_on_with_its_settings_only(tmp_path: Path) -> None:
             home.read()
     (tmp_path / "file").write_text("")
     home = Folder(tmp_path / "file", "a search", "search.json")
-    with pytest.raises(RunError, match="cannot make the folder"), home.write():
+    with pytest.raises(RunError, match="cannot create the folder"), home.write():
         pass
 
 

@@ -200,7 +200,7 @@ def test_a_saved_run_is_what_the_command_makes(
     assert checked.code in (0, None, "no exit"), checked.out + checked.err
     with pytest.raises(CertifyError, match="not empty"):
         found.save(tmp_path / "saved")
-    with pytest.raises(CertifyError, match="no whole run"):
+    with pytest.raises(CertifyError, match="only a part of a run"):
         found[:2].save(tmp_path / "part")
 
 

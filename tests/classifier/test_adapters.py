@@ -120,7 +120,7 @@ def test_scores_that_are_not_finite_are_an_error(bad: float) -> None:
         (torch.zeros(33, 0), "for 33 inputs"),
         (torch.zeros(3, dtype=torch.int64), "labels of shape"),
         (torch.full((33,), -1), "label -1"),
-        (torch.ones(33), "one floating number per input"),
+        (torch.ones(33), "one floating-point number for each input"),
         ({"logits": 1}, "returned dict"),
     ],
 )
@@ -255,7 +255,7 @@ def test_estimators_without_classes(tmp_path: Path) -> None:
     expected = [int(x.flatten()[0] > 0) for x in inputs]
     assert load_classifier(Rule()).predict(inputs).tolist() == expected
     assert load_classifier(Turned()).predict(inputs).tolist() == [1 - y for y in expected]
-    with pytest.raises(ModelError, match="a classifier is needed"):
+    with pytest.raises(ModelError, match="use a classifier"):
         load_classifier(Regressor()).predict(inputs)
     with pytest.raises(ModelError, match="not in its classes_"):
         load_classifier(Stranger()).predict(inputs)

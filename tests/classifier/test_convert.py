@@ -95,7 +95,7 @@ def test_what_cannot_be_converted_is_named(tmp_path: Path) -> None:
         convert_model(str(file), tmp_path / "model.pt2", trust=file)
     with pytest.raises(ModelError, match="no folder"):
         convert_model(str(file), tmp_path / "none" / "m.onnx", trust=file, shape=SHAPE)
-    with pytest.raises(ModelError, match="sizes from 1"):
+    with pytest.raises(ModelError, match="must be at least 1"):
         convert_model(str(file), tmp_path / "m.onnx", trust=file, shape=(3, 0))
     with pytest.raises(ModelError, match="not a plain state dict"):
         convert_model(str(file), tmp_path / "m.safetensors", trust=file)

@@ -53,7 +53,7 @@ def test_learned_variances_and_wrapped_outputs() -> None:
 
 
 def test_what_cannot_be_is_told() -> None:
-    with pytest.raises(ModelError, match="more noise than"):
+    with pytest.raises(ModelError, match="is too large"):
         DiffusionDenoiser(Ideal(0, 1), 1e4)
     with pytest.raises(ModelError, match="sigma=0"):
         DiffusionDenoiser(Ideal(0, 1), 0)

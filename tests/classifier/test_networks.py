@@ -69,7 +69,7 @@ def test_a_team_adds_the_scores_of_its_members(tmp_path: Path) -> None:
     missing = {k: v.contiguous() for k, v in state.items() if "1.conv1" not in k}
     for wrong in (missing, {"members.0": x}, {"members.": x}):
         save_file(wrong, file)
-        with pytest.raises(ModelError, match="none of a lenet"):
+        with pytest.raises(ModelError, match="not belong to a lenet"):
             load_classifier("builtin:lenet", weights=file)
 
 

@@ -185,13 +185,13 @@ def test_a_run_is_opened_again_as_it_was_read(
     assert run("verify", "run", "--replay", "5") == 0
     assert "5 of 5 inputs sampled again: the same votes" in capsys.readouterr().out
     assert run("guard", "run", "--queries", "split.npz", "--max", "2") == 0
-    with pytest.raises(UnicrError, match="or precision is another"):  # yours is taken as you say
+    with pytest.raises(UnicrError, match="or precision differs"):  # yours is taken as you say
         run("verify", "run", "--replay", "2", "--model", model)
     mine = ("--model", model, "--mean", *mean, "--std", *std)
     assert run("verify", "run", "--replay", "2", *mine) == 0
     with pytest.raises(UnicrError, match="the run is of the train split"):
         run("verify", "run", "--data", "split.npz", "--split", "test")
-    with pytest.raises(UnicrError, match="preprocessing or precision is another"):
+    with pytest.raises(UnicrError, match="preprocessing or precision differs"):
         run("verify", "run", "--replay", "2", "--mean", "0", "--std", *std)
     with pytest.raises(UnicrError, match="its hash differs"):
         run("verify", "run", "--replay", "2", "--model", "builtin:mnist-mlp-1.0")

@@ -135,10 +135,10 @@ def test_a_first_row_that_is_not_finite_is_one_failed_input(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (bytes(range(256)), "neither .npy nor idx nor text"),
+        (bytes(range(256)), "must be .npy, idx, or text"),
         (b"3\n4\n5\n6\n12\n", "13 classes"),
         (b"1e30\n0\n0\n0\n0\n", "contain 1e+30"),
-        (b"inf\n0\n0\n0\n0\n", "not whole numbers"),
+        (b"inf\n0\n0\n0\n0\n", "must be whole numbers"),
         (b"-2\n0\n0\n0\n0\n", "contain -2"),
         (b"0\n1\n", "5 inputs but 2 labels"),
         (b"", "5 inputs but 0 labels"),

@@ -26,7 +26,7 @@ def test_a_folder_that_holds_a_run_is_refused_before_the_model_is_opened(here: P
     model = ("--data", "data.npz", *NOISE, "--norm", 2, "--n", 200, "--max", 1, "--out", "run")
     assert run("certify", "--model", "model.py:classify", *model).code == 0
     Path("model.py").write_text("raise SystemError('the model was opened')\n")
-    run("certify", "--model", "model.py:classify", *model).check_refused("already holds a run")
+    run("certify", "--model", "model.py:classify", *model).check_refused("already contains a run")
 
 
 def test_too_few_samples_name_the_number_that_is_enough(here: Path) -> None:

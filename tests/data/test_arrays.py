@@ -173,10 +173,10 @@ def test_labels_follow_a_classifier_s_classes() -> None:
     [
         (np.zeros((0, 3)), None, "at least one"),
         (np.zeros(3), None, "at least one"),
-        (np.array([["a"]]), None, "are not numbers"),
+        (np.array([["a"]]), None, "but numbers are needed"),
         (np.zeros((3, 2)), np.zeros((3, 10)), "one-hot"),
         (np.zeros((3, 2)), np.zeros(2), "3 inputs but 2 labels"),
-        (np.zeros((3, 2)), np.array([0.5, 1, 2]), "not whole numbers"),
+        (np.zeros((3, 2)), np.array([0.5, 1, 2]), "must be whole numbers"),
         (np.zeros((3, 2)), np.array([0, 1, -7]), "contain -7"),
         (np.zeros((3, 2)), np.array([1j, 0, 0]), "numbers or words"),
     ],
@@ -236,7 +236,7 @@ def test_torch_datasets() -> None:
         load_dataset([])
     with pytest.raises(DataError, match="not an array"):
         load_dataset(["a", "b"])
-    with pytest.raises(DataError, match="all inputs need one shape"):
+    with pytest.raises(DataError, match="must have the same shape"):
         load_dataset([np.zeros(3), np.ones(4)])[1]
 
 

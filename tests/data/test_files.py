@@ -123,7 +123,7 @@ def test_cifar_batches_cannot_run_code(tmp_path: Path) -> None:
     [
         ("test_batch", pickle.dumps({b"labels": [1]}), "has no 'data'"),
         ("test_batch", b"nothing", "is no CIFAR-10 batch"),
-        ("test_batch.bin", b"\0" * 3072, "not whole records"),
+        ("test_batch.bin", b"\0" * 3072, "not a multiple of the record size"),
         ("test_batch.bin", b"\x0a" + b"\0" * 3072, "a label is 10"),
     ],
 )
@@ -162,7 +162,7 @@ def test_flat_image_folder_and_grey_images(tmp_path: Path) -> None:
 
 
 def test_bad_image_folders(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="holds no images"):
+    with pytest.raises(DataError, match="contains no images"):
         load_dataset(tmp_path)
     Image.fromarray(pixels(5, 6)).save(tmp_path / "0.png")
     Image.fromarray(pixels(7, 6)).save(tmp_path / "1.png")
@@ -198,8 +198,8 @@ def test_csv_tables(tmp_path: Path) -> None:
         (TABLE, "a", "column 'label' has 'yes' in input 0"),
         ("a,b\n", None, "has no rows"),
         ("a,b\n1,2,3\n", None, "row 2: 3 cells"),
-        ("a,a\n1,2\n", None, "two columns of the same name"),
-        ("label\n1\n", None, "no column but the label"),
+        ("a,a\n1,2\n", None, "two columns with the same name"),
+        ("label\n1\n", None, "no column beside the label"),
     ],
 )
 def test_bad_csv_tables(tmp_path: Path, text: str, column: str | None, message: str) -> None:

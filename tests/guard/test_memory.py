@@ -341,7 +341,7 @@ def test_a_damaged_memory_is_noticed(tmp_path: Path) -> None:
             pytest.raises(RunError, match=f"damaged at region {at}"),
         ):
             m.look_up([4.0])
-    with pytest.raises(RunError, match="certificates are not counted"):
+    with pytest.raises(RunError, match="does not count its certificates"):
         broken("DELETE FROM draws", unsealed)
     for change in (
         "UPDATE regions SET class = 7 WHERE number = 2",

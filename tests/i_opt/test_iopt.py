@@ -280,7 +280,7 @@ def test_a_search_is_committed_to_before_its_nonce(tmp_path: Path, capsys: Any) 
     def run(*more: str) -> object:
         return app([*words, *sigmas, *more], exit_on_error=False, print_error=False)
 
-    with pytest.raises(CertifyError, match="before there is a nonce"):
+    with pytest.raises(CertifyError, match="before the nonce exists"):
         run("--commit", *nonce)
     with pytest.raises(CertifyError, match="give it with --commit"):
         run(*required)
@@ -291,7 +291,7 @@ def test_a_search_is_committed_to_before_its_nonce(tmp_path: Path, capsys: Any) 
     assert [path.name for path in out.iterdir()] == ["commitment.json"]
     with pytest.raises(RunError, match="give --nonce"):
         run()
-    with pytest.raises(RunError, match=r"not what .* commits to"):
+    with pytest.raises(RunError, match=r"not the one that .* commits to"):
         run("--keep-prediction", *nonce)
     assert run(*nonce) == 0
     verdicts = {}
@@ -389,7 +389,7 @@ def test_a_search_that_did_not_go_where_its_votes_lead_is_refused(tmp_path: Path
         store.add(replace(row, certificate=replace(one, transcript=Transcript(turned))))
     with Run(tmp_path) as store:
         wrong = [str(problem) for problem in verify(store) if problem.idx is not None]
-    assert ["the votes before ask" in text for text in wrong] == [True]
+    assert ["the votes before it ask" in text for text in wrong] == [True]
 
 
 @pytest.mark.slow

@@ -532,7 +532,7 @@ def test_a_density_that_turns_nan_away_from_its_samples() -> None:
         return torch.where(z.abs().amax(1) > 5.5, math.nan, gaussian_density(z))
 
     one = noise.Joint(logpdf, gaussian_sampler, dim=3)
-    with pytest.raises(NoiseError, match="gave NaN"):
+    with pytest.raises(NoiseError, match="returned NaN"):
         certified_radius(one, 2, p_a=0.99, montecarlo=quick())
 
 

@@ -188,7 +188,7 @@ def test_equal_noises_have_equal_digests(densities: dict[str, IID]) -> None:
     ids=["spherical", "joint"],
 )
 def test_functions_of_vectors_cannot_be_data(one: Noise) -> None:
-    with pytest.raises(NoiseError, match="cannot be kept as data"):
+    with pytest.raises(NoiseError, match="cannot be written to a file"):
         noise.to_data(one)
 
 

@@ -296,7 +296,7 @@ def test_no_variance_means_no_sigma(make: Callable[[], Any]) -> None:
         make()
     with pytest.raises(NoiseError) as caught:
         make()
-    cure = noise.parse(str(caught.value).rsplit("cut it: ", 1)[1])
+    cure = noise.parse(str(caught.value).rsplit("truncate it: ", 1)[1])
     assert math.isfinite(cure.sigma)
 
 

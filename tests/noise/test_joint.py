@@ -109,10 +109,13 @@ REFUSED: dict[str, tuple[Callable[[], object], str]] = {
         lambda: noise.Joint(lambda z: -z.square(), sampler, dim=3),
         r"gave shape \(64, 3\) for 64 samples",
     ),
-    "NaN density": (lambda: noise.Joint(lambda z: z.sum(1) * math.nan, sampler, dim=3), "gave NaN"),
+    "NaN density": (
+        lambda: noise.Joint(lambda z: z.sum(1) * math.nan, sampler, dim=3),
+        "returned NaN",
+    ),
     "density zero at its own samples": (
         lambda: noise.Joint(lambda z: torch.where(z[:, 0] > 0, 0.0, -math.inf), sampler, dim=3),
-        "density and sampler disagree",
+        "density and sampler do not match",
     ),
     "sampler of a wrong shape": (
         lambda: noise.Joint(logpdf, lambda n, g: torch.randn(3, n, generator=g), dim=3),

@@ -341,7 +341,7 @@ REFUSALS: dict[str, tuple[Any, str]] = {
     "pole": (lambda x: -np.log(np.abs(x)) - x * x, "not integrable at x = 0"),
     "shifted pole": (lambda x: -np.log(np.abs(x - 0.3)) - x * x, "not integrable at x = 0.3|0.29"),
     "strong pole": (lambda x: -1.5 * np.log(np.abs(x)) - x * x, "not integrable at x = 0"),
-    "nothing": (lambda x: np.full(np.shape(x), -np.inf), "zero .*every scanned point"),
+    "nothing": (lambda x: np.full(np.shape(x), -np.inf), "zero .*every point that was tried"),
     "nan half line": (lambda x: np.where(x > 2, np.nan, -x * x), "NaN at x = 2"),
     "nan at a point": (lambda x: np.where(x == 0, np.nan, -x * x), "NaN at x = 0"),
     "nan everywhere": (lambda x: np.nan * x, "NaN at x"),

@@ -245,9 +245,9 @@ def test_any_text_is_a_noise_or_a_spec_error(text: str) -> None:
         ("gausian(sigma=1)", "unknown noise 'gausian': did you mean gaussian"),
         ("normal(sigma=1)", "known are cauchy, gaussian"),
         ("genorm(beta=1, sigma=1)", "did you mean gennorm"),
-        ("gaussian", "needs its parameters"),
+        ("gaussian", "has no parameters"),
         ("gaussian(sigma=1)" + ".truncated(3)" * 300, "truncated at most 4 times"),
-        ("gaussian(0.5)", "name the numbers"),
+        ("gaussian(0.5)", "have no names"),
         ("gennorm(sigma=1)", "gennorm.*beta"),
         ("gaussian(sigma=1, beta=2)", "beta"),
         ("gaussian(sigma=1, sigma=2)", "sigma is given twice"),
@@ -289,7 +289,7 @@ def test_a_noise_without_a_text_cannot_be_saved() -> None:
         noise.from_radial_density(lambda r: -r * r, dim=3),
         noise.from_density(lambda x: -(x**2), name="gaussian(sigma=1)"),
     ):
-        with pytest.raises(SpecError, match=r"put it into a Python file .* path/to/file\.py:name"):
+        with pytest.raises(SpecError, match=r"define it in a Python file .* path/to/file\.py:name"):
             check_parses(one)
 
 
@@ -311,7 +311,7 @@ def test_a_function_of_a_file_makes_a_noise_from_numbers(tmp_path: Path) -> None
         (f"{file}:law(beta=1)", "beta"),
         (f"{file}:bad(sigma=1)", "not a noise"),
         (f"{file}:one(sigma=1)", "no function"),
-        (f"{file}:law(0.5)", "name the numbers"),
+        (f"{file}:law(0.5)", "have no names"),
     ):
         with pytest.raises(SpecError, match=message):
             noise.parse(text)

@@ -44,7 +44,10 @@ def test_a_sum_is_a_value_with_a_text_and_data() -> None:
         ("sum(gaussian(sigma=1), 3)", "cannot read"),
         ("sum(gaussian(sigma=1), laplace(sigma=1)).truncated(2)", "cannot be truncated"),
         ("sum(gaussian(sigma=1), sum(laplace(sigma=1), sech(sigma=1)))", "one sum"),
-        ("sum(laplace(sigma=1).scales(1, 2), gaussian(sigma=1).scales(1, 2))", "needs a part"),
+        (
+            "sum(laplace(sigma=1).scales(1, 2), gaussian(sigma=1).scales(1, 2))",
+            "at least one part must have",
+        ),
     ],
 )
 def test_what_is_no_sum_is_refused_in_one_line(text: str, reason: str) -> None:

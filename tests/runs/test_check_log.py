@@ -170,6 +170,6 @@ def test_what_cannot_be_checked_is_refused(tmp_path: Path) -> None:
     empty.mkdir()
     run("check-log", empty).check_refused("there is no log in")
     found = findings(log, "--noise", "gaussian(sigma={sigma})")
-    assert "no sigma_NUMBER" in found["unreadable"]
+    assert "no part sigma_NUMBER" in found["unreadable"]
     found = findings(log, "--noise", "gaussian(sigma=0.5)", "--norm", "inf")
     assert "--dim" in found["unreadable"]

@@ -271,7 +271,7 @@ def test_a_worker_refuses_another_model(tmp_path: Path) -> None:
     )
     work.open()
     file.write_text(MODEL.replace("> 0", "> 0.1"))
-    with pytest.raises(RunError, match="another model here"):
+    with pytest.raises(RunError, match="another model on this machine"):
         work.open()
 
 
@@ -322,7 +322,7 @@ def test_several_devices_give_the_rows_of_one(tmp_path: Path) -> None:
 
 
 def test_devices_that_make_no_sense_are_refused() -> None:
-    with pytest.raises(ModelError, match="write one, or several"):
+    with pytest.raises(ModelError, match="give one device, or several"):
         job_on("cpu,")
     with pytest.raises(CertifyError, match="leave --workers"):
         job_on("cpu,cpu", workers=2)

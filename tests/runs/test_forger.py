@@ -458,7 +458,7 @@ def test_another_run_than_the_committed_one_is_not_made(tmp_path: Path) -> None:
     with pytest.raises(RunError, match="give --nonce"):
         certify_run(job(), tmp_path)
     for changed in ({"noise": noise.gaussian(sigma=0.5000001)}, {"limit": 4}, {"norms": (l2,)}):
-        with pytest.raises(RunError, match=r"not what .* commits to"):
+        with pytest.raises(RunError, match=r"not the one that .* commits to"):
             certify_run(job(nonce=NONCE, **changed), tmp_path)
     with pytest.raises(RunError, match="made once"):
         write_commitment(job(nonce=NONCE), tmp_path)

@@ -335,8 +335,8 @@ def test_a_log_without_rows_is_refused_and_harms_no_other(tmp_path: Path) -> Non
     empty = tmp_path / "empty.tsv"
     empty.write_text(HEAD)
     asked = ["--noise", "gaussian(sigma=1)", "--norm", "inf", "--dim", "784"]
-    run("recertify", empty, *asked).check_refused("has a head and no rows")
-    run("score", empty).check_refused("has a head and no rows")
+    run("recertify", empty, *asked).check_refused("has a header but no rows")
+    run("score", empty).check_refused("has a header but no rows")
     done = run("score", good, empty)
     assert done.code == 3
     assert "100.0 %" in done.out or "1.000" in done.out, done.out
@@ -346,7 +346,7 @@ def test_a_log_without_rows_is_refused_and_harms_no_other(tmp_path: Path) -> Non
 def test_a_pipe_is_no_log(tmp_path: Path) -> None:
     pipe = tmp_path / "log.tsv"
     os.mkfifo(pipe)
-    with pytest.raises(RunError, match="no ordinary file"):
+    with pytest.raises(RunError, match="not an ordinary file"):
         read_log(pipe)
 
 
@@ -380,9 +380,9 @@ def test_a_log_with_votes_under_two_laws(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("more", "reason"),
     [
-        (["--dim", "784", "--n", "100", "--alpha", "0.1"], "no --from, --n or --searched"),
-        (["--dim", "784", "--searched"], "no --from, --n or --searched"),
-        (["--dim", "784", "--from", "1"], "no --from, --n or --searched"),
+        (["--dim", "784", "--n", "100", "--alpha", "0.1"], "leave --from, --n and --searched out"),
+        (["--dim", "784", "--searched"], "leave --from, --n and --searched out"),
+        (["--dim", "784", "--from", "1"], "leave --from, --n and --searched out"),
         (["--dim", "3072"], "lives in dimension 784, not 3072"),
     ],
 )
@@ -405,9 +405,9 @@ def test_a_second_log_is_another_file_and_needs_its_share(tmp_path: Path) -> Non
     first = sampled(tmp_path / "p.txt", 1)
     asked = ["recertify", str(first), "--noise", MNIST.text, "--norm", "2", "--dim", "784"]
     for more, reason in (
-        (["--second", str(first), "--share", "0.5"], "itself: it must hold votes under"),
-        (["--second", str(first)], "say what it holds with --share"),
-        (["--share", "0.5"], "the other one with --second"),
+        (["--second", str(first), "--share", "0.5"], "itself, but it must be the log"),
+        (["--second", str(first)], "give its share with --share"),
+        (["--share", "0.5"], "the second one with --second"),
     ):
         with pytest.raises(UnicrError, match=reason):
             app([*asked, *more], exit_on_error=False, print_error=False)
@@ -461,9 +461,9 @@ def test_files_of_their_sampler_are_read_and_paired(tmp_path: Path) -> None:
         ("o 1 -0.1 1\n", "line 1"),
         ("o 1 0.9 0.8\n", "line 1"),
         ("x k 75260\no 1 0.9 1\nx k 1530\no 2 0.9 1\n", "two noises in its head"),
-        ("x k 75260\n", "no line o index low high"),
-        ("", "as DSRS's sampler writes them"),
-        ("o 1 0.9 1\n", "both files must be of one noise"),
+        ("x k 75260\n", "no line `o index low high`"),
+        ("", "as the sampler of DSRS writes them"),
+        ("o 1 0.9 1\n", "both files must be for the same noise"),
     ],
 )
 def test_bad_files_of_a_second_law_are_named(tmp_path: Path, text: str, reason: str) -> None:

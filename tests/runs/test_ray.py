@@ -207,7 +207,7 @@ def test_errors_of_workers_are_told(cluster: Any) -> None:
         list(execute(Fragile("raise"), range(5), ray="auto", workers=1))
     with pytest.raises(RunError, match="told in words"):
         list(execute(Fragile("unsendable"), range(5), ray="auto", workers=1))
-    with pytest.raises(RunError, match="cannot be sent to a cluster"):
+    with pytest.raises(RunError, match="cannot be sent to the cluster"):
         list(execute(Unsendable(), range(5), ray="auto", workers=1))
     assert sorted(execute(Fragile("none"), range(500), ray="auto", workers=1)) == [
         (i, 2 * i) for i in range(500)
@@ -289,7 +289,7 @@ def test_addresses_without_a_cluster_are_one_line(address: str, words: str) -> N
     (line,) = done.stdout.splitlines()
     assert line.startswith(f"no Ray cluster at '{address}': ")
     assert words in line
-    assert line.endswith("--ray local starts one here")
+    assert line.endswith("--ray local starts one on this machine")
 
 
 @pytest.mark.parametrize("gpus", [-1, 1.5, float("nan"), float("inf")])

@@ -426,7 +426,7 @@ def test_a_dataset_that_gives_other_values_every_time_is_told_at_once(tmp_path: 
         def __getitem__(self, index: Any) -> Any:
             return np.random.default_rng().normal(size=4).astype(np.float32), 0
 
-    with pytest.raises(RunError, match="gives other values every time"):
+    with pytest.raises(RunError, match="gives different values each time"):
         certify_run(job(data=load_dataset(Jittered(range(8)))), tmp_path / "run")
 
 

@@ -224,7 +224,7 @@ def test_a_command_that_is_refused_leaves_the_seal(tmp_path: Path) -> None:
     certify_run(job(), tmp_path / "run").close()
     before = sealed_as(tmp_path / "run")
     assert before is not None
-    with pytest.raises(RunError, match="already holds a run"):
+    with pytest.raises(RunError, match="already contains a run"):
         certify_run(job(), tmp_path / "run")
     with pytest.raises(RunError, match="other settings"):
         certify_run(job(seed=5), tmp_path / "run", resume=True)

@@ -483,7 +483,9 @@ def test_a_run_of_a_model_that_looks_at_its_batch_is_refused(tmp_path: Path) -> 
         return (batch[:, 0] > batch[:, 0].mean()).long()
 
     looking = load_classifier(above, num_classes=2)
-    with pytest.raises(CertifyError, match="no function of its input: --batch 1 passes"):
+    with pytest.raises(
+        CertifyError, match="no function of its input: pass every input by itself with --batch 1"
+    ):
         certify_run(job(classifier=looking), tmp_path / "run")
     with certify_run(job(classifier=looking, batch=1, limit=2), tmp_path / "run") as run:
         assert {row.status for row in run.rows()} <= {"certified", "abstained"}

@@ -133,7 +133,7 @@ def test_changed_and_foreign_signatures_are_refused(place: Path, copy: Path, cap
     assert unicr(*check) == 0
     capsys.readouterr()
     assert unicr("verify", copy, "--key", f"{key}.pub") == 1
-    assert "was signed with another key, or changed since" in capsys.readouterr().out
+    assert "was signed with another key, or was changed afterwards" in capsys.readouterr().out
     with closing(sqlite3.connect(copy / "run.sqlite")) as db, db:
         db.execute("UPDATE results SET seconds = seconds + 1 WHERE idx = 0")
     assert unicr(*check) == 1
@@ -169,7 +169,7 @@ def test_dates_of_others_and_of_other_files_are_refused(
     (copy / "statement.json.tsr").write_bytes(b"no answer")
     with pytest.raises(RunError, match="can be checked"):
         check_stamp(copy / "statement.json", place / "roots.pem")
-    with pytest.raises(RunError, match="gave no time stamp"):
+    with pytest.raises(RunError, match="did not give a time stamp"):
         unicr("seal", copy, "--timestamp", "http://127.0.0.1:9/")
 
 

@@ -111,7 +111,7 @@ def test_equal_noises_commit_to_equal_numbers() -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"format": 1}, "use the version that wrote it"),
+        ({"format": 1}, "use the version that wrote the run"),
         ({"boast": 1}, "boast, which unicr did not write"),
         ({"seed": 1}, "either a nonce or"),
         ({"nonce": None}, "either a nonce or"),
@@ -122,7 +122,7 @@ def test_equal_noises_commit_to_equal_numbers() -> None:
         ({"inputs": "abc"}, "64 hexadecimal"),
         ({"split": "both"}, "one of test, train"),
         ({"nonce_origin": "beacon"}, "one of given, drawn"),
-        ({"nonce_origin": None}, "where it is from"),
+        ({"nonce_origin": None}, "where the nonce is from"),
         ({"require": ["accuracy > 1"]}, "cannot read the requirement"),
         ({"model": "a\x1b[2J"}, "printable"),
     ],
@@ -147,5 +147,5 @@ def test_a_noise_that_is_code_stays_closed() -> None:
     spec = Spec.from_dict(values)
     assert spec.noise == ClosedNoise("there.py:law")
     assert spec.to_dict() == values
-    with pytest.raises(RunError, match="nothing of a run is executed unless"):
+    with pytest.raises(RunError, match="not executed unless you trust it"):
         _ = spec.noise.sigma

@@ -158,7 +158,7 @@ def test_too_many_draws_and_too_few_threads_are_named() -> None:
         fill(law, 1, 4, start=1 << 60)
     with pytest.raises(NoiseError, match="start=-1"):
         fill(law, 1, 4, start=-1)
-    with pytest.raises(NoiseError, match="threads must be at least 1"):
+    with pytest.raises(NoiseError, match="must be at least 1, or None"):
         fill(law, 1, 4, threads=0)
 
 

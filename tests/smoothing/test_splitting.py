@@ -267,7 +267,7 @@ def test_nobody_passes_samples_off_as_all_offsets(runs: Path, tmp_path: Path) ->
     """A spec that claims the exact rule for sampled votes, another noise or another norm."""
     with load_run(runs / "counted") as opened:
         plan = opened.spec.plan.to_dict()
-    with pytest.raises(RunError, match="for the offsets of splitting noise alone"):
+    with pytest.raises(RunError, match="works only for splitting noise"):
         changed(runs / "counted", "plan", {**plan, "procedure": {"name": "two_steps"}})
     with pytest.raises(RunError, match="alpha=0"):
         changed(runs / "counted", "plan", {**plan, "rule": {"name": "fixed"}})

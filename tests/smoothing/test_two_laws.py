@@ -60,7 +60,7 @@ def test_laplace_noise_within_its_l1_ball() -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("gaussian(sigma=1).within(0.5)", "only noise of a length"),
+        ("gaussian(sigma=1).within(0.5)", "only noise of a radial density"),
         (f"{LAW.text}.within(1.5)", "strictly between 0 and 1"),
     ],
 )
@@ -187,7 +187,10 @@ def test_a_run_under_two_laws_is_verified_replayed_and_cannot_be_embellished(
             "two laws need spherical",
         ),
         (["--noise", LAW.text, "--procedure", "two_laws(share=1.5)"], "a share between 0 and 1"),
-        (["--noise", LAW.text, "--procedure", "two_laws", "--rule", "pilot"], "no early stopping"),
+        (
+            ["--noise", LAW.text, "--procedure", "two_laws", "--rule", "pilot"],
+            "a rule without early stopping",
+        ),
     ],
 )
 def test_what_two_laws_cannot_do_is_said_in_one_line(
@@ -205,4 +208,4 @@ def test_a_selector_has_no_second_law(tmp_path: Path) -> None:
     run(
         "certify", "--selector", tmp_path, "--data", "builtin:mnist", "--norm", 2,
         "--procedure", "two_laws", "--out", tmp_path / "run",
-    ).check_refused("--procedure is for one noise")  # fmt: skip
+    ).check_refused("--procedure cannot be used with --selector")  # fmt: skip

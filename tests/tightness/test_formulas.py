@@ -642,5 +642,5 @@ def test_laplace_noise_is_the_cross_of_power_one() -> None:
 
 
 def test_yang_et_al_have_no_radius_for_a_power_in_front_of_a_cube() -> None:
-    with pytest.raises(RadiusError, match="no radius in linf where j > 0"):
+    with pytest.raises(RadiusError, match="no linf radius for j > 0"):
         radius("yang_differential", noise.linf_exp(k=1, j=3, scale=1, dim=9), linf, 0.9, 0.1, dim=9)

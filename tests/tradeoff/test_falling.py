@@ -150,7 +150,7 @@ def test_the_worst_perturbation_of_given_length_is_a_vertex(family: str, order: 
 
 @pytest.mark.parametrize("shift", [math.nan, math.inf])
 def test_a_shift_is_finite(shift: float) -> None:
-    with pytest.raises(RadiusError, match="finite length"):
+    with pytest.raises(RadiusError, match="finite number"):
         ball_tradeoff(from_radial_density(student, dim=3), shift)
-    with pytest.raises(RadiusError, match="finite length"):
+    with pytest.raises(RadiusError, match="finite number"):
         cross_tradeoff(noise.l1_exp(k=1, j=0, scale=1, dim=3), shift)

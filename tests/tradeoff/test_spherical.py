@@ -271,7 +271,7 @@ def test_no_shift_is_no_information() -> None:
 
 @pytest.mark.parametrize("shift", [math.nan, math.inf])
 def test_a_shift_must_be_finite(shift: float) -> None:
-    with pytest.raises(RadiusError, match="finite length"):
+    with pytest.raises(RadiusError, match="finite number"):
         ball_tradeoff(ball(scale=1, dim=3), shift)
 
 

@@ -178,7 +178,7 @@ def test_a_run_that_does_not_fit_is_refused(run: Path, tmp_path: Path) -> None:
     with pytest.raises(RunError, match="never started"):
         study(tmp_path / "empty", "gaussian")
     data = load_dataset(DATA)
-    with pytest.raises(RunError, match="the model is another one"):
+    with pytest.raises(RunError, match="not the model that the run was made with"):
         attack_run(run, load_classifier("builtin:mnist-mlp-1.0"), data, [make("gaussian")])
     images = np.stack([data[i][0].numpy() for i in range(6)])[::-1].copy()
     other = load_dataset((images, np.zeros(6, dtype=np.int64)))
@@ -212,7 +212,7 @@ def test_a_model_that_is_no_torch_module_is_attacked_by_its_labels(tmp_path: Pat
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"samples": 0}, "at least one noisy copy"),
+        ({"samples": 0}, "must be at least 1"),
         ({"alpha": 0.0}, "strictly between 0 and 1"),
         ({"votes": 5}, "can prove nothing at alpha=0.001, even if all agree: take 10 or more"),
     ],

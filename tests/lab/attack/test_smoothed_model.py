@@ -141,7 +141,7 @@ def test_a_model_without_gradients_answers_with_shares_of_votes() -> None:
 
 def test_the_number_of_classes_must_be_known() -> None:
     law = [noise.gaussian(sigma=1)]
-    with pytest.raises(ModelError, match="say how many classes"):
+    with pytest.raises(ModelError, match="give num_classes"):
         SmoothedModel(load_classifier(first_is_positive), law, [0], (4,))
 
 

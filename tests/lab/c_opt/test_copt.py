@@ -233,8 +233,8 @@ def test_words_and_several_parameters_in_tables(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("more", "error", "words"),
     [
-        (("--beta", "1"), SpecError, "one of --sigma and --scale"),
-        (("--beta", "1", "--sigma", "1", "--scale", "1"), SpecError, "one of --sigma and --scale"),
+        (("--beta", "1"), SpecError, "either --sigma or --scale"),
+        (("--beta", "1", "--sigma", "1", "--scale", "1"), SpecError, "either --sigma or --scale"),
         (("--beta", "1", "1", "--sigma", "1"), UnicrError, "beta has a value twice"),
         (("--beta", "-1", "--sigma", "1"), NoiseError, "beta=-1"),
         (("--param", "beta", "--sigma", "1"), SpecError, "write name=0.5,1,2"),
@@ -264,10 +264,10 @@ def test_bad_data_and_folders(data: tuple[Path, Path], tmp_path: Path) -> None:
     other: Dataset = load_dataset((x[:, :5], y))
     with pytest.raises(DataError, match=r"shape \(16,\), test inputs \(5,\)"):
         make_search(load_dataset(data[0]), other)
-    with pytest.raises(RunError, match="holds no point"):
+    with pytest.raises(RunError, match="contains no result"):
         read_result(Point("laplace", (), 1.0), tmp_path)
     (tmp_path / "file").write_text("")
-    with pytest.raises(RunError, match="cannot make the folder"):
+    with pytest.raises(RunError, match="cannot create the folder"):
         run(data, tmp_path / "file" / "out", *GRID)
     with pytest.raises(UnicrError, match="at least one noise"):
         search(data, tmp_path / "out", Training(None)).evaluate([])

@@ -268,7 +268,7 @@ def test_every_end_of_every_slider_makes_a_noise() -> None:
         ("radius", {"family": "typed"}, SpecError, "no expression="),
         ("radius", {"family": "ball", "dim": "1"}, NoiseError, "dim=1 must be"),
         ("curve", {"known": "99"}, SpecError, "known=99"),
-        ("families", {}, SpecError, "means nothing here"),
+        ("families", {}, SpecError, "unknown setting"),
     ],
 )
 def test_mistakes_are_named(

@@ -250,7 +250,7 @@ def test_slow_curves_keep_no_other_question_waiting(
 
 
 def test_ports_that_cannot_be_used_are_named(server: Explorer) -> None:
-    with pytest.raises(UnicrError, match=f"cannot listen on port {server.server_port}"):
+    with pytest.raises(UnicrError, match=f"cannot use port {server.server_port}"):
         Explorer(server.server_port)
     with pytest.raises(UnicrError, match="port=70000"):
         Explorer(70000)

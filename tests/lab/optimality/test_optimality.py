@@ -219,7 +219,7 @@ def test_errors() -> None:
         compare_noises([gauss], 2, 10, [])
     with pytest.raises(RadiusError, match="has no curve"):
         compare_noises([noise.parse("l1_exp(k=2, j=0, sigma=1, dim=10)")], 2, 10, [0.9])
-    with pytest.raises(RadiusError, match="say which, with --dim"):
+    with pytest.raises(RadiusError, match="give it by --dim"):
         compare_noises([gauss], 2, None, [0.9])
 
 
@@ -305,10 +305,12 @@ def test_inputs_with_a_noise_of_their_own_keep_their_sigma(
 def test_a_run_without_a_sigma_or_results(tmp_path: Path) -> None:
     with Run(tmp_path, create=True) as store:
         store.set_spec(CAUCHY)
-        with pytest.raises(RunError, match="holds no results yet"):
+        with pytest.raises(RunError, match="has no results yet"):
             read_run(tmp_path)
         store.add(Row(0, 1, "", 0.0, None, "no label"))
-    with pytest.raises(UnicrError, match=r"has no finite variance: say at which .* --sigma 1"):
+    with pytest.raises(
+        UnicrError, match=r"has no finite variance: give the standard deviation .* --sigma 1"
+    ):
         run("--run", str(tmp_path), "--noise", "gaussian(sigma=1)")
     run("--run", str(tmp_path), "--noise", "gaussian(sigma=1)", "--sigma", "1")
 
@@ -316,15 +318,15 @@ def test_a_run_without_a_sigma_or_results(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "match"),
     [
-        (["--run", "x", "--pa", "0.9"], "give --run or --pa, not both"),
-        (["--dim", "4"], "say in which norm"),
+        (["--run", "x", "--pa", "0.9"], "or --pa, not both"),
+        (["--dim", "4"], "give the norms to compare in"),
         (
             ["--norm", "1", "--dim", "4", "--beta", "1", "--noise", "sech(sigma=1)"],
-            "--beta belongs",
+            "--beta needs",
         ),
         (["--norm", "1", "--dim", "4", "--noise", "cauchy(scale=1)"], "truncated"),
-        (["--norm", "1", "--dim", "4", "--family", "sech"], "no family over beta"),
-        (["--norm", "1", "--noise", "sech(sigma=1)"], "say which, with --dim"),
+        (["--norm", "1", "--dim", "4", "--family", "sech"], "not a family with a parameter beta"),
+        (["--norm", "1", "--noise", "sech(sigma=1)"], "give it by --dim"),
         (["--norm", "1", "--run", "nowhere"], "is not a run"),
         (["--norm", "1", "--dim", "4", "--family", "gennorm", "-o", "a.txt"], "endings are: .png"),
     ],

@@ -283,7 +283,7 @@ def test_shapes_that_are_pictures(shape: tuple[int, ...], axes: str, mode: str) 
 @pytest.mark.parametrize("shape", [(784,), (3,), (2, 3), (5, 2, 2), (2, 3, 8, 8)])
 def test_shapes_that_are_not(shape: tuple[int, ...]) -> None:
     assert picture_axes(shape) is None
-    with pytest.raises(UnicrError, match="not a picture"):
+    with pytest.raises(UnicrError, match="cannot be shown as a picture"):
         picture(np.zeros(shape), 0, 1, smooth=True)
 
 
@@ -429,7 +429,7 @@ def test_what_is_no_run_is_refused(
 
 
 def test_where_a_page_cannot_be_written(place: Path, tmp_path: Path) -> None:
-    with pytest.raises(UnicrError, match=r"name it \.html"):
+    with pytest.raises(UnicrError, match=r"must end in \.html"):
         write_report([place / "half"], tmp_path / "page.pdf")
     with pytest.raises(UnicrError, match="does not exist"):
         write_report([place / "half"], tmp_path / "no" / "page.html")

@@ -281,5 +281,5 @@ def test_what_cannot_be_trained(digits: Examples, tmp_path: Path) -> None:
     with pytest.raises(TrainError, match="lenet is for images"):
         train_run(flat, short(arch="lenet"), tmp_path / "flat")
     train_run(digits, short(epochs=1), tmp_path / "mlp")
-    with pytest.raises(ModelError, match="none of a lenet"):
+    with pytest.raises(ModelError, match="not belong to a lenet"):
         load_classifier("builtin:lenet", weights=tmp_path / "mlp" / WEIGHTS)
