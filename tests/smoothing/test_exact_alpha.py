@@ -352,7 +352,7 @@ def test_a_transcript_with_other_votes_than_were_asked_for_is_refused(rule: Rule
 def test_an_answer_has_one_vote_for_each_sample() -> None:
     plan = Plan(n0=10, n=100, alpha=ALPHA)
     for more in (1, -1):
-        with pytest.raises(CertifyError, match="votes where"):
+        with pytest.raises(CertifyError, match="samples were asked for"):
             certified(plan, lambda ask, more=more: np.array([0, ask.n + more]))  # type: ignore[misc]
 
 
