@@ -181,7 +181,7 @@ def test_a_folder_goes_on_with_its_settings_only(tmp_path: Path) -> None:
     with home.write():
         assert home.begin({"n": 1}, resume=False) is None
         home.note({"settings": {"n": 1}, "best": 0.5})
-        with pytest.raises(RunError, match="already holds a search: use --resume"):
+        with pytest.raises(RunError, match="already contains a search: use --resume"):
             home.begin({"n": 1}, resume=False)
         assert home.begin({"n": 1}, resume=True) == {"settings": {"n": 1}, "best": 0.5}
         with pytest.raises(RunError, match="n: 1 there, 2 now"):

@@ -50,9 +50,9 @@ def test_a_thing_of_this_process_is_known_until_its_name_is_taken() -> None:
     assert list(own) == [*before, "mine"]
     own.reload()
     assert own["mine"] is mine
-    with pytest.raises(UnicrError, match="the name 'mine' is taken"):
+    with pytest.raises(UnicrError, match="the name 'mine' is already used"):
         own.add(replace(mine, note="another"))
-    with pytest.raises(UnicrError, match="the name 'cohen' is taken"):
+    with pytest.raises(UnicrError, match="the name 'cohen' is already used"):
         own.add(replace(mine, name="cohen"))
     assert list(FORMULAS) == before
 

@@ -277,9 +277,9 @@ def test_a_bad_size_is_named(make: Callable[..., Any], key: str, bad: object) ->
 
 
 def test_sigma_and_scale_exclude_each_other() -> None:
-    with pytest.raises(NoiseError, match=r"gaussian takes exactly one .* both was given"):
+    with pytest.raises(NoiseError, match=r"gaussian needs exactly one .* both was given"):
         noise.gaussian(sigma=1, scale=1)
-    with pytest.raises(NoiseError, match=r"cauchy takes exactly one .* neither was given"):
+    with pytest.raises(NoiseError, match=r"cauchy needs exactly one .* neither was given"):
         noise.cauchy()
 
 

@@ -93,7 +93,7 @@ def test_it_is_a_value() -> None:
     assert correlated().text == "Joint(logpdf, dim=3)"
     with pytest.raises(AttributeError, match="cannot be set"):
         one._scale = 2.0
-    with pytest.raises(NoiseError, match="lives in dimension 3, not 4"):
+    with pytest.raises(NoiseError, match="has dimension 3, but the input has 4"):
         one.sample(2, 4)
 
 
@@ -107,7 +107,7 @@ def test_global_random_state_is_untouched() -> None:
 REFUSED: dict[str, tuple[Callable[[], object], str]] = {
     "density of a wrong shape": (
         lambda: noise.Joint(lambda z: -z.square(), sampler, dim=3),
-        r"gave shape \(64, 3\) for 64 samples",
+        r"returned shape \(64, 3\) for 64 samples",
     ),
     "NaN density": (
         lambda: noise.Joint(lambda z: z.sum(1) * math.nan, sampler, dim=3),
@@ -119,7 +119,7 @@ REFUSED: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "sampler of a wrong shape": (
         lambda: noise.Joint(logpdf, lambda n, g: torch.randn(3, n, generator=g), dim=3),
-        r"sampler .* gave shape \(3, 64\), expected \(64, 3\)",
+        r"sampler .* returned shape \(3, 64\), but \(64, 3\) is needed",
     ),
     "sampler of infinities": (
         lambda: noise.Joint(logpdf, lambda n, g: torch.full((n, 3), math.inf), dim=3),

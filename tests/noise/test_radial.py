@@ -119,7 +119,7 @@ def test_a_length_is_cut_at_one_place_above_zero(at: float, upper: float | None)
 
 
 def test_too_little_mass_is_named() -> None:
-    with pytest.raises(NoiseError, match="too little to condition on"):
+    with pytest.raises(NoiseError, match="too little to truncate to"):
         noise.ball(scale=1, dim=784).truncated(0.5)
 
 

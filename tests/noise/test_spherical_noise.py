@@ -282,6 +282,6 @@ def test_it_is_a_value() -> None:
     assert hash(one) == hash(noise.ball(sigma=1, dim=4))
     with pytest.raises(AttributeError, match="cannot be set"):
         one.dim = 5
-    with pytest.raises(NoiseError, match="lives in dimension 4, not 6"):
+    with pytest.raises(NoiseError, match="has dimension 4, but the input has 6"):
         one.sample(2, (2, 3))
     assert one.sample(2, (2, 2)).shape == (2, 2, 2)

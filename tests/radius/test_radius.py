@@ -273,7 +273,7 @@ def test_bad_dimensions_and_engines() -> None:
             certified_radius(one, 2, dim, p_a=0.9)  # type: ignore[arg-type]
     with pytest.raises(RadiusError, match="any dimension"):
         certified_radius(one, 2, p_a=0.9)
-    with pytest.raises(RadiusError, match="lives in dimension 50"):
+    with pytest.raises(RadiusError, match="has dimension 50"):
         certified_radius(noise.ball(scale=1, dim=50), 2, 51, p_a=0.9)
     with pytest.raises(RadiusError, match="engine="):
         certified_radius(one, 2, 784, p_a=0.9, engine="magic")  # type: ignore[call-overload]

@@ -150,9 +150,9 @@ def test_without_labels_there_is_no_accuracy(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("options", "words"),
-    [(["--require", "accuracy(1, 0) >= 0"], "is about l1"),
-     (["--require", "accuracy(2, 0.1) >= 0.1", "--searched"], "are not proved"),
-     (["--require", "accuracy(2, 99) >= 0.1"], "cannot be shown")],
+    [(["--require", "accuracy(1, 0) >= 0"], "needs radii in l1"),
+     (["--require", "accuracy(2, 0.1) >= 0.1", "--searched"], "needs proved radii"),
+     (["--require", "accuracy(2, 99) >= 0.1"], "can never be met")],
 )  # fmt: skip
 def test_what_can_never_be_shown_is_not_committed_to(
     tmp_path: Path, options: list[str], words: str

@@ -236,15 +236,15 @@ def test_the_count_that_printed_a_radius_is_inferred(tmp_path: Path) -> None:
 
 def test_what_n_and_alpha_cannot_give_is_refused(tmp_path: Path) -> None:
     rows, law = read_log(write(tmp_path, "5\t3\t3\t3.91\t1\t1")), noise.gaussian(sigma=1)
-    with pytest.raises(RunError, match=r"input 5: .*they fit alpha >= 0\.00899"):
+    with pytest.raises(RunError, match=r"input 5: .*use alpha >= 0\.00899"):
         recertify(rows, law, Norm(2), 3072, n=100_000, alpha=0.001)
     assert recertify(rows, law, Norm(2), 3072, n=100_000, alpha=0.01)[0].radius > 3.909
     rows = read_log(write(tmp_path, "5\t3\t3\t3.78\t1\t1"))
-    with pytest.raises(RunError, match="comes from no count"):
+    with pytest.raises(RunError, match="no count of"):
         recertify(rows, law, Norm(2), 3072, n=100_000, alpha=0.001)
     laplace = noise.laplace(sigma=2**0.5)  # -ln(2(1 - p)) at p = .001^(1/1000): 4.282
     rows = read_log(write(tmp_path, "5\t3\t3\t4.3000\t1\t1"))
-    with pytest.raises(RunError, match=r"input 5: .*they fit alpha"):
+    with pytest.raises(RunError, match=r"input 5: .*use alpha"):
         recertify(rows, laplace, Norm(1), 3072, origin=Norm(1), n=1000, alpha=0.001)
 
 
@@ -340,7 +340,7 @@ def test_a_log_without_rows_is_refused_and_harms_no_other(tmp_path: Path) -> Non
     done = run("score", good, empty)
     assert done.code == 3
     assert "100.0 %" in done.out or "1.000" in done.out, done.out
-    assert "empty.tsv has a head and no rows" in done.err
+    assert "empty.tsv has a header but no rows" in done.err
 
 
 def test_a_pipe_is_no_log(tmp_path: Path) -> None:
@@ -383,7 +383,7 @@ def test_a_log_with_votes_under_two_laws(tmp_path: Path) -> None:
         (["--dim", "784", "--n", "100", "--alpha", "0.1"], "leave --from, --n and --searched out"),
         (["--dim", "784", "--searched"], "leave --from, --n and --searched out"),
         (["--dim", "784", "--from", "1"], "leave --from, --n and --searched out"),
-        (["--dim", "3072"], "lives in dimension 784, not 3072"),
+        (["--dim", "3072"], "has dimension 784, not 3072"),
     ],
 )
 def test_what_two_laws_do_not_use_is_refused(tmp_path: Path, more: list[str], reason: str) -> None:
@@ -460,7 +460,7 @@ def test_files_of_their_sampler_are_read_and_paired(tmp_path: Path) -> None:
         ("o 1 nan 1\n", "line 1"),
         ("o 1 -0.1 1\n", "line 1"),
         ("o 1 0.9 0.8\n", "line 1"),
-        ("x k 75260\no 1 0.9 1\nx k 1530\no 2 0.9 1\n", "two noises in its head"),
+        ("x k 75260\no 1 0.9 1\nx k 1530\no 2 0.9 1\n", "two noises in its header"),
         ("x k 75260\n", "no line `o index low high`"),
         ("", "as the sampler of DSRS writes them"),
         ("o 1 0.9 1\n", "both files must be for the same noise"),

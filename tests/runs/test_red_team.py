@@ -357,7 +357,7 @@ ODD: dict[str, tuple[Any, ...]] = {
         '"predict": ',
         f'"predict": {10**19}',
     ),
-    "half a character": (
+    "an incomplete character": (
         "UPDATE spec SET value = ? WHERE key = 'classes'",
         '["\\ud800", "right", "far"]',
     ),

@@ -191,7 +191,7 @@ def test_scores_that_are_not_finite_are_found_when_votes_are_read() -> None:
 def test_labels_beyond_the_classes_are_found_when_votes_are_read() -> None:
     with StandIn():
         model = Network(WEIGHTS.to(AWAY))
-        with pytest.raises(ModelError, match="gave the label 4 where there are 4 classes"):
+        with pytest.raises(ModelError, match="returned the label 4, but there are only 4 classes"):
             SmoothedClassifier(model, LAWS[0], seed=1, batch=50, num_classes=4).votes(
                 X, 500, start=0
             )

@@ -185,7 +185,7 @@ def test_predict_finds_a_clear_class() -> None:
     smoothed = SmoothedClassifier(
         half_space(ONE_HOT), noise.gaussian(sigma=1), num_classes=2, seed=0
     )
-    with pytest.raises(CertifyError, match="n=10 votes can decide nothing"):
+    with pytest.raises(CertifyError, match="n=10 votes decide nothing"):
         smoothed.predict(2 * ONE_HOT, n=10)
     assert smoothed.predict(9 * ONE_HOT, n=11) == 1
     assert smoothed.predict(2 * ONE_HOT, n=200) == 1

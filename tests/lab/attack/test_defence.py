@@ -170,7 +170,7 @@ def test_a_run_that_does_not_fit_is_refused(run: Path, tmp_path: Path) -> None:
         study(run, "gaussian", norms=["3"])
     with pytest.raises(AttackError, match=r"factor=0\.0: a finite multiple"):
         study(run, "gaussian", factors=(0.0,))
-    with pytest.raises(AttackError, match="max=0: at least one input"):
+    with pytest.raises(AttackError, match="max=0 must be at least 1"):
         study(run, "gaussian", limit=0)
     with pytest.raises(RunError, match="is not a run"):
         study(tmp_path, "gaussian")
@@ -182,7 +182,7 @@ def test_a_run_that_does_not_fit_is_refused(run: Path, tmp_path: Path) -> None:
         attack_run(run, load_classifier("builtin:mnist-mlp-1.0"), data, [make("gaussian")])
     images = np.stack([data[i][0].numpy() for i in range(6)])[::-1].copy()
     other = load_dataset((images, np.zeros(6, dtype=np.int64)))
-    with pytest.raises(RunError, match="input 0 is another one than was certified"):
+    with pytest.raises(RunError, match="input 0 is not the input that was certified"):
         attack_run(run, load_classifier(MODEL), other, [make("gaussian")])
     (run / "attacks.sqlite").write_bytes(b"not a database, but long enough to be read as one" * 9)
     with pytest.raises(RunError, match=r"cannot open .*attacks\.sqlite"):
@@ -200,7 +200,7 @@ def test_a_model_that_is_no_torch_module_is_attacked_by_its_labels(tmp_path: Pat
         classifier=model, data=data, noise=law, norms=norms, plan=Plan(n=500), limit=2, seed=0
     )
     certify_run(job, tmp_path / "run").close()
-    with pytest.raises(AttackError, match="apgd differentiates the model, and bright is no torch"):
+    with pytest.raises(AttackError, match="apgd needs gradients, but bright is not a torch"):
         attack_run(tmp_path / "run", model, data, [make("gaussian"), make("apgd")], settings=FEW)
     assert not (tmp_path / "run" / "attacks.sqlite").exists()
     outcomes, _ = attack_run(
@@ -214,7 +214,7 @@ def test_a_model_that_is_no_torch_module_is_attacked_by_its_labels(tmp_path: Pat
     [
         ({"samples": 0}, "must be at least 1"),
         ({"alpha": 0.0}, "strictly between 0 and 1"),
-        ({"votes": 5}, "can prove nothing at alpha=0.001, even if all agree: take 10 or more"),
+        ({"votes": 5}, "prove nothing at alpha=0.001, even if all agree: use 10 or more"),
     ],
 )
 def test_settings_that_can_decide_nothing_are_refused(

@@ -119,7 +119,7 @@ def test_a_search_goes_on_at_every_level(data: tuple[Path, Path], tmp_path: Path
         store._db.execute("DELETE FROM results WHERE idx >= 10")
     for file in (points / "gennorm-beta-2-sigma-0.25").rglob("*.*"):
         file.unlink()
-    with pytest.raises(RunError, match="already holds a search: use --resume"):
+    with pytest.raises(RunError, match="already contains a search: use --resume"):
         run(data, out, *GRID)
     (out / "table.csv").unlink()
     assert run(data, out, *GRID, "--resume") == 0

@@ -258,7 +258,7 @@ def test_every_end_of_every_slider_makes_a_noise() -> None:
         ("radius", {"sigma": "nan"}, SpecError, "sigma='nan' is not a number"),
         ("radius", {"sigma": "-1"}, NoiseError, "sigma=-1.0 must be"),
         ("radius", {"scale": "1"}, SpecError, "exactly one"),
-        ("radius", {"beta": "1"}, SpecError, "'beta' means nothing here"),
+        ("radius", {"beta": "1"}, SpecError, "unknown setting 'beta'"),
         ("radius", {"norm": "two"}, SpecError, "cannot read the norm 'two'"),
         ("radius", {"norm": "-1"}, SpecError, "above 0"),
         ("radius", {"dim": "0"}, SpecError, "dim=0 must be"),

@@ -198,7 +198,9 @@ def test_gallery_takes_what_a_family_can_have() -> None:
         gallery("pareto", 1.0, [1.5])
     with pytest.raises(NoiseError, match="no beta was given"):
         gallery("gennorm", 1.0, [])
-    with pytest.raises(NoiseError, match=r"'laplace' is no family over beta: there are .*gennorm"):
+    with pytest.raises(
+        NoiseError, match=r"'laplace' is not a family with a parameter beta .*gennorm"
+    ):
         gallery("laplace", 1.0)
     with pytest.raises(NoiseError, match="sigma=-1 must be"):
         gallery("gennorm", -1)

@@ -218,7 +218,7 @@ def test_weights_tell_the_sizes_of_a_network(tmp_path: Path) -> None:
         classifier = load_classifier(f"builtin:{arch}", weights=tmp_path / arch / WEIGHTS)
         assert classifier.num_classes == 3
         assert classifier.predict(torch.zeros(5, 2, 8, 8)).shape == (5,)
-    with pytest.raises(ModelError, match="is for 3 classes, not 7"):
+    with pytest.raises(ModelError, match="has 3 classes, not 7"):
         load_classifier("builtin:mlp", weights=tmp_path / "mlp" / WEIGHTS, num_classes=7)
     with pytest.raises(ModelError, match="not belong to an mlp"):
         load_classifier("builtin:mlp", weights=tmp_path / "resnet8" / WEIGHTS)
@@ -293,7 +293,7 @@ def test_diverging_stops_and_keeps_the_last_good_epoch(digits: Examples, tmp_pat
 
 def test_resuming_with_other_settings_names_them(digits: Examples, tmp_path: Path) -> None:
     interrupted(digits, short(), tmp_path, after=1)
-    with pytest.raises(RunError, match="already holds a training: use --resume"):
+    with pytest.raises(RunError, match="already contains a training: use --resume"):
         train_run(digits, short(), tmp_path)
     with pytest.raises(RunError, match=r"lr: 0.002 there, 0.01 now; seed: 0 there, 5 now"):
         train_run(digits, short(lr=0.01, seed=5), tmp_path, resume=True)
@@ -335,15 +335,15 @@ def test_bad_architectures(digits: Examples, tmp_path: Path) -> None:
     file = tmp_path / "net.py"
     for arch, words in (
         ("resnet21", "no architecture 'resnet21': there are mlp, lenet, deep-lenet, resnet8"),
-        (f"{file}:narrow", r"gave \(2, 3\) for 2 inputs of 10 classes"),
+        (f"{file}:narrow", r"returned \(2, 3\) for 2 inputs of 10 classes"),
         (f"{file}:broken", "failed: OSError: no such layer"),
-        (f"{file}:text", "gave str, not a torch module"),
+        (f"{file}:text", "returned str, but a torch module"),
     ):
         with pytest.raises(TrainError, match=words):
             train_run(digits, short(arch=arch), tmp_path / "out")
     with pytest.raises(TrainError, match="have 2 values"):
         train_run(digits, short(mean=(0.1, 0.2), std=(1.0, 1.0)), tmp_path / "out")
-    with pytest.raises(TrainError, match="not even one"):
+    with pytest.raises(TrainError, match="less than one input"):
         train_run(digits, short(val_share=0.0001), tmp_path / "out")
     wide = Examples(torch.zeros(20, 5, 5), torch.arange(20) % 10, 10)
     with pytest.raises(TrainError, match=r"does not work on inputs of shape \(5, 5\)"):
