@@ -3,8 +3,8 @@
 At p_A = .5001 the golden searched radii of spherical noise were what an engine of that time could
 certify, up to 2 % below the true radius. Rows of radii.jsonl with `"truth"` hold the true one (or,
 for a law without a formula, the radius that the line of slope −1 certifies, which is 1e-8 below),
-and a test computes them again. So do rows of curves.jsonl whose noise has a closed form: a reading of
-a curve is less than the radius, and a better curve may exceed an older reading.
+and a test computes them again. So do rows of curves.jsonl whose noise has a closed form: a reading
+of a curve is less than the radius, and a better curve may exceed an older reading.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def true_radius(law: Noise, norm: str, p_a: float) -> float:
 
 
 def closed_form_radius(noise: str, norm: str, dim: int, p_a: float) -> float | None:
-    """σ·Φ⁻¹(p_A) of Gaussian noise in ℓ2, over √d in ℓ∞; b·log(1/(2(1 − p_A))) of Laplace noise in ℓ1.
+    """σ·Φ⁻¹(p_A) of Gaussian noise in ℓ2, over √d in ℓ∞; b·log(1/(2(1 − p_A))) of Laplace in ℓ1.
 
     None for other noises and norms, which have no closed form.
     """
