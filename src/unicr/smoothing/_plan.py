@@ -250,8 +250,3 @@ class Plan:
             middle = (low + high) // 2
             low, high = (low, middle) if suffices(middle) else (middle, high)
         return high
-
-    def with_key(self, *words: object) -> Plan:
-        """This plan with what its rule draws taken from these words."""
-        rule = self.rule.with_key(*words)
-        return self if rule is self.rule else replace(self, rule=rule)
