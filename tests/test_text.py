@@ -79,7 +79,7 @@ def test_what_is_no_chain_is_refused_and_never_run(text: str, words: str) -> Non
 
 
 def test_a_call_is_one_name() -> None:
-    with pytest.raises(SpecError, match="goes on with truncated"):
+    with pytest.raises(SpecError, match=r"there is \.truncated after"):
         read_call("gaussian(sigma=1).truncated(3)")
 
 

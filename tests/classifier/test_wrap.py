@@ -51,7 +51,7 @@ def test_one_mean_for_all_channels_and_for_rows() -> None:
     ("mean", "std", "message"),
     [
         (0.5, None, "belong together"),
-        ([0.1, 0.2], [1.0, 1.0, 1.0], "mean has 2 values and std has 3"),
+        ([0.1, 0.2], [1.0, 1.0, 1.0], "mean has 2 values, but std has 3"),
         (0.5, 0.0, "above 0"),
         (0.5, -1.0, "above 0"),
         (float("nan"), 1.0, "finite"),

@@ -122,9 +122,9 @@ def test_cifar_batches_cannot_run_code(tmp_path: Path) -> None:
     ("name", "content", "message"),
     [
         ("test_batch", pickle.dumps({b"labels": [1]}), "has no 'data'"),
-        ("test_batch", b"nothing", "is no CIFAR-10 batch"),
+        ("test_batch", b"nothing", "is not a CIFAR-10 batch"),
         ("test_batch.bin", b"\0" * 3072, "not a multiple of the record size"),
-        ("test_batch.bin", b"\x0a" + b"\0" * 3072, "a label is 10"),
+        ("test_batch.bin", b"\x0a" + b"\0" * 3072, "has the label 10"),
     ],
 )
 def test_bad_cifar_batches(tmp_path: Path, name: str, content: bytes, message: str) -> None:
@@ -194,8 +194,8 @@ def test_csv_tables(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "column", "message"),
     [
-        (TABLE, "z", "no column 'z'; it has a, b, label, c"),
-        (TABLE, "a", "column 'label' has 'yes' in input 0"),
+        (TABLE, "z", "no column 'z'; its columns are a, b, label, c"),
+        (TABLE, "a", "column 'label' has the value 'yes' in input 0"),
         ("a,b\n", None, "has no rows"),
         ("a,b\n1,2,3\n", None, "row 2: 3 cells"),
         ("a,a\n1,2\n", None, "two columns with the same name"),

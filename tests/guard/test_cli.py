@@ -96,7 +96,7 @@ def test_a_file_with_one_input(run: Path, tmp_path: Path, command: Command) -> N
     assert [(line["class"], line["region"]) for line in lines] == [(0, 2)]
     assert not (run / "guard.sqlite").exists()
     (tmp_path / "bad.npy").write_text("no array")
-    with pytest.raises(DataError, match="cannot be read"):
+    with pytest.raises(DataError, match="cannot read"):
         command(run, "--queries", tmp_path / "bad.npy")
 
 
@@ -119,7 +119,7 @@ def test_certificates_with_noises_of_their_own_are_shrunk_and_overruled(
 
 
 def test_the_norm_must_be_one_of_the_run(run: Path, tmp_path: Path, command: Command) -> None:
-    with pytest.raises(RunError, match="the run has the norms 2, not inf"):
+    with pytest.raises(RunError, match="the run has radii in 2, but not in inf"):
         command(run, "--norm", "inf")
     job = Job(
         classifier=load_classifier(f"{tmp_path / 'model.py'}:band"),
@@ -132,7 +132,7 @@ def test_the_norm_must_be_one_of_the_run(run: Path, tmp_path: Path, command: Com
         seed=0,
     )
     certify_run(job, tmp_path / "both").close()
-    with pytest.raises(RunError, match="norms 1, 2: say which"):
+    with pytest.raises(RunError, match="several norms \\(1, 2\\)"):
         command(tmp_path / "both")
     file = tmp_path / "memory"
     _, _, said = command(tmp_path / "both", "--norm", "1", "--memory", file)

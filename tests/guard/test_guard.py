@@ -230,7 +230,7 @@ def test_planting_other_inputs_is_refused() -> None:
     other = load_dataset(np.array([[0.0], [1.5]], np.float32))
     rows = rows_for(data, [certificate(0, 0.5), certificate(1, 0.1)])
     with memory(1) as store:
-        with pytest.raises(RunError, match="input 1 of arrays is not the one that was certified"):
+        with pytest.raises(RunError, match="input 1 of arrays is not the input that was certified"):
             plant(store, rows, other)
         with pytest.raises(RunError, match="input 2 of arrays"):
             plant(store, [Row(2, 0, "x", 0.0, certificate(0, 1.0))], data)

@@ -78,7 +78,7 @@ def test_a_manifest_gives_the_lattice_back() -> None:
         (lambda: gennorm("gaussian(sigma=1)", Axis("gamma", 1, 2, 0.5)), "has no gamma"),
         (lambda: gennorm("gaussian(sigma=1)", SIGMA, SIGMA), "twice"),
         (lambda: Grid.around(parse("gaussian(sigma=1)"), "normal", (SIGMA,)), "known are"),
-        (lambda: gennorm("gaussian(sigma=9)", SIGMA).size, "outside its range"),
+        (lambda: gennorm("gaussian(sigma=9)", SIGMA).size, "outside the range"),
     ],
 )
 def test_mistakes_are_named(make, words: str) -> None:  # type: ignore[no-untyped-def]

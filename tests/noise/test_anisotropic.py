@@ -79,7 +79,7 @@ def test_bad_scales_are_named(scales: list[float], reason: str) -> None:
 
 
 def test_the_base_must_be_iid() -> None:
-    with pytest.raises(NoiseError, match=r"i\.i\.d\. noise, not ball"):
+    with pytest.raises(NoiseError, match=r"i\.i\.d\. noise to scale, not ball"):
         noise.Anisotropic(noise.ball(scale=1, dim=2), [1, 2])
 
 

@@ -177,7 +177,7 @@ def raising(x: Array) -> Array:
 
 
 REFUSED: dict[str, tuple[Callable[..., Any], str]] = {
-    "not integrable": (lambda x: -np.log1p(np.abs(x)), "integrable"),
+    "infinite mass": (lambda x: -np.log1p(np.abs(x)), "integrable"),
     "constant": (lambda x: np.zeros_like(x), "integrable"),
     "growing": (lambda x: x, "integrable"),
     "zero everywhere": (lambda x: np.full_like(x, -np.inf), "."),

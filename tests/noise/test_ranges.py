@@ -306,7 +306,7 @@ def test_outside_its_range_a_family_names_the_range(name: str, key: str, value: 
     kind: Any = noise.FAMILIES[name]
     dim = {"dim": 12} if kind.joint else {}
     others = {one.name: one.low for one in kind.parameters if one.name != key}
-    with pytest.raises(NoiseError, match=f"outside the range of {name}: it takes {key} from"):
+    with pytest.raises(NoiseError, match=f"outside the range of {name}, which takes {key} from"):
         kind(**{key: value}, **others, scale=1, **dim)
 
 

@@ -243,7 +243,7 @@ def test_any_text_is_a_noise_or_a_spec_error(text: str) -> None:
     ("text", "reason"),
     [
         ("gausian(sigma=1)", "unknown noise 'gausian': did you mean gaussian"),
-        ("normal(sigma=1)", "known are cauchy, gaussian"),
+        ("normal(sigma=1)", "known noises: cauchy, gaussian"),
         ("genorm(beta=1, sigma=1)", "did you mean gennorm"),
         ("gaussian", "has no parameters"),
         ("gaussian(sigma=1)" + ".truncated(3)" * 300, "truncated at most 4 times"),
@@ -309,8 +309,8 @@ def test_a_function_of_a_file_makes_a_noise_from_numbers(tmp_path: Path) -> None
     for text, message in (
         (f"{file}:law", "sigma=…"),
         (f"{file}:law(beta=1)", "beta"),
-        (f"{file}:bad(sigma=1)", "not a noise"),
-        (f"{file}:one(sigma=1)", "no function"),
+        (f"{file}:bad(sigma=1)", "a noise is needed"),
+        (f"{file}:one(sigma=1)", "not a function"),
         (f"{file}:law(0.5)", "have no names"),
     ):
         with pytest.raises(SpecError, match=message):

@@ -211,7 +211,7 @@ FORGERIES = [
     ("UPDATE results SET claims = replace(replace(replace(claims, '\"norm\": \"2\"', 'X'), "
      "'\"norm\": \"inf\"', '\"norm\": \"2\"'), 'X', '\"norm\": \"inf\"')", "norms"),
     ("DELETE FROM results WHERE idx IN (1, 3)", "2 of 6 inputs have no result"),
-    ("UPDATE results SET reason = 'no memory' WHERE idx = 2", "or both"),
+    ("UPDATE results SET reason = 'no memory' WHERE idx = 2", "not both"),
     ("UPDATE results SET claims = NULL WHERE idx = 2", "cannot be read"),
     ("UPDATE spec SET value = '[28, 28]' WHERE key = 'shape'", ""),
     ("UPDATE spec SET value = '[1, 14, 28]' WHERE key = 'shape'", "p_A"),
@@ -234,7 +234,7 @@ FORGERIES = [
     ("UPDATE results SET transcript = json_set(transcript, '$[1].start', 0)", "votes before it"),
     ("UPDATE results SET transcript = json_remove(transcript, '$[1]')", "is missing"),
     ("UPDATE results SET transcript = json_insert(transcript, '$[#]', "
-     "json_extract(transcript, '$[1]'))", "nobody asked for"),
+     "json_extract(transcript, '$[1]'))", "was not asked for"),
     ("DELETE FROM spec WHERE key = 'plan'", ""),
     ("UPDATE results SET seconds = 'long'", "seconds"),
 ]  # fmt: skip

@@ -415,7 +415,9 @@ def test_a_second_log_is_another_file_and_needs_its_share(tmp_path: Path) -> Non
 
 def test_a_log_without_q_a_is_refused_in_one_line(tmp_path: Path) -> None:
     rows = read_log(write(tmp_path, "0\t3\t3\t0.972\t1\t0"))
-    with pytest.raises(RunError, match="the columns p_A_bar and q_A_bar, and the log has not both"):
+    with pytest.raises(
+        RunError, match="the columns p_A_bar and q_A_bar, but the log does not have both"
+    ):
         recertify_two(rows, MNIST, Norm(2), 0.5)
 
 

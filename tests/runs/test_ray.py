@@ -201,7 +201,7 @@ class Unsendable(Fragile):
 def test_errors_of_workers_are_told(cluster: Any) -> None:
     with pytest.raises(RunError, match=r"worker on [\d.]+ could not start: .*no weights on this"):
         list(execute(Fragile("open"), range(5), ray="auto"))
-    with pytest.raises(RunError, match="3 in a row died as they loaded the model"):
+    with pytest.raises(RunError, match="3 in a row died while they loaded the model"):
         list(execute(Fragile("exit"), range(5), ray="auto", workers=1))
     with pytest.raises(ArithmeticError, match=r"^three is too much$"):
         list(execute(Fragile("raise"), range(5), ray="auto", workers=1))

@@ -350,7 +350,7 @@ def test_bytes_in_place_of_texts_are_refused(folder: Path, field: str, code: str
             change = f"UPDATE {table} SET {column} = ? WHERE {column} = ?"
             db.execute(change, (text.encode(code), text))
     reseal(folder)
-    assert any("is no text of JSON" in one for one in complaints(folder))
+    assert any("is not a JSON text" in one for one in complaints(folder))
 
 
 FAR = str(10**4000)

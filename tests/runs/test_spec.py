@@ -117,7 +117,7 @@ def test_equal_noises_commit_to_equal_numbers() -> None:
         ({"nonce": None}, "either a nonce or"),
         ({"norms": ["2", "2"]}, "different norms"),
         ({"lattice": "2/510"}, "lattice"),
-        ({"noise": "laplace(sigma=0.5)"}, "its numbers are gaussian"),
+        ({"noise": "laplace(sigma=0.5)"}, "its numbers are those of gaussian"),
         ({"max": 0}, "at least 1"),
         ({"inputs": "abc"}, "64 hexadecimal"),
         ({"split": "both"}, "one of test, train"),

@@ -273,7 +273,7 @@ def test_nobody_passes_samples_off_as_all_offsets(runs: Path, tmp_path: Path) ->
         changed(runs / "counted", "plan", {**plan, "rule": {"name": "fixed"}})
     for key, value, words in (
         ("noise", "uniform(scale=0.5)", "not of uniform"),
-        ("norms", ["2"], "none in l2"),
+        ("norms", ["2"], "not in l2"),
         ("lattice", "2^-8", "it should be|on the lattice|steps"),
     ):
         forged = tmp_path / key
@@ -304,7 +304,7 @@ def test_inputs_outside_the_box_are_refused_in_one_line(value: float, tmp_path: 
     assert done.code == 3  # that input failed, the other one did not
     with load_run(tmp_path / "run") as opened:
         reasons = [row.reason for row in opened.rows()]
-    assert f"the input holds {value:.6g}" in str(reasons[0])
+    assert f"the input has the value {value:.6g}" in str(reasons[0])
     assert reasons[1] is None
 
 
@@ -315,7 +315,7 @@ def test_inputs_outside_the_box_are_refused_in_one_line(value: float, tmp_path: 
         (["--noise", "splitting(scale=0.5)", "--lattice", "none"], "on real numbers"),
         (["--noise", "splitting(scale=0.111)"], "but a whole number is needed: use scale="),
         (["--noise", "splitting(scale=0.5)", "--n", "100"], "use n=255 or more"),
-        (["--noise", "splitting(scale=0.5)", "--norm", "2"], "none in l2"),
+        (["--noise", "splitting(scale=0.5)", "--norm", "2"], "not in l2"),
         (["--noise", "splitting(scale=0)"], "scale=0"),
     ],
 )

@@ -166,9 +166,9 @@ def test_groups_are_small_where_inputs_are_large(run: Path) -> None:
 
 
 def test_a_run_that_does_not_fit_is_refused(run: Path, tmp_path: Path) -> None:
-    with pytest.raises(RunError, match="the run has the norms 1, 2, inf, not 3"):
+    with pytest.raises(RunError, match="the run has radii in 1, 2, inf, but not in 3"):
         study(run, "gaussian", norms=["3"])
-    with pytest.raises(AttackError, match=r"factor=0\.0: a finite multiple"):
+    with pytest.raises(AttackError, match=r"factor=0\.0 must be a finite number"):
         study(run, "gaussian", factors=(0.0,))
     with pytest.raises(AttackError, match="max=0 must be at least 1"):
         study(run, "gaussian", limit=0)

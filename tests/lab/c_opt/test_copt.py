@@ -235,7 +235,7 @@ def test_words_and_several_parameters_in_tables(tmp_path: Path) -> None:
     [
         (("--beta", "1"), SpecError, "either --sigma or --scale"),
         (("--beta", "1", "--sigma", "1", "--scale", "1"), SpecError, "either --sigma or --scale"),
-        (("--beta", "1", "1", "--sigma", "1"), UnicrError, "beta has a value twice"),
+        (("--beta", "1", "1", "--sigma", "1"), UnicrError, "beta has the same value twice"),
         (("--beta", "-1", "--sigma", "1"), NoiseError, "beta=-1"),
         (("--param", "beta", "--sigma", "1"), SpecError, "write name=0.5,1,2"),
         (("--beta", "1", "--param", "beta=2", "--sigma", "1"), SpecError, "given twice"),

@@ -289,7 +289,7 @@ def test_what_is_missing_is_named(missing: str) -> None:
     ("expression", "kind", "reason"),
     [
         ("exp(x**2)", "density", "cannot be used as a density"),
-        ("1", "density", "not integrable"),
+        ("1", "density", "infinite mass"),
         ("x", "log-density", "cannot be used as a log-density"),
         ("1.1 + sin(1e6*x)", "log-density", "local maxima"),
         ("log(x)", "log-density", "lighter tail"),

@@ -330,7 +330,10 @@ def test_a_run_without_a_sigma_or_results(tmp_path: Path) -> None:
         (["--norm", "1", "--dim", "4", "--family", "sech"], "not a family with a parameter beta"),
         (["--norm", "1", "--noise", "sech(sigma=1)"], "give it by --dim"),
         (["--norm", "1", "--run", "nowhere"], "is not a run"),
-        (["--norm", "1", "--dim", "4", "--family", "gennorm", "-o", "a.txt"], "endings are: .png"),
+        (
+            ["--norm", "1", "--dim", "4", "--family", "gennorm", "-o", "a.txt"],
+            "its ending must be one of .png",
+        ),
     ],
 )
 def test_refusals_of_the_command(words: list[str], match: str) -> None:

@@ -278,7 +278,7 @@ def test_what_cannot_be_trained(digits: Examples, tmp_path: Path) -> None:
         with pytest.raises(TrainError, match=f"the method {method} needs a noise"):
             train_run(digits, short(None, method=method), tmp_path / method)
     flat = Examples(torch.zeros(20, 784), torch.arange(20) % 10, 10)
-    with pytest.raises(TrainError, match="lenet is for images"):
+    with pytest.raises(TrainError, match="lenet works on images"):
         train_run(flat, short(arch="lenet"), tmp_path / "flat")
     train_run(digits, short(epochs=1), tmp_path / "mlp")
     with pytest.raises(ModelError, match="not belong to a lenet"):
