@@ -118,7 +118,7 @@ def early_stopping(target: float = 0.5, n: int = 100_000) -> None:
     for plan in (Plan(n=n, rule=Target(target)),):
         used, same, ours, fixed_radius = 0, 0, 0.0, 0.0
         for p in probabilities:
-            votes, needed = Votes(0, None, 0), radii.needed(target)
+            votes, needed = Votes(0, None, 0), radii.find_least_p_a(target)
             while step := plan.rule.next(votes, plan, radii):
                 votes = Votes(votes.top + int(rng.binomial(step, p)), None, votes.n + step)
             used += votes.n

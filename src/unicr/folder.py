@@ -106,16 +106,14 @@ class Lock:
         self.path = path
         self._file = path.with_name(f".{path.name}.lock")
         self._handle: int | None = None
-
-    @property
-    def _key(self) -> tuple[int, str]:
-        # with the process: a forked child has a copy of the set, and none of the locks
-        return os.getpid(), str(self._file.resolve())
+        self._key = (0, "")
 
     def take(self) -> None:
         """Have the right from now on; RunError where somebody else has it."""
         if self._handle is not None:
             return
+        # with the process: a forked child has a copy of the set, and none of the locks
+        self._key = os.getpid(), str(self._file.resolve())
         with self._guard:
             if self._key in self._held:
                 raise RunError(f"{self.path} is being written to by this process already")

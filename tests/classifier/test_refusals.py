@@ -146,6 +146,19 @@ def test_missing_files_and_unknown_endings_list_what_works(tmp_path: Path) -> No
         load_classifier(nn.Flatten(), device="nowhere")
 
 
+@pytest.mark.skipif(torch.cuda.is_available(), reason="the device is there")
+@pytest.mark.parametrize("device", ["cuda", "cuda:0", "cpu,cuda:1"])
+def test_a_device_that_is_not_there_is_told_in_plain_words(device: str) -> None:
+    """Torch itself says how it was compiled, in words that name no cure."""
+    with pytest.raises(ModelError) as told:
+        load_classifier(nn.Flatten(), device=device)
+    asked = device.rpartition(",")[2]
+    assert str(told.value) == (
+        f"device {asked!r} cannot be used here: torch finds no CUDA device on this machine: leave "
+        "it out to use the CPU"
+    )
+
+
 def test_weights_must_fit(tmp_path: Path) -> None:
     path = tmp_path / "weights.pt"
     torch.save(nn.Linear(4, 3).state_dict(), path)

@@ -309,7 +309,7 @@ def test_equality_needs_the_same_density() -> None:
     assert one * 2.0 != one
     assert (one * 2.0).unit == one
     with pytest.raises(AttributeError, match="cannot be set"):
-        one._scale = 2.0
+        one.scale = 2.0
     copy = pickle.loads(pickle.dumps(other))
     assert copy == other
     np.testing.assert_array_equal(copy.cdf(U), other.cdf(U))

@@ -339,11 +339,11 @@ def test_a_bad_factor_is_named(factor: Any) -> None:
 def test_a_noise_is_a_value(name: str) -> None:
     one = FAMILIES[name]
     with pytest.raises(AttributeError, match="cannot be set"):
-        one._scale = 3.0
+        one.scale = 3.0
     with pytest.raises(AttributeError, match="cannot be set"):
         setattr(one, "anything", 3.0)  # noqa: B010
     with pytest.raises(AttributeError, match="cannot be deleted"):
-        del one._scale
+        del one.scale
     copy = pickle.loads(pickle.dumps(one))
     assert copy == one
     assert hash(copy) == hash(one)

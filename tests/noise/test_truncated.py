@@ -168,7 +168,7 @@ def test_it_is_a_value() -> None:
     assert cut != noise.cauchy(scale=0.3)
     assert pickle.loads(pickle.dumps(cut)) == cut
     with pytest.raises(AttributeError, match="cannot be set"):
-        cut._scale = 1.0
+        cut.scale = 1.0
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from tests.runs.forging import reseal
 from unicr.cli import app
 from unicr.errors import RunError, UnicrError
 from unicr.noise import parse
-from unicr.runs import NO_TRUST, Run, Trusted, compute_detection, replay, seals, verify
+from unicr.runs import NO_TRUST, Run, Trusted, compute_detection, compute_seals, replay, verify
 from unicr.runs._commit import digest_of_inputs
 from unicr.runs._verify import find_difference
 from unicr.smoothing import Certificate, Counts, NormRadius, Plan, Request, answer_all, recompute
@@ -86,7 +86,10 @@ def searched(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_honest_folders_hold(certified: Path, searched: Path, capsys: Any) -> None:
     capsys.readouterr()
     assert (
-        unicr("verify", certified, "--replay", "2", "--seal", seals(certified)["run.sqlite"]) == 0
+        unicr(
+            "verify", certified, "--replay", "2", "--seal", compute_seals(certified)["run.sqlite"]
+        )
+        == 0
     )
     said = capsys.readouterr().out
     assert "6 certificates recomputed from their votes: all hold\n" in said
@@ -131,7 +134,7 @@ def mutated(value: Any, rng: random.Random) -> Any:
 def edit(folder: Path, rng: random.Random) -> tuple[str, str] | None:
     """One field of one row, or a whole row; which, or None where nothing came out changed."""
     name = rng.choice([p.name for p in sorted(folder.glob("*.sqlite"))])
-    before = seals(folder)[name]
+    before = compute_seals(folder)[name]
     with closing(sqlite3.connect(folder / name)) as db, db:
         db.row_factory = sqlite3.Row
         tables = [t for (t,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
@@ -152,7 +155,7 @@ def edit(folder: Path, rng: random.Random) -> tuple[str, str] | None:
                 db.execute(change, [mutated(row[field], rng), *at])
             except sqlite3.IntegrityError:
                 return None
-    if seals(folder)[name] == before:
+    if compute_seals(folder)[name] == before:
         return None
     if table in ("spec", "execution", "about"):
         field = f"{'no ' if field == 'no ' else ''}{row['key']}"
@@ -179,7 +182,7 @@ def test_two_hundred_edits(
 ) -> None:
     """25 edits in each of 8 parts, each a copy of a real folder with one thing changed."""
     real: Path = request.getfixturevalue(kind)
-    known = [word for seal in seals(real).values() for word in ("--seal", seal)]
+    known = [word for seal in compute_seals(real).values() for word in ("--seal", seal)]
     rng = random.Random(1000 * part + len(kind))
     done = 0
     while done < 25:

@@ -29,9 +29,9 @@ from unicr.runs import (
     Run,
     certify_run,
     compute_detection,
+    compute_seals,
     find_difference,
     replay,
-    seals,
     verify,
 )
 from unicr.runs._commit import digest_of_inputs
@@ -375,7 +375,7 @@ def every_value(folder: Path) -> Iterator[tuple[str, str, str]]:
 
 
 def test_the_seal_covers_every_key_and_every_column(folder: Path) -> None:
-    before = seals(folder)["run.sqlite"]
+    before = compute_seals(folder)["run.sqlite"]
     seen = {before}
     changed = list(every_value(folder))
     assert len({where for _, where, _ in changed}) > 20
@@ -388,13 +388,13 @@ def test_the_seal_covers_every_key_and_every_column(folder: Path) -> None:
             db.commit()
             at = where.replace(str(old), str(new)) if column == "key" else where
             at = f"idx = {new}" if column == "idx" else at
-            after = seals(folder)["run.sqlite"]
+            after = compute_seals(folder)["run.sqlite"]
             assert after not in seen, (table, where, column)
             seen.add(after)
             assert complaints(folder), (table, where, column)
             db.execute(f"UPDATE {table} SET {column} = ? WHERE {at}", (old,))
             db.commit()
-        assert seals(folder)["run.sqlite"] == before
+        assert compute_seals(folder)["run.sqlite"] == before
 
 
 def test_a_broken_seal_is_told(folder: Path) -> None:
@@ -404,11 +404,11 @@ def test_a_broken_seal_is_told(folder: Path) -> None:
 
 
 def test_rows_taken_from_a_sealed_run_change_its_seal(folder: Path) -> None:
-    before = seals(folder)["run.sqlite"]
+    before = compute_seals(folder)["run.sqlite"]
     for table, where in (("results", "idx = 0"), ("spec", "key = 'batch'")):
         with closing(sqlite3.connect(folder / "run.sqlite")) as db, db:
             db.execute(f"DELETE FROM {table} WHERE {where}")
-        after = seals(folder)["run.sqlite"]
+        after = compute_seals(folder)["run.sqlite"]
         assert after != before
         before = after
 

@@ -18,7 +18,7 @@ from unicr.data import load_dataset
 from unicr.errors import RunError, UnicrError
 from unicr.lab.attack import AttackStore, Outcome
 from unicr.noise import from_density, gaussian, to_data
-from unicr.runs import Job, Run, certify_run, seals, verify
+from unicr.runs import Job, Run, certify_run, compute_seals, verify
 from unicr.runs._commit import digest_of_inputs
 from unicr.smoothing import Plan, read_norms
 
@@ -77,7 +77,7 @@ def test_a_column_cannot_speak_sql_to_the_seal(tmp_path: Path) -> None:
     with pytest.raises(RunError, match="did not make"):
         Run(tmp_path)
     with pytest.raises(RunError, match="did not make"):
-        seals(tmp_path)
+        compute_seals(tmp_path)
 
 
 def test_nothing_is_written_through_a_link(tmp_path: Path) -> None:

@@ -30,7 +30,16 @@ from unicr.errors import RunError, UnicrError
 from unicr.folder import Lock
 from unicr.noise import parse
 from unicr.norms import l2
-from unicr.runs import Row, Run, certify_run, evidence, replay, seals, verify, write_commitment
+from unicr.runs import (
+    Row,
+    Run,
+    certify_run,
+    compute_seals,
+    evidence,
+    replay,
+    verify,
+    write_commitment,
+)
 from unicr.smoothing import Plan
 
 VICTIM = "a file of the one who opens the folder\n"
@@ -298,7 +307,7 @@ def test_a_journal_beside_a_run_is_told(folder: Path) -> None:
 
 def test_a_write_ahead_log_of_a_stranger_is_in_the_seal(folder: Path) -> None:
     """What stands in it is read, and so sealed: it hides nothing."""
-    before = seals(folder)["run.sqlite"]
+    before = compute_seals(folder)["run.sqlite"]
     db = sqlite3.connect(folder / "run.sqlite")
     db.execute("PRAGMA journal_mode=WAL")
     db.execute("UPDATE results SET label = 0")
@@ -306,7 +315,7 @@ def test_a_write_ahead_log_of_a_stranger_is_in_the_seal(folder: Path) -> None:
     copy = Path(shutil.copytree(folder, folder.parent / "copy"))
     db.close()
     assert (copy / "run.sqlite-wal").stat().st_size
-    assert seals(copy)["run.sqlite"] != before
+    assert compute_seals(copy)["run.sqlite"] != before
     assert any("changed after it was sealed" in one for one in complaints(copy))
 
 

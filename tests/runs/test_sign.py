@@ -20,7 +20,7 @@ from tests.runs.authority import authority, openssl
 from tests.runs.forging import reseal
 from unicr.cli import app
 from unicr.errors import RunError
-from unicr.runs import Run, check_signature, check_stamp, evidence, read_commitment, seals
+from unicr.runs import Run, check_signature, check_stamp, compute_seals, evidence, read_commitment
 
 pytestmark = pytest.mark.skipif(
     shutil.which("ssh-keygen") is None or shutil.which("openssl") is None,
@@ -99,7 +99,7 @@ def test_others_programs_check_signature_and_date(place: Path, tmp_path: Path) -
     statement = json.loads((folder / "statement.json").read_text())
     assert statement["_type"] == "https://in-toto.io/Statement/v1"
     stated = {one["name"]: one["digest"] for one in statement["subject"]}
-    assert stated["run.sqlite"] == {"unicr-seal": seals(folder)["run.sqlite"]}
+    assert stated["run.sqlite"] == {"unicr-seal": compute_seals(folder)["run.sqlite"]}
     assert set(stated) == {
         "run.sqlite", "commitment.json", "commitment.json.sig", "commitment.json.tsr"
     }  # fmt: skip
@@ -215,7 +215,7 @@ def test_a_run_dated_before_its_commitment_is_told(place: Path, copy: Path, caps
 
 
 def test_a_seal_that_was_told_is_compared(place: Path) -> None:
-    seal = seals(place / "alice-run")["run.sqlite"]
+    seal = compute_seals(place / "alice-run")["run.sqlite"]
     assert unicr("verify", place / "bob-copy", "--seal", seal.upper()) == 0
     assert unicr("verify", place / "bob-copy", "--seal", "0" * 64) == 1
 

@@ -74,7 +74,7 @@ def test_one_certificate_takes_a_short_way(tmp_path: Path) -> None:
     assert made(walks[0], Lattice.parse) == 0
     files, functions = size_of(walks)
     assert files <= 55
-    assert functions <= 360
+    assert functions <= 332
 
 
 def test_one_replay_takes_a_short_way(tmp_path: Path) -> None:
@@ -90,4 +90,4 @@ def test_one_replay_takes_a_short_way(tmp_path: Path) -> None:
     assert made(walks[0], parse) == 1
     files, functions = size_of(walks)
     assert files <= 55
-    assert functions <= 330
+    assert functions <= 318

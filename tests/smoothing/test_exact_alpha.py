@@ -118,9 +118,9 @@ def test_the_draw_of_the_randomised_bound_knows_nothing_of_the_fresh_votes() -> 
             found.append((ALPHA - beyond) / at)
         assert found == pytest.approx([found[0]] * 3, abs=1e-6)
         assert 0 < found[0] < 1
-    keyed = Plan(rule=Randomised(1)).with_key("nonce", "model", "noise")
-    assert keyed == Plan(rule=Randomised(9)).with_key("nonce", "model", "noise")
-    assert keyed != Plan(rule=Randomised(1)).with_key("another nonce", "model", "noise")
+    keyed = Randomised(1).with_key("nonce", "model", "noise")
+    assert keyed == Randomised(9).with_key("nonce", "model", "noise")
+    assert keyed != Randomised(1).with_key("another nonce", "model", "noise")
 
 
 def evidence(k: int, n: int, p: float) -> mpmath.mpf:
@@ -133,7 +133,7 @@ def evidence(k: int, n: int, p: float) -> mpmath.mpf:
 
 def test_a_target_is_certified_by_evidence_of_one_over_alpha_and_not_by_less() -> None:
     rule, plan = Target(radius=0.8), Plan(n0=10, n=400, alpha=ALPHA, rule=Target(radius=0.8))
-    needed = GAUSSIAN.needed(0.8)
+    needed = GAUSSIAN.find_least_p_a(0.8)
     assert stats.norm.cdf(0.8) <= needed <= stats.norm.cdf(0.8) + 2e-4
     enough = next(k for k in range(316, 400) if evidence(k, 400, needed) >= 1 / ALPHA)
     assert rule.conclude(Votes(enough, None, 400), plan, GAUSSIAN) == (needed, 1 - needed)
@@ -149,12 +149,12 @@ def test_a_target_is_certified_by_evidence_of_one_over_alpha_and_not_by_less() -
 def test_a_needed_probability_is_rounded_up_and_pays_charge_and_move() -> None:
     lattice = noise.Lattice.parse("2^-12")
     plain = Radii(noise.gaussian(sigma=1), [l2], 100_000, lattice=lattice)
-    for radii in (GAUSSIAN, plain, plain.between_points()):
+    for radii in (GAUSSIAN, plain, plain.without_sampling()):
         for wanted in (0.3, 1.1, 2.7):
-            p = radii.needed(wanted)
+            p = radii.find_least_p_a(wanted)
             (found,) = radii.at(*radii.charge_bounds(p, 1 - p))
             assert wanted <= found.radius <= wanted * (1 + 1e-3)
-    assert GAUSSIAN.needed(50.0) == math.nextafter(1.0, 0.0)
+    assert GAUSSIAN.find_least_p_a(50.0) == math.nextafter(1.0, 0.0)
 
 
 @pytest.mark.parametrize("alpha", [0.05, 0.001])

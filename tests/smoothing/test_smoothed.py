@@ -256,7 +256,7 @@ def test_target_radius_stops_early_with_the_same_decision() -> None:
     p = np.concatenate([rng.beta(6, 0.6, 80), rng.beta(1.2, 1.2, 20)])
     plan = Plan(n=n, rule=Target(target))
     radii = Radii(law, read_norms(2), 3072)
-    needed = radii.needed(target)
+    needed = radii.find_least_p_a(target)
     assert stats.norm.cdf(1.0) <= needed <= stats.norm.cdf(1.0) + 1e-4
     used, agree = 0, 0
     for one in p:

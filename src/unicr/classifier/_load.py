@@ -75,10 +75,6 @@ class ModelOptions:
     classes: tuple[str, ...] | None = None
     compile: bool = False
 
-    def arguments(self, spec: str) -> dict[str, Any]:
-        """What `load_classifier` takes, in a form that can be sent to workers."""
-        return {"spec": spec, **vars(self)}
-
 
 @dataclass(frozen=True)
 class ModelAsked:
@@ -169,7 +165,7 @@ def load_classifier(
     """
     if (mean is None) != (std is None):
         raise ModelError("mean and std belong together: give both or neither")
-    place, *_ = [usable(one) for one in split_devices("cpu" if device is None else device)]
+    place, *_ = [try_device(one) for one in split_devices("cpu" if device is None else device)]
     file = None if weights is None else Path(weights).expanduser()
     if file is not None and not file.is_file():
         raise ModelError(f"no weights file {weights}")
@@ -238,13 +234,20 @@ def split_devices(device: str | torch.device) -> list[str]:
     return places
 
 
-def usable(device: str | torch.device) -> torch.device:
-    """The device, after trying it."""
+def try_device(device: str | torch.device) -> torch.device:
+    """The device, where something can be put on it."""
+    why = ""
     try:
         place = torch.device(device)
-        torch.empty(0, device=place)
+        if place.type == "cuda" and not torch.cuda.is_available():
+            # torch itself speaks of how it was compiled, or of a driver
+            why = "torch finds no CUDA device on this machine: leave it out to use the CPU"
+        else:
+            torch.empty(0, device=place)
     except (RuntimeError, AssertionError) as error:
-        raise ModelError(f"device {device!r} cannot be used here: {one_line(error)}") from None
+        why = one_line(error)
+    if why:
+        raise ModelError(f"device {str(device)!r} cannot be used here: {why}")
     return place
 
 

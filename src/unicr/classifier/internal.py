@@ -8,7 +8,7 @@ from unicr.classifier._load import Trust as Trust
 from unicr.classifier._load import put_weights as put_weights
 from unicr.classifier._load import read_weights as read_weights
 from unicr.classifier._load import split_devices as split_devices
-from unicr.classifier._load import usable as usable
+from unicr.classifier._load import try_device as try_device
 from unicr.classifier.adapters import selective
 from unicr.classifier.adapters.module import evaluating as evaluating
 from unicr.extras import lazy_names

@@ -42,10 +42,10 @@ def seal(run: Path, /, *, key: SigningKey = None, timestamp: Authority = None) -
     run
         The folder of the run.
     """
-    from unicr.runs import read_commitment, seals
+    from unicr.runs import compute_seals, read_commitment
 
     if (run / "run.sqlite").is_file():
-        for name, digest in seals(run).items():
+        for name, digest in compute_seals(run).items():
             print(f"{name} {digest}")
     elif (found := read_commitment(run)) is not None:
         print(f"commitment {found[0]}")

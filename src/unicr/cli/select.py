@@ -85,10 +85,10 @@ def select(
         )
     own = gaussian(sigma=largest) if selector_noise is None else parse(selector_noise)
     settings = Selector(own, choices)
-    models = [loading.arguments(spec) for spec in specs]
+    models = [{"spec": spec, **vars(loading)} for spec in specs]
     if (by is None) == (data is None):
         raise CertifyError("give either --data to train a selector, or --by to bring your own")
-    loaded = {spec: load_classifier(**loading.arguments(spec)) for spec in dict.fromkeys(specs)}
+    loaded = {spec: load_classifier(spec, **vars(loading)) for spec in dict.fromkeys(specs)}
     if by is not None:
         load_classifier(by, trust=loading.trust)
         write_selector(out, settings, [{"spec": by}, *models])

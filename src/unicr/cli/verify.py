@@ -212,12 +212,12 @@ def check_seals(
         STATEMENT,
         check_signature,
         check_stamp,
-        seals,
+        compute_seals,
         statement_problems,
     )
 
     folder = run.folder
-    now = seals(folder)
+    now = compute_seals(folder)
     for name, seal in now.items():
         print(f"seal of {name}: {seal}")
     if run.stored_seal() is None:

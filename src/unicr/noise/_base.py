@@ -13,6 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import lru_cache
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Self, TypeVar, cast, final
 
 import numpy as np
@@ -102,6 +103,12 @@ class Noise(ABC):
     """B where this noise is Bξ and ξ has the coordinates of another one, else None."""
     has_density: bool = True
     """Whether `log_prob` is known."""
+    scale: float = 1.0
+    """The factor between `unit` and this noise."""
+    made_by: Family[Any] | None = None
+    """The family that made this noise, where one did."""
+    numbers: Mapping[str, float] = MappingProxyType({})
+    """The numbers of the family beside the size, by their names."""
     _file: tuple[str, Noise, float] | None = None
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -205,27 +212,12 @@ class Noise(ABC):
     @property
     def family(self) -> str | None:
         """The name of the family that made this noise, None where no family did."""
-        return None
-
-    @property
-    def numbers(self) -> Mapping[str, float]:
-        """The numbers of the family beside the size, by their names."""
-        return {}
-
-    @property
-    def plain(self) -> Family[Any] | None:
-        """The family that makes the same law by a plainer name, if there is one."""
-        return None
+        return None if self.made_by is None else self.made_by.name
 
     @property
     def unit(self) -> Noise:
         """The same shape at unit scale, which tables and curves are made for."""
         return self
-
-    @property
-    def scale(self) -> float:
-        """The factor between `unit` and this noise."""
-        return 1.0
 
     @property
     @abstractmethod
@@ -378,26 +370,6 @@ class Recipe(ABC, Generic[N]):
     """
 
     @property
-    def family(self) -> str | None:
-        """See `Noise.family`."""
-        return None
-
-    @property
-    def numbers(self) -> Mapping[str, float]:
-        """See `Noise.numbers`."""
-        return {}
-
-    @property
-    def plain(self) -> Family[Any] | None:
-        """See `Noise.plain`."""
-        return None
-
-    @property
-    def label(self) -> str:
-        """A name that belongs to the noise's identity: densities may agree, and differ in it."""
-        return ""
-
-    @property
     @abstractmethod
     def text(self) -> str:
         """What `noise.parse` reads back."""
@@ -419,39 +391,15 @@ class FromLaw(Noise):
     """A structure made of one law, at a scale, with the recipe that names it."""
 
     _recipe: Recipe[Any]
-    _scale: float
-    _sigma: float
-
-    @property
-    def _text(self) -> str:
-        return self._recipe.text
+    _text: str = ""
+    sigma: float = math.nan
 
     def _data(self) -> Data:
         return self._recipe.data(self)
 
     @property
-    def family(self) -> str | None:
-        return self._recipe.family
-
-    @property
-    def numbers(self) -> Mapping[str, float]:
-        return self._recipe.numbers
-
-    @property
-    def plain(self) -> Family[Any] | None:
-        return self._recipe.plain
-
-    @property
-    def scale(self) -> float:
-        return self._scale
-
-    @property
-    def sigma(self) -> float:
-        return self._sigma
-
-    @property
     def unit(self) -> Self:
-        return self if self._scale == 1.0 else cast(Self, self._recipe.unit(self))
+        return self if self.scale == 1.0 else cast(Self, self._recipe.unit(self))
 
     def _scaled(self, factor: float) -> Self:
         return cast(Self, self._recipe.scaled(self, factor))
@@ -490,6 +438,7 @@ class IID(FromLaw):
     law: Law
     unit_law: Law
     _view: View | None
+    _name: str
 
     def __init__(
         self,
@@ -499,11 +448,17 @@ class IID(FromLaw):
         scale: float = 1.0,
         sigma: float | None = None,
         view: View | None = None,
+        name: str = "",
+        **of_family: Any,
     ) -> None:
-        """`sigma` is the standard deviation as a user wrote it, where its last digit counts."""
+        """`sigma` is the standard deviation as a user wrote it, where its last digit counts.
+
+        `name` belongs to the noise's identity: densities may agree, and differ in it. A family adds
+        `made_by` and `numbers`.
+        """
         sigma = unit_law.std * scale if sigma is None else sigma
-        self._put(unit_law=unit_law, law=unit_law.scaled(scale), _recipe=recipe)
-        self._put(_scale=scale, _sigma=sigma, _view=view)
+        self._put(unit_law=unit_law, law=unit_law.scaled(scale), scale=scale, sigma=sigma)
+        self._put(_recipe=recipe, _text=recipe.text, _name=name, _view=view, **of_family)
 
     @property
     def iid(self) -> Self:
@@ -511,14 +466,14 @@ class IID(FromLaw):
 
     @property
     def _key(self) -> tuple[Any, ...]:
-        return (IID, self.unit_law, self._scale, self._view, self._recipe.label)
+        return (IID, self.unit_law, self.scale, self._view, self._name)
 
     @property
     def cache_key(self) -> str:
         return f"{self._text}{self.unit_law.fingerprint}"
 
     def _at_unit(self, recipe: Recipe[Any]) -> Self:
-        return type(self)(self.unit_law, recipe, view=self._view)
+        return type(self)(self.unit_law, recipe, view=self._view, name=self._name)
 
     def truncated(self, at: float, upper: float | None = None) -> Self:
         """This noise conditioned on |ε| ≤ at, or on at ≤ ε ≤ upper: exact, renormalised.
@@ -533,8 +488,9 @@ class IID(FromLaw):
             raise NoiseError(
                 f"{self.text} has mass {mass:.3g} on [{low}, {high}]: too little to condition on"
             )
-        unit_law = self.unit_law.given(low / self._scale, high / self._scale)
-        return type(self)(unit_law, Truncation(self, low, high), scale=self._scale)
+        unit_law = self.unit_law.given(low / self.scale, high / self.scale)
+        cut = Truncation(self, low, high)
+        return type(self)(unit_law, cut, scale=self.scale, name=self._name)
 
     # the law of one coordinate -------------------------------------------------------------------
 
@@ -550,7 +506,7 @@ class IID(FromLaw):
     @property
     def normal_sigma(self) -> float | None:
         """σ where every coordinate follows N(0, σ²), else None."""
-        return None if self.law.normal_sigma is None else self._sigma
+        return None if self.law.normal_sigma is None else self.sigma
 
     @property
     def half_width(self) -> float | None:
@@ -638,7 +594,7 @@ class IID(FromLaw):
         fill.fill_tensor(out, draws.start)
 
     def see(self, noisy: torch.Tensor) -> torch.Tensor:
-        return noisy if self._view is None else self._view.see(noisy, self._scale)
+        return noisy if self._view is None else self._view.see(noisy, self.scale)
 
     def check_input(self, x: torch.Tensor) -> None:
         if self._view is not None:
@@ -646,7 +602,7 @@ class IID(FromLaw):
 
     @property
     def interval(self) -> float | None:
-        return None if self._view is None else self._view.interval(self._scale)
+        return None if self._view is None else self._view.interval(self.scale)
 
 
 @dataclass(frozen=True)
@@ -659,10 +615,6 @@ class Truncation(Recipe[FromLaw]):
     base: FromLaw
     low: float
     high: float
-
-    @property
-    def label(self) -> str:
-        return self.base._recipe.label
 
     @property
     def text(self) -> str:

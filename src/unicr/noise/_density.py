@@ -36,11 +36,7 @@ class Tabulation(Recipe[IID]):
 
     def make(self) -> IID:
         """The noise itself."""
-        return IID(self.table, self, scale=self.scale)
-
-    @property
-    def label(self) -> str:
-        return self.name
+        return IID(self.table, self, scale=self.scale, name=self.name)
 
     @property
     def text(self) -> str:

@@ -10,7 +10,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar, Generic, Self
+from typing import Any, ClassVar, Generic, NamedTuple
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from unicr.errors import NoiseError
 from unicr.law import Law, LengthLaw, RadialDensity
 from unicr.noise._base import IID, Data, N, Noise, Recipe, View, positive
 from unicr.noise._radial import RadialNoise, UnitBall
+from unicr.text import write_call
 from unicr.values import number
 
 MOST_COORDINATES = 1 << 53  # whole numbers up to here are exact as doubles
@@ -107,9 +108,17 @@ class IIDFamily(Family[IID]):
     ) -> IID:
         checked = check_numbers(self, numbers)
         law = self.law(**checked)
-        size = Size.of(self, checked, law.std, sigma, scale)
-        member = Member(self, checked, size)
-        return IID(law, member, scale=size.scale, sigma=size.sigma, view=self.view)
+        size = read_size(self, checked, law.std, sigma, scale)
+        member = Member(self, {**checked, **size.given})
+        return IID(
+            law,
+            member,
+            scale=size.scale,
+            sigma=size.sigma,
+            view=self.view,
+            made_by=self,
+            numbers=checked,
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,9 +140,16 @@ class RadialFamily(Family[RadialNoise]):
         dim = dimension(numbers.pop("dim"), 2)
         checked = check_numbers(self, numbers)
         length = LengthLaw(self.density(**checked), dim)
-        size = Size.of(self, {**checked, "dim": dim}, self.ball.std(length), sigma, scale)
-        member = Member(self, checked, size, dim)
-        return RadialNoise(self.ball, length, member, scale=size.scale, sigma=size.sigma)
+        size = read_size(self, {**checked, "dim": dim}, self.ball.std(length), sigma, scale)
+        return RadialNoise(
+            self.ball,
+            length,
+            Member(self, {**checked, **size.given, "dim": dim}),
+            scale=size.scale,
+            sigma=size.sigma,
+            made_by=self,
+            numbers=checked,
+        )
 
 
 def check_numbers(family: Family[Any], numbers: Mapping[str, float]) -> dict[str, float]:
@@ -147,99 +163,66 @@ def check_numbers(family: Family[Any], numbers: Mapping[str, float]) -> dict[str
     return {p.name: p.check(family.name, numbers[p.name]) for p in family.parameters}
 
 
-@dataclass(frozen=True)
-class Size:
-    """Sigma and scale of a noise, and which of them it was given by: that one is exact."""
+class Size(NamedTuple):
+    """Sigma and scale of a noise, and `given`, the one of them that is exact, by its name."""
 
-    given: str
     sigma: float
     scale: float
-
-    @classmethod
-    def of(
-        cls,
-        family: Family[Any],
-        numbers: Mapping[str, float],
-        std: float,
-        sigma: float | None,
-        scale: float | None,
-    ) -> Self:
-        """The size of a noise whose law has the standard deviation `std` at unit scale."""
-        if (sigma is None) == (scale is None):
-            which = "both" if sigma is not None else "neither"
-            raise NoiseError(
-                f"{family.name} takes exactly one of sigma= and scale=, {which} was given"
-            )
-        if sigma is None:
-            scale = positive("scale", scale)
-            return cls("scale", scale * std, scale)
-        sigma = positive("sigma", sigma)
-        if not math.isfinite(std):
-            asked = write_member(family, {**numbers, "sigma": sigma})
-            instead = write_member(family, {**numbers, "scale": 1.0})
-            raise NoiseError(
-                f"{asked} has no finite variance, so no sigma: give scale= instead, or cut it: "
-                f"{instead}.truncated(5)"
-            )
-        return cls("sigma", sigma, positive("scale", sigma / std))
-
-    @property
-    def value(self) -> float:
-        """The one that was given."""
-        return self.sigma if self.given == "sigma" else self.scale
+    given: Mapping[str, float]
 
 
-def write_member(family: Family[Any], arguments: Mapping[str, float]) -> str:
-    """`name(beta=1.5, sigma=1)`, which `noise.parse` reads."""
-    written = (f"{key}={number(value)}" for key, value in arguments.items())
-    return f"{family.name}({', '.join(written)})"
+def read_size(
+    family: Family[Any],
+    numbers: Mapping[str, float],
+    std: float,
+    sigma: float | None,
+    scale: float | None,
+) -> Size:
+    """The size of a noise whose law has the standard deviation `std` at unit scale."""
+    if (sigma is None) == (scale is None):
+        which = "both" if sigma is not None else "neither"
+        raise NoiseError(f"{family.name} takes exactly one of sigma= and scale=, {which} was given")
+    if sigma is None:
+        scale = positive("scale", scale)
+        return Size(scale * std, scale, {"scale": scale})
+    sigma = positive("sigma", sigma)
+    if not math.isfinite(std):
+        asked = write_call(family.name, {**numbers, "sigma": sigma})
+        instead = write_call(family.name, {**numbers, "scale": 1.0})
+        raise NoiseError(
+            f"{asked} has no finite variance, so no sigma: give scale= instead, or cut it: "
+            f"{instead}.truncated(5)"
+        )
+    return Size(sigma, positive("scale", sigma / std), {"sigma": sigma})
 
 
 @dataclass(frozen=True, eq=False)
 class Member(Recipe[N]):
-    """A noise of a family: the numbers, the size, and the dimension where the family takes one."""
+    """A noise of a family, which made it of these `arguments`: the numbers, the size by sigma or
+    scale, and the dimension where the family takes one.
+    """
 
-    made_by: Family[N]
-    shape: Mapping[str, float]
-    size: Size
-    dim: int | None = None
-
-    @property
-    def family(self) -> str:
-        return self.made_by.name
-
-    @property
-    def numbers(self) -> Mapping[str, float]:
-        return self.shape
-
-    @property
-    def plain(self) -> Family[Any] | None:
-        return next((same for at, same in self.made_by.equal if at == self.shape), None)
-
-    @property
-    def _more(self) -> dict[str, float]:
-        return {} if self.dim is None else {"dim": self.dim}
-
-    @property
-    def arguments(self) -> dict[str, float]:
-        """What the family is called with."""
-        return {**self.shape, self.size.given: self.size.value, **self._more}
+    family: Family[N]
+    arguments: Mapping[str, float]
 
     @property
     def text(self) -> str:
-        return write_member(self.made_by, self.arguments)
+        return write_call(self.family.name, self.arguments)
 
     def data(self, noise: N) -> Data:
-        return {"family": self.family, **self.arguments}
+        return {"family": self.family.name, **self.arguments}
 
     def scaled(self, noise: N, factor: float) -> N:
-        return self.made_by(**{**self.arguments, self.size.given: self.size.value * factor})
+        given = next(size for size in ("sigma", "scale") if size in self.arguments)
+        return self.family(**{**self.arguments, given: self.arguments[given] * factor})
 
     def unit(self, noise: N) -> N:
-        return self.made_by(**self.shape, scale=1.0, **self._more)
+        others = {k: v for k, v in self.arguments.items() if k not in ("sigma", "scale")}
+        return self.family(**others, scale=1.0)
 
 
 def plainest(noise: Noise) -> Noise:
     """The same law under its plainest name: General Normal 2 is Gaussian, as the family says."""
-    plain: Family[Noise] | None = noise.plain
+    equal = () if noise.made_by is None else noise.made_by.equal
+    plain = next((same for numbers, same in equal if numbers == noise.numbers), None)
     return noise if plain is None else plain(sigma=noise.sigma)

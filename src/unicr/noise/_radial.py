@@ -80,11 +80,15 @@ class RadialNoise(FromLaw):
         *,
         scale: float = 1.0,
         sigma: float | None = None,
+        **of_family: Any,
     ) -> None:
-        """`sigma` is the standard deviation as a user wrote it, where its last digit counts."""
+        """`sigma` is the standard deviation as a user wrote it, where its last digit counts. A
+        family adds `made_by` and `numbers`.
+        """
         sigma = ball.std(unit_length) * scale if sigma is None else sigma
         self._put(ball=ball, unit_length=unit_length, length=unit_length.scaled(scale))
-        self._put(dim=unit_length.dim, _recipe=recipe, _scale=scale, _sigma=sigma)
+        self._put(dim=unit_length.dim, scale=scale, sigma=sigma)
+        self._put(_recipe=recipe, _text=recipe.text, **of_family)
 
     @property
     def radial(self) -> Self:
@@ -107,7 +111,7 @@ class RadialNoise(FromLaw):
 
     @property
     def _key(self) -> tuple[Any, ...]:
-        return (RadialNoise, self.order, self.unit_length, self._scale, self._recipe.label)
+        return (RadialNoise, self.order, self.unit_length, self.scale)
 
     @property
     def cache_key(self) -> str:
@@ -120,7 +124,7 @@ class RadialNoise(FromLaw):
             symmetric=True,
             log_concave=False,
             bounded=math.isfinite(self.unit_length.support[1]),
-            finite_variance=math.isfinite(self._sigma),
+            finite_variance=math.isfinite(self.sigma),
             unimodal=known,
             positive=self.unit_length.table.positive,
             source="analytic" if known else "checked",
@@ -142,7 +146,7 @@ class RadialNoise(FromLaw):
                 f"{self.text} has mass {mass:.3g} up to the length {number(at)}: too little to "
                 "condition on"
             )
-        return self._shorter(at / self._scale, Truncation(self, -at, at))
+        return self._shorter(at / self.scale, Truncation(self, -at, at))
 
     def within(self, share: float) -> Self:
         """This noise conditioned on ‖ε‖ ≤ T, where P(‖ε‖ ≤ T) = `share`: a second law."""
@@ -154,7 +158,7 @@ class RadialNoise(FromLaw):
     def _shorter(self, end: float, recipe: Recipe[Any]) -> Self:
         """Given that the length is at most `end` at unit scale."""
         length = self.unit_length.given(0.0, end)
-        return type(self)(self.ball, length, recipe, scale=self._scale)
+        return type(self)(self.ball, length, recipe, scale=self.scale)
 
     def evaluate_error(self) -> SamplerError:
         """How far the length's logarithm is from its law; the direction's error is not in it."""
@@ -163,13 +167,13 @@ class RadialNoise(FromLaw):
 
     def radial_logpdf(self, r: ArrayLike) -> Array:
         """log φ(r), normalised over R^d, in real units; −inf outside the support."""
-        s, law = np.asarray(r, dtype=np.float64) / self._scale, self.unit_length
+        s, law = np.asarray(r, dtype=np.float64) / self.scale, self.unit_length
         low, high = law.window[0], min(law.window[1], law.density.end)
         with np.errstate(divide="ignore", invalid="ignore"):
             values = np.asarray(law.density.log_density(s), dtype=np.float64)
         values = np.where((s >= low) & (s <= high), values, -np.inf)
         volume = self.ball.log_surface(self.dim)
-        return values - law.table.log_mass - volume - self.dim * math.log(self._scale)
+        return values - law.table.log_mass - volume - self.dim * math.log(self.scale)
 
     def log_prob(self, z: torch.Tensor) -> torch.Tensor:
         import torch
@@ -190,7 +194,7 @@ class RadialNoise(FromLaw):
         law, key = self._sampled_length(), derive(draws.key, "length")
         log_radius = np.empty(out.shape[0])
         Fill(law, [0.0], key=key, step=law.step, integers=False)(log_radius, draws.start)
-        radius = torch.from_numpy(self.unit_length.table.from_log(log_radius) * self._scale)
+        radius = torch.from_numpy(self.unit_length.table.from_log(log_radius) * self.scale)
         length = torch.linalg.vector_norm(out, self.order, dim=1, keepdim=True, dtype=torch.float64)
         out.mul_((radius[:, None].to(out.device) / length).to(out.dtype))
         if base is not None:

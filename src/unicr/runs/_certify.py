@@ -170,7 +170,7 @@ def store_result(run: Run, input_: Input, result: Certificate | Failed, seconds:
     if isinstance(result, Failed):
         row = Row(*head, None, result.reason)
     else:
-        row = Row(*head, result)
+        row = Row(*head, replace(result, seed=run.spec.seed))
     try:
         run.add(row)
     except RunError as error:

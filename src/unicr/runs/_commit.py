@@ -40,7 +40,7 @@ _lines: WeakKeyDictionary[Dataset, dict[tuple[int, int | None], dict[int, str]]]
 
 def digest_of_inputs(inputs: Iterable[tuple[int, int, str]]) -> str:
     """SHA-256 over number, label and hash of inputs, a line for each."""
-    return _digest_lines(_line(*one) for one in inputs)
+    return hashlib.sha256("".join(_line(*one) for one in inputs).encode()).hexdigest()
 
 
 def _line(index: int, label: int, digest: str) -> str:
@@ -48,16 +48,10 @@ def _line(index: int, label: int, digest: str) -> str:
     return f"{index} {label} {known}\n"
 
 
-def _digest_lines(lines: Iterable[str]) -> str:
-    digest = hashlib.sha256()
-    for line in lines:
-        digest.update(line.encode())
-    return digest.hexdigest()
-
-
 def inputs_digest(data: Dataset, skip: int, limit: int | None) -> str:
     """`digest_of_inputs` over every `skip`-th input of the data, at most `limit` of them."""
-    return _digest_lines(_read_lines(data, skip, limit).values())
+    lines = _read_lines(data, skip, limit).values()
+    return hashlib.sha256("".join(lines).encode()).hexdigest()
 
 
 def _read_lines(data: Dataset, skip: int, limit: int | None) -> dict[int, str]:

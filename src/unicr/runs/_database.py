@@ -47,7 +47,7 @@ class Database:
         # one writer, from here until the seal: a second one would draw and seal the same inputs
         self._writer = None if path is None or self.shared or not create else Lock(path)
         try:
-            with self._open as opening, self._named("open"):
+            with self._open as opening, self._name_errors("open"):
                 self._db = self._connect(opening, create)
                 self._db.row_factory = sqlite3.Row
                 self._db.execute("PRAGMA trusted_schema=OFF")  # the file may be a stranger's
@@ -167,7 +167,7 @@ class Database:
         self.close()
 
     @contextmanager
-    def _named(self, verb: str) -> Iterator[None]:
+    def _name_errors(self, verb: str) -> Iterator[None]:
         """SQLite's errors, and values that are not what they should be, as one line."""
         try:
             yield
@@ -184,7 +184,7 @@ class Database:
         """
         if self._writer is not None:
             self._writer.take()
-        with self._named("write"):
+        with self._name_errors("write"):
             self._db.execute("BEGIN IMMEDIATE")
             try:
                 # In the same transaction as the change: no moment has new rows under an old seal.
@@ -198,7 +198,7 @@ class Database:
 
     def read(self, query: str, values: Sequence[Any] = ()) -> list[sqlite3.Row]:
         """All rows of a query."""
-        with self._named("read"):
+        with self._name_errors("read"):
             return self._db.execute(query, values).fetchall()
 
     def put(self, table: str, rows: Sequence[Sequence[Any]]) -> None:
@@ -209,7 +209,7 @@ class Database:
 
     def settings(self, table: str) -> dict[str, Any]:
         """A table of names and JSON values."""
-        with self._named("read"):
+        with self._name_errors("read"):
             return {key: read_stored(value) for key, value in self.read(f"SELECT * FROM {table}")}
 
     def seal(self) -> str:
@@ -231,7 +231,7 @@ class Database:
             keys = [c["name"] for c in self.read(f"PRAGMA table_info({name})") if c["pk"]]
             order = ", ".join('"' + key.replace('"', '""') + '"' for key in keys) or "rowid"
             digest.update(canonical({"table": table}))
-            with self._named("read"):
+            with self._name_errors("read"):
                 for row in self._db.execute(f"SELECT * FROM {name} ORDER BY {order}"):
                     digest.update(hashlib.sha256(canonical(dict(row))).digest())
         return digest.hexdigest()

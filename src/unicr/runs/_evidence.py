@@ -91,7 +91,11 @@ def evidence(run: Run, *, force: bool = False) -> dict[str, Any]:
             "nonce_origin": spec.nonce_origin,
             "seed": spec.seed,
         },
-        "digests": {"model": spec.model_hash, **_named(spec.model_digests), "inputs": spec.inputs},
+        "digests": {
+            "model": spec.model_hash,
+            **_label_parts(spec.model_digests),
+            "inputs": spec.inputs,
+        },
         "preprocessing": {
             name: spec.loading[name]
             for name in ("mean", "std", "precision")
@@ -122,7 +126,7 @@ def _describe_verifier(alpha: float) -> dict[str, str]:
     }
 
 
-def _named(digests: dict[str, str]) -> dict[str, str]:
+def _label_parts(digests: dict[str, str]) -> dict[str, str]:
     return {f"part {name}": value for name, value in digests.items()}
 
 

@@ -202,7 +202,7 @@ class Job(Terms, Place):
         place: Place,
     ) -> Job:
         """The job with the model and the data that these texts name, opened."""
-        arguments = loading.arguments(model)
+        arguments = {"spec": model, **vars(loading)}  # plain values: they are sent to workers
         classifier = load_classifier(**arguments)
         return cls(
             classifier=classifier,

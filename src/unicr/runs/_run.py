@@ -93,6 +93,7 @@ class Run(Database, Tabular):
 
     def __init__(self, folder: Path | str, *, create: bool = False) -> None:
         self.folder = Path(folder)
+        self._written: dict[int, Row] = {}
         super().__init__(self.folder / FILE, create=create)
 
     @property
@@ -134,6 +135,7 @@ class Run(Database, Tabular):
         head = (row.idx, row.label, row.input_hash, row.seconds, row.reason)
         with self.writing():
             self.put("results", [(*head, claims, transcript)])
+        self._written[row.idx] = row
 
     def done(self, *, retry: bool = False) -> set[int]:
         """Inputs that are not to be done again: all that have a result, but failures of the
@@ -166,10 +168,10 @@ class Run(Database, Tabular):
         return Row(r["idx"], r["label"], r["input_hash"], r["seconds"], certificate, r["reason"])
 
     def rows(self) -> Iterator[Row]:
-        """Every result, in the order of the inputs."""
+        """Every result, in the order of the inputs; those that were written here as they were."""
         for record in self.records():
             try:
-                yield self.row(record)
+                yield self._written.get(record["idx"]) or self.row(record)
             except UNREADABLE as error:
                 raise RunError(f"cannot read {self.path}: input {record['idx']}: {error}") from None
 

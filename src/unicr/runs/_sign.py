@@ -44,7 +44,7 @@ class _Any(Database):
     tables = frozenset()
 
 
-def seals(folder: Path) -> dict[str, str]:
+def compute_seals(folder: Path) -> dict[str, str]:
     """The seal of every file with results in a run folder, computed from what is in it now."""
     found = {name: _seal(folder / name) for name in STORES if (folder / name).is_file()}
     if STORES[0] not in found:

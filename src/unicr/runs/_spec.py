@@ -10,7 +10,7 @@ import math
 import platform
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
@@ -174,7 +174,7 @@ class Spec:
         noise = _numbers(self.noise, values.pop("noise_data"))
         left_out = {"format", "model", "data", "loading", "reading", "nonce", "seed", "norms"}
         values = {k: v for k, v in values.items() if k not in left_out}
-        plan = self.plan.with_key().to_dict()
+        plan = self.plan.to_dict() | {"rule": self.plan.rule.with_key().to_dict()}
         return {"commitment": FORMAT, **values, "noise": noise, "plan": plan}
 
     @property
@@ -245,9 +245,9 @@ class Spec:
         """The plan whose rule draws from the commitment and the nonce, in an experiment from the
         seed: what `plan` must be.
         """
-        if self.nonce is None:
-            return self.plan.with_key(f"seed {self.seed}")
-        return self.plan.with_key(self.commitment, self.nonce)
+        own = (f"seed {self.seed}",) if self.nonce is None else (self.commitment, self.nonce)
+        rule = self.plan.rule.with_key(*own)
+        return self.plan if rule is self.plan.rule else replace(self.plan, rule=rule)
 
     @cached_property
     def curves(self) -> Curves:

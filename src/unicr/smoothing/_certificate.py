@@ -42,11 +42,6 @@ class NormRadius:
     log_volume: float | None = None
     frame: Frame | None = None
 
-    def __post_init__(self) -> None:
-        """Keep the grade as a plain text, as a stored certificate has it."""
-        if self.grade is not None:
-            object.__setattr__(self, "grade", str(self.grade))
-
     def to_dict(self) -> dict[str, Any]:
         """Plain values; an infinite radius is the text "inf", a frame its digest."""
         radii = {k: getattr(self, k) for k in ("radius", "proved", "searched")}

@@ -45,12 +45,6 @@ class Ask:
         return [(first, min(size, end - first)) for first in range(self.start, end, size)]
 
 
-def later(make: Callable[[], Draw]) -> Draw:
-    """A way to draw that the thread which needs it first makes: inputs are made ready by all."""
-    ready = functools.cache(make)
-    return lambda out, first: ready()(out, first)
-
-
 class Runner:
     """A classifier that one thread uses, with the memory for its noisy copies."""
 

@@ -113,9 +113,9 @@ class Certificates(Tabular, Sequence[Certificate]):
     def plain_rows(self) -> list[dict[str, Any]]:
         """One row for each input; the column `class` has its name where names are known."""
         labels = [{}] * len(self) if self.labels is None else [{"label": v} for v in self.labels]
-        return [{"input": i, **labels[i], **self._named(one)} for i, one in enumerate(self)]
+        return [{"input": i, **labels[i], **self._name_class(one)} for i, one in enumerate(self)]
 
-    def _named(self, certificate: Certificate) -> dict[str, Any]:
+    def _name_class(self, certificate: Certificate) -> dict[str, Any]:
         values = certificate.to_dict()
         if self.classes is None:
             return values

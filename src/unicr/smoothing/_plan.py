@@ -224,8 +224,3 @@ class Plan:
             if isinstance(error, CertifyError):
                 raise
             raise CertifyError(f"the plan {values!r} cannot be read: {error!r}") from None
-
-    def with_key(self, *words: object) -> Plan:
-        """This plan with what its rule draws taken from these words."""
-        rule = self.rule.with_key(*words)
-        return self if rule is self.rule else replace(self, rule=rule)

@@ -17,7 +17,7 @@ import numpy as np
 
 from unicr.errors import CertifyError
 from unicr.noise import Noise, parse
-from unicr.smoothing.measures import ClassVotes, Counts, Measure, add, as_tuple
+from unicr.smoothing.measures import ClassVotes, Counts, Measure, add
 from unicr.values import LARGEST
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ class Transcript:
             asked = (exchange.purpose, exchange.noise)
             if asked == (purpose, noise) and counted in (None, exchange.counted):
                 total = add(total, np.asarray(exchange.counts, dtype=np.int64))
-        return as_tuple(total)
+        return tuple(total.tolist())
 
     def to_list(self) -> list[dict[str, Any]]:
         """Plain values."""

@@ -28,7 +28,7 @@ class Radii:
     Proved radii, or with `searched` the paper's approximate ones. With a `lattice` they hold for
     the noise that is drawn on it: p_A and p_B pay its distance from the law, `charge`, which is
     None where there is no bound of it, and each radius pays for moving inputs to the lattice, so
-    that it holds for every real change. `between_points` gives radii between lattice points.
+    that it holds for every real change.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class Radii:
         self._curves = [RadiusCurve(noise, norm, dim) for norm in norms]
         # of ξ in Bξ: what is proved for it holds in the norm of B⁻¹δ (docs/theory.md#theorem-p)
         self._cores = [RadiusCurve(noise.core, norm, dim) if stretched else None for norm in norms]
-        self._needed: dict[float, float] = {}
+        self._least: dict[float, float] = {}
 
     @cached_property
     def charge(self) -> float | None:
@@ -78,14 +78,16 @@ class Radii:
         if lattice == self.lattice:
             return self
         twin = copy.copy(self)
-        twin.lattice, twin._needed = lattice, {}
+        twin.lattice, twin._least = lattice, {}
         vars(twin).pop("charge", None)
         return twin
 
-    def between_points(self) -> Radii:
-        """The same radii for changes that lead from one lattice point to another."""
+    def without_sampling(self) -> Radii:
+        """The same radii where all draws are counted: nothing is paid for the law of a sampler, and
+        they are for changes that lead from one lattice point to another.
+        """
         twin = copy.copy(self)
-        twin.any_change, twin._needed = False, {}
+        twin.any_change, twin.charge, twin._least = False, 0.0, {}
         return twin
 
     def at(
@@ -118,7 +120,7 @@ class Radii:
             reach=known.proved,
             log_volume=frame.log_volume(known.proved) if known.proved > 0 else None,
             frame=frame,
-            grade=find_weakest(*grades) if grades else None,
+            grade=str(find_weakest(*grades)) if grades else None,
         )
 
     def _reduce(self, radius: float, norm: Norm, of_set: bool = False) -> float:
@@ -159,7 +161,8 @@ class Radii:
             radius, searched = max(radius, proved), max(searched, proved)
         ends = (radius, proved, searched)
         radius, proved, searched = (self._reduce(r, norm, of_set) for r in ends)
-        return NormRadius(norm.text, radius, proved, searched, says, grade)
+        shown = None if grade is None else str(grade)
+        return NormRadius(norm.text, radius, proved, searched, says, shown)
 
     def first(self, p_a: float) -> float:
         """The radius in the first norm at p_A: what early stopping looks at."""
@@ -167,11 +170,11 @@ class Radii:
         radius = float(self._curves[0](p_a, searched=self.searched)) if p_a > 0.5 else 0.0
         return self._reduce(radius, self.norms[0])
 
-    def needed(self, radius: float) -> float:
+    def find_least_p_a(self, radius: float) -> float:
         """The least p_A that certifies `radius` in the first norm, rounded up."""
-        if radius not in self._needed:
-            self._needed[radius] = self._invert(radius)
-        return self._needed[radius]
+        if radius not in self._least:
+            self._least[radius] = self._invert(radius)
+        return self._least[radius]
 
     def _invert(self, radius: float) -> float:
         low, high = 0.5, 1.0 - LAST_TAIL

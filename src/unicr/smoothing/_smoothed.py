@@ -35,7 +35,7 @@ from unicr.smoothing._batch import (
     pool,
 )
 from unicr.smoothing._certificate import ABSTAIN, Certificate
-from unicr.smoothing._counting import Ask, Draw, Runner, count_votes, later
+from unicr.smoothing._counting import Ask, Draw, Runner, count_votes
 from unicr.smoothing._plan import Plan
 from unicr.smoothing._question import CLASSES, Request, answer_all
 from unicr.smoothing._radii import Curves
@@ -176,18 +176,16 @@ class VoteCounter:
 
     def _ask(self, question: Request, x: torch.Tensor, input_index: int) -> Ask:
         """How the votes of a question are drawn; the first one settles the passes."""
-        x = self._checked(x)
+        x = self._check_input(x)
         noise = self.noise if question.noise is None else question.noise
         noise.check_input(x)
         passes, shape = self.choose_passes(x, asks=(question.n,)), tuple(x.shape)
         first, *_ = self._runners  # made while torch still has all its threads
-        lattice = self.lattice_of(x)  # the first input settles it too
-
-        def make() -> Draw:
-            other = question.counted.copies(noise, lattice, x, self._key)
-            return other or self._drawing(x, input_index, noise)
-
-        draw = later(make) if self.classifier.device.type == "cpu" else make()
+        self.lattice_of(x)  # the first input settles it too
+        make = functools.cache(partial(self._make_draw, question.counted, noise, x, input_index))
+        draw: Draw = lambda out, start: make()(out, start)  # noqa: E731  by the thread that needs it
+        if self.classifier.device.type != "cpu":
+            draw = make()
         if question.n and passes.size > 1 and not self._alone:
             with one_thread_each():
                 noisy = first.fill(draw, question.start, shape, passes)
@@ -200,7 +198,7 @@ class VoteCounter:
 
     def _count_clean(self, question: Request, x: torch.Tensor) -> Counts:
         """The vote of the input itself, as it stands on the grid."""
-        x = self._checked(x)
+        x = self._check_input(x)
         if (lattice := self.lattice_of(x)) is not None:
             x = torch.from_numpy(lattice.floats(lattice.integers(x.cpu().numpy())))
         batch = x[None].to(self.classifier.device, torch.float32)
@@ -217,7 +215,7 @@ class VoteCounter:
         votes. What is not given is measured.
         """
         if self.batch is None:
-            x = self._checked(x).to(self.classifier.device, torch.float32)
+            x = self._check_input(x).to(self.classifier.device, torch.float32)
             layouts = (
                 self.channels_last is None and x.ndim == 3 and self.classifier.has_convolutions
             )
@@ -238,18 +236,17 @@ class VoteCounter:
     def _measure(self, x: torch.Tensor, passes: Passes) -> float:
         """Seconds of an input where every thread has a pass."""
         runners = self._runners  # made while torch still has all its threads
-
-        def measure(runner: Runner) -> float:
-            return runner.time_pass(x, passes, one_thread=len(runners) > 1)
-
         if len(runners) == 1:
-            return measure(runners[0])
+            return runners[0].time_pass(x, passes, one_thread=False)
         with one_thread_each():
-            return float(np.mean(list(pool().map(measure, runners))))
+            times = pool().map(lambda one: one.time_pass(x, passes, one_thread=True), runners)
+            return float(np.mean(list(times)))
 
-    def _drawing(self, x: torch.Tensor, input_index: int, noise: Noise) -> Draw:
-        """What fills a batch with the noisy copies of x from number `start` on."""
+    def _make_draw(self, counted: Measure, noise: Noise, x: torch.Tensor, input_index: int) -> Draw:
+        """What fills a batch with the copies of x that are counted, from number `start` on."""
         lattice = self.lattice_of(x)
+        if (copies := counted.copies(noise, lattice, x, self._key)) is not None:
+            return copies
         if lattice is None:
             x = x.to(self.classifier.device, torch.float32)
             seed = int.from_bytes(self._key, "little") if self.seed is None else self.seed
@@ -276,7 +273,7 @@ class VoteCounter:
                 runners.append(Runner(twin))
         return runners
 
-    def _checked(self, x: torch.Tensor) -> torch.Tensor:
+    def _check_input(self, x: torch.Tensor) -> torch.Tensor:
         """The input as it was given, where it is finite: float64 is not rounded before the grid."""
         x = torch.as_tensor(x)
         if not bool(torch.isfinite(x).all()):
@@ -329,7 +326,7 @@ class VoteCounter:
         """The certificate of g at one input, in one or several norms, from the same votes."""
         plan, norms = plan or Plan(), read_norms(norm)
         own = plan.procedure.on_own_grid
-        lattice = self.lattice_of(self._checked(x), norms, own=own)
+        lattice = self.lattice_of(self._check_input(x), norms, own=own)
         curves = Curves(norms, x.numel(), searched=searched, lattice=lattice)
         self.choose_passes(x, asks=(plan.n0, plan.n))
         return self.certify_with(x, plan, curves, input_index)

@@ -53,11 +53,6 @@ class Measure(Registered, ABC):
         return None
 
 
-def as_tuple(counts: Counts) -> tuple[int, ...]:
-    """Counts as plain whole numbers."""
-    return tuple(int(c) for c in counts)
-
-
 def at(counts: Counts, index: int) -> int:
     """One count; 0 where the counts do not reach that far."""
     return int(counts[index]) if index < len(counts) else 0

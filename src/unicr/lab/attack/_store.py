@@ -89,7 +89,7 @@ class AttackStore(Database):
     def outcomes(self) -> list[Outcome]:
         """Everything stored, by attack, norm, factor and input."""
         rows = self.read("SELECT * FROM outcomes ORDER BY attack, norm, factor, idx")
-        with self._named("read"):
+        with self._name_errors("read"):
             return [_outcome(row) for row in rows]
 
 

@@ -21,7 +21,7 @@ from safetensors.torch import save_file
 from torch import nn
 
 from unicr.classifier import Classifier, ModuleClassifier
-from unicr.classifier.internal import SELECTOR_FILE, evaluating, usable
+from unicr.classifier.internal import SELECTOR_FILE, evaluating, try_device
 from unicr.errors import CertifyError, RunError
 from unicr.folder import Folder, write_json
 from unicr.lab.train._examples import Examples
@@ -128,7 +128,7 @@ def train_network(
     It begins with the weights of `first` as far as they fit: a classifier that knows the inputs
     under large noise knows much of what tells easy ones from hard ones.
     """
-    device = usable(training.device)
+    device = try_device(training.device)
     size, seed = len(examples), stream("selecting", training.seed)
     with seeded(stream("selector", training.seed)):
         module = build(training.arch, examples.shape, worths.shape[1])

@@ -19,7 +19,7 @@ import torch
 from torch import nn
 
 from unicr.classifier import Normalised, load_classifier
-from unicr.classifier.internal import put_weights, read_weights, usable
+from unicr.classifier.internal import put_weights, read_weights, try_device
 from unicr.lab.train._examples import Examples
 from unicr.lab.train._method import METHODS, Reach, Step, Tuned
 from unicr.lab.train._schedule import SCHEDULES
@@ -73,7 +73,7 @@ class Trainer:
 
     def __init__(self, examples: Examples, settings: Training) -> None:
         self.examples, self.settings = examples, settings
-        self.device = usable(settings.device)
+        self.device = try_device(settings.device)
         self.noise: Noise | None = None if settings.noise is None else parse(settings.noise)
         self._drawn: LatticeNoise | None = None
         self.method = METHODS[settings.method]

@@ -17,7 +17,7 @@ from unicr.noise import Noise
 from unicr.smoothing._certificate import Certificate
 from unicr.smoothing._plan import Plan, Votes
 from unicr.smoothing._question import BOUND, Request, Steps
-from unicr.smoothing.measures import Counts, OffsetVotes, as_tuple, at, count_offsets
+from unicr.smoothing.measures import Counts, OffsetVotes, at, count_offsets
 from unicr.smoothing.procedures.two_steps import TwoSteps
 from unicr.smoothing.rules.every import Every
 
@@ -61,19 +61,14 @@ class Offsets(TwoSteps):
         All offsets can be counted on a coarse grid only, and the radius is between its points
         (docs/theory.md#splitting-noise).
         """
-        radii = curves.of(noise).between_points()
+        radii = curves.of(noise).without_sampling()
         self.check(plan, radii)
         width = count_offsets(noise, curves.lattice)
         counts = yield Request(width, 0, None, self.counted, BOUND)
-        certificate = self.conclude(plan, radii, counts, counts)
-        return replace(certificate, n0=0, charge=0.0)
+        return replace(self.conclude(plan, radii, counts, counts), n0=0)
 
     def tally(self, selection: Counts, counts: Counts) -> Votes:
         """The two largest counts: nothing was drawn, so nothing need be chosen beforehand."""
         order = [int(i) for i in np.argsort(-counts, kind="stable")]
         top, second = (at(counts, i) for i in (*order, len(counts), len(counts))[:2])
-        return Votes(top, second, int(counts.sum()), as_tuple(selection))
-
-    def bounds(self, votes: Votes, plan: Plan, radii: Radii) -> tuple[float, float]:
-        """The shares themselves: no sampler, so nothing is paid for its law."""
-        return plan.rule.conclude(votes, plan, radii)
+        return Votes(top, second, int(counts.sum()), tuple(selection.tolist()))

@@ -179,7 +179,7 @@ def _least(a: NormRadius, b: NormRadius) -> NormRadius:
     says = "abstain" if 0.0 in (a.searched, b.searched) else name_guarantee(proved, searched)
     less = min(a, b, key=lambda bracket: bracket.radius)
     grades = [Grade(bracket.grade) for bracket in (a, b) if bracket.grade is not None]
-    grade = find_weakest(*grades) if proved > 0 and grades else None
+    grade = str(find_weakest(*grades)) if proved > 0 and grades else None
     return NormRadius(a.norm, less.radius, proved, searched, says, grade)
 
 

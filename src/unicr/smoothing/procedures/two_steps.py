@@ -11,7 +11,7 @@ from unicr.noise import Noise
 from unicr.smoothing._certificate import ABSTAIN, Certificate
 from unicr.smoothing._plan import Plan, Procedure, Votes
 from unicr.smoothing._question import BOUND, CHOOSE, CLASSES, Request, Steps
-from unicr.smoothing.measures import Counts, Measure, add, as_tuple, at
+from unicr.smoothing.measures import Counts, Measure, add, at
 
 if TYPE_CHECKING:
     from unicr.smoothing._radii import Curves, Radii
@@ -49,11 +49,7 @@ class TwoSteps(Procedure):
         order = np.argsort(-selection, kind="stable")
         second = at(counts, int(order[1])) if len(order) > 1 else None
         top = at(counts, int(order[0]))
-        return Votes(top, second, int(counts.sum()), as_tuple(selection))
-
-    def bounds(self, votes: Votes, plan: Plan, radii: Radii) -> tuple[float, float]:
-        """(p_A, p_B) by the rule, for the law of the noise where a sampler drew it."""
-        return radii.charge_bounds(*plan.rule.conclude(votes, plan, radii))
+        return Votes(top, second, int(counts.sum()), tuple(selection.tolist()))
 
     def conclude(
         self,
@@ -69,7 +65,8 @@ class TwoSteps(Procedure):
         (docs/certificates.md#the-claim).
         """
         votes = self.tally(selection, counts)
-        p_a, p_b = self.bounds(votes, plan, radii)
+        # by the rule for the sampler, then for the law of the noise
+        p_a, p_b = radii.charge_bounds(*plan.rule.conclude(votes, plan, radii))
         return self.certificate(
             predict=self.choose(selection) if p_a > p_b else ABSTAIN,
             p_a=p_a,

@@ -39,7 +39,7 @@ class Target(Rule):
 
     def is_decided(self, votes: Votes, plan: Plan, radii: Radii) -> bool:
         """The votes refute "p_A is less than needed", or its opposite."""
-        needed, limit = radii.needed(self.radius), math.log(1 / plan.alpha)
+        needed, limit = radii.find_least_p_a(self.radius), math.log(1 / plan.alpha)
         return (
             log_wealth(votes.top, votes.n, needed, above=True) >= limit
             or log_wealth(votes.top, votes.n, needed, above=False) >= limit
@@ -50,7 +50,7 @@ class Target(Rule):
 
         docs/theory.md#estimating-p_a-and-p_b: stopping early.
         """
-        needed = radii.needed(self.radius)
+        needed = radii.find_least_p_a(self.radius)
         evidence = log_wealth(votes.top, votes.n, needed, above=True)
         p_a = needed if evidence >= math.log(1 / plan.alpha) else 0.0
         return p_a, 1.0 - p_a
