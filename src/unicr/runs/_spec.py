@@ -28,14 +28,11 @@ from unicr.runs._database import canonical
 from unicr.runs._require import Requirement
 from unicr.smoothing import (
     CODE,
-    Certificate,
     ClosedNoise,
     Curves,
     Plan,
-    Steps,
     check_nonce,
     read_noise,
-    record,
 )
 
 MOST_INPUTS = 100_000_000
@@ -207,7 +204,7 @@ class Spec:
     @property
     def noises(self) -> tuple[Noise, ...]:
         """The run's noise, and those that its procedure names beside it."""
-        return (self.noise, *getattr(self.plan.procedure, "choices", ()))
+        return (self.noise, *self.plan.procedure.choices)
 
     @property
     def dim(self) -> int:
@@ -253,10 +250,6 @@ class Spec:
     def curves(self) -> Curves:
         """The radii of any noise in the run's norms; curves are made when first asked for."""
         return Curves(self.norms, self.dim, searched=self.searched, lattice=self.lattice)
-
-    def steps(self, curves: Curves) -> Steps[Certificate]:
-        """The procedure of one input, whose curves these are, with a record of its questions."""
-        return record(self.plan.procedure.steps(self.plan, self.noise, curves))
 
     @property
     def inputs_text(self) -> str:
