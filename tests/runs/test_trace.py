@@ -93,4 +93,4 @@ def test_one_replay_takes_a_short_way(tmp_path: Path) -> None:
     assert made(walks[0], parse) == 1
     files, functions = size_of(walks)
     assert files <= 55
-    assert functions <= 318
+    assert functions <= 311
