@@ -39,11 +39,6 @@ class Ask:
     measure: Measure
     in_threads: bool = True
 
-    def passes(self, size: int) -> list[tuple[int, int]]:
-        """(number of the first copy, how many are counted) of every pass; the last is filled up."""
-        end = self.start + self.n
-        return [(first, min(size, end - first)) for first in range(self.start, end, size)]
-
 
 class Runner:
     """A classifier that one thread uses, with the memory for its noisy copies."""
@@ -98,7 +93,14 @@ def count_votes(
         if prepare is not None and ask.n:
             prepare(runners[0].classifier.device, ask.start, ask.n)
     failed: set[int] = set()
-    todo = iter([(i, *one) for i, ask in enumerate(asks) for one in ask.passes(passes.size)])
+    # (question, number of the first copy, how many are counted); the last pass is filled up
+    todo = iter(
+        [
+            (i, first, min(passes.size, ask.start + ask.n - first))
+            for i, ask in enumerate(asks)
+            for first in range(ask.start, ask.start + ask.n, passes.size)
+        ]
+    )
     work = functools.partial(
         _count_passes, todo=todo, asks=asks, passes=passes, classes=classes, failed=failed
     )
