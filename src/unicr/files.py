@@ -89,7 +89,10 @@ def read_json(text: str | bytes) -> Any:
     """
     text = text.decode() if isinstance(text, bytes) else text
     value = json.loads(
-        text, object_pairs_hook=_refuse_repeats, parse_constant=_refuse_constant, parse_float=_read_finite
+        text,
+        object_pairs_hook=_refuse_repeats,
+        parse_constant=_refuse_constant,
+        parse_float=_read_finite,
     )
     if HALF.search(text):  # or a whole character: json writes those beyond U+FFFF as two halves
         json.dumps(value, ensure_ascii=False).encode()

@@ -244,7 +244,7 @@ class Registered:
         except SpecError as error:
             raise CertifyError(
                 f"cannot read the {cls.kind} {text!r} ({error}): write NAME or "
-                f"NAME(SETTING=NUMBER), with one of {', '.join(cls.known())}"
+                f"NAME(SETTING=NUMBER), with one of {', '.join(cls.catalogue)}"
             ) from None
         return cls.from_dict({"name": call.name, **call.named})
 
@@ -257,7 +257,7 @@ class Registered:
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """The inverse of `to_dict`."""
         settings = dict(values)
-        name, known = str(settings.pop("name", None)), cls.known()
+        name, known = str(settings.pop("name", None)), cls.catalogue
         if name not in known:
             hint = did_you_mean(name, known)
             raise CertifyError(f"no {cls.kind} {name!r}: {hint}there are {', '.join(known)}")
