@@ -136,9 +136,9 @@ def test_masses_and_quantiles_have_all_their_digits(name: str) -> None:
         assert float(pieces.sf(x)) == pytest.approx(float(exact.mass(x, INF)), rel=1e-14)
     u = np.array([1e-15, 1e-6, 0.03, 0.4, 0.77, 0.999])
     for back, there in ((pieces.cdf, pieces.ppf), (pieces.sf, pieces.isf)):
-        x = there(u)
-        rounding = 2 * np.spacing(np.abs(x)) * np.exp(pieces.logpdf(x))  # of x itself
-        assert np.all(np.abs(back(x) - u) <= 1e-12 * u + rounding)
+        place = there(u)
+        rounding = 2 * np.spacing(np.abs(place)) * np.exp(pieces.logpdf(place))  # of x itself
+        assert np.all(np.abs(back(place) - u) <= 1e-12 * u + rounding)
 
 
 @pytest.mark.parametrize("name", LAWS)

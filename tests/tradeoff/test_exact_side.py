@@ -198,7 +198,8 @@ def test_the_charge_of_an_envelope_pays_for_slopes_that_were_raised(
     both = [make_ratio_law(law, u) for u in (shift, -shift)]
     joint = make_envelope(both)
     sticks, mine = [ExactSticks(one) for one in both], ExactSticks(joint)
-    between = np.random.default_rng(1).uniform(*joint.loss[[0, -1]], 500)
+    low, high = float(joint.loss[0]), float(joint.loss[-1])
+    between = np.random.default_rng(1).uniform(low, high, 500)
     for t in [*joint.loss.tolist(), *between.tolist()]:
         for one in sticks:
             assert not one(t) - mine(t) > arb(joint.charge + ROUNDING_EACH)
