@@ -89,7 +89,10 @@ def read_json(text: str | bytes) -> Any:
     """
     text = text.decode() if isinstance(text, bytes) else text
     value = json.loads(
-        text, object_pairs_hook=_once, parse_constant=_refuse_constant, parse_float=_finite
+        text,
+        object_pairs_hook=_refuse_repeats,
+        parse_constant=_refuse_constant,
+        parse_float=_read_finite,
     )
     if HALF.search(text):  # or a whole character: json writes those beyond U+FFFF as two halves
         json.dumps(value, ensure_ascii=False).encode()
@@ -105,7 +108,7 @@ def read_stored(value: Any) -> Any:
     return read_json(value)
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _refuse_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]
@@ -117,7 +120,7 @@ def _refuse_constant(text: str) -> Any:
     raise ValueError(f"{text} is not a JSON number")
 
 
-def _finite(text: str) -> float:
+def _read_finite(text: str) -> float:
     value = float(text)
     if not math.isfinite(value):
         raise ValueError(f"{text:.30} is too large for a float")

@@ -25,6 +25,13 @@ Listener = Callable[[str, float, float | None, str], None]
 _listeners: list[Listener] = []
 
 
+class OutOfTime(KeyboardInterrupt):
+    """The time that somebody gave is over: no handler of errors on the way keeps it.
+
+    Who holds something that is worth handing out without the rest catches it.
+    """
+
+
 def tell(task: str, done: float, of: float | None, text: str = "") -> None:
     """Say that `done` of `of` parts (None: nobody knows how many) of a task are finished.
 

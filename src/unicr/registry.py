@@ -63,13 +63,13 @@ class Catalogue(Mapping[str, Thing]):
         self._lock = RLock()
 
     def __getitem__(self, name: str) -> Thing:
-        return self._loaded()[name]
+        return self._load()[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._loaded())
+        return iter(self._load())
 
     def __len__(self) -> int:
-        return len(self._loaded())
+        return len(self._load())
 
     def __repr__(self) -> str:
         return f"Catalogue({self.group}: {', '.join(self)})"
@@ -77,7 +77,7 @@ class Catalogue(Mapping[str, Thing]):
     def add(self, thing: Thing) -> Thing:
         """Make a thing of this process known, as if an installed distribution had declared it."""
         with self._lock:
-            things = self._loaded()
+            things = self._load()
             self._put(things, "this process", [*self._added, thing])
             self._arrange(things)
             self._added.append(thing)
@@ -89,7 +89,7 @@ class Catalogue(Mapping[str, Thing]):
         with self._lock:
             self._things = None
 
-    def _loaded(self) -> dict[str, Thing]:
+    def _load(self) -> dict[str, Thing]:
         with self._lock:
             if self._things is None:
                 things: dict[str, Thing] = {}
@@ -244,7 +244,7 @@ class Registered:
         except SpecError as error:
             raise CertifyError(
                 f"cannot read the {cls.kind} {text!r} ({error}): write it as NAME or "
-                f"NAME(SETTING=NUMBER), with one of {', '.join(cls.known())}"
+                f"NAME(SETTING=NUMBER), with one of {', '.join(cls.catalogue)}"
             ) from None
         return cls.from_dict({"name": call.name, **call.named})
 
@@ -257,7 +257,7 @@ class Registered:
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """The inverse of `to_dict`."""
         settings = dict(values)
-        name, known = str(settings.pop("name", None)), cls.known()
+        name, known = str(settings.pop("name", None)), cls.catalogue
         if name not in known:
             hint = did_you_mean(name, known)
             raise CertifyError(

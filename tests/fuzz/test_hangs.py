@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,27 @@ def test_a_heavy_tail_ends_at_the_limit() -> None:
         done = run("radius", "--noise=scipy.levy(0,1)", *ONE, "--limit=4")
         if not check_answered(done):
             done.check_refused("took more than 4 s", "--limit")
+
+
+def test_what_is_proved_at_the_limit_is_handed_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A theorem that never ends takes none of the others with it."""
+
+    def never(*arguments: object) -> float:
+        while True:
+            pass
+
+    monkeypatch.setattr("unicr.radius.theorems.bellman.bellman_radius", never)
+    with within():
+        done = run("radius", "--noise=laplace(scale=1)", *ONE, "--limit=1")
+        assert done.code == 0
+        lines = dict(line.split(maxsplit=1) for line in done.out.splitlines())
+        assert lines["stopped"].startswith("at --limit")
+        assert float(lines["proved"].split()[0]) > 0
+        assert "searched" not in lines
+        kept = json.loads(
+            run("radius", "--noise=laplace(scale=1)", *ONE, "--limit=1", "--json").out
+        )
+        assert kept["complete"] is False
 
 
 def test_a_slow_density_is_given_up_with_a_line_meanwhile(

@@ -93,8 +93,7 @@ def found(
 
     each = [curves] if curves else [Curves((norm,), x.numel()) for norm in norms]
     noise = settings.grid.noise(settings.grid.centre)
-    starts = [lambda one=one: record(settings.steps(plan, noise, one)) for one in each]
-    steps = share_answers(starts)
+    steps = share_answers([record(settings.steps(plan, noise, one)) for one in each])
     try:
         question = next(steps)
         while True:

@@ -16,6 +16,7 @@ from scipy import stats
 
 from unicr.errors import NoiseError
 from unicr.law._quadrature import TabulatedDensity
+from unicr.noise import from_density
 
 INF = math.inf
 Tables = dict[str, TabulatedDensity]
@@ -190,7 +191,6 @@ def test_three_separated_intervals() -> None:
     assert table.breakpoints == (-5.0, -4.0, 0.0, 1.0, 7.0, 7.01)
     inside = table.ppf(np.linspace(0.0, 1.0, 1001))
     assert np.all(np.isfinite(table.logpdf(inside)))
-    assert not table.log_concave()
 
 
 def test_jump_and_kink_are_located() -> None:
@@ -306,23 +306,23 @@ SHAPES = {
     "expon": (stats.expon().logpdf, False, True),
     "cauchy": (stats.cauchy().logpdf, True, False),
     "student": (stats.t(5).logpdf, True, False),
-    "student1e6": (lambda x: -500_000.5 * np.log1p(x * x / 1e6), True, False),
     "gennorm0.75": (stats.gennorm(0.75).logpdf, True, False),
     "gennorm0.99": (stats.gennorm(0.99).logpdf, True, False),
     "singular": (lambda x: -0.5 * np.log(np.abs(x)) - np.abs(x), True, False),
     "bimodal": (lambda x: np.logaddexp(-((x - 2) ** 2), -((x + 2) ** 2)), True, False),
     "unequal modes": (gaussian_mixture, False, False),
     "two intervals": (intervals((-2.0, -1.0), (1.0, 2.0)), True, False),
-    "almost symmetric": (lambda x: -x * x / 2 - 1e-9 * x, False, True),
+    "almost symmetric": (lambda x: -x * x / 2 - 1e-5 * x, False, True),
 }
 
 
 @pytest.mark.parametrize("name", SHAPES)
 def test_symmetry_and_log_concavity(name: str) -> None:
+    """A density that is not of a shape, by more than its table is off, gets a table that is not."""
     logpdf, symmetric, log_concave = SHAPES[name]
-    table = TabulatedDensity.build(logpdf)
-    assert table.symmetric_about_zero() is symmetric
-    assert table.log_concave() is log_concave
+    facts = from_density(logpdf).facts
+    assert facts.symmetric is symmetric
+    assert facts.log_concave is log_concave
 
 
 # ------------------------------------------------------------------------------ refusals

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from scipy import special
 
 from unicr import noise
 from unicr.noise import from_density
 from unicr.norms import Norm, l1
 from unicr.radius import certified_radius
 from unicr.radius.bellman import bellman_radius
-from unicr.radius.bellman._jumps import list_corners, split_law
+from unicr.radius.bellman._apart import ApartSheet, StepGrids
+from unicr.radius.bellman._jumps import list_corners, list_laws, split_law
+from unicr.radius.bellman._mesh import Mesh
 from unicr.tradeoff import RatioLaw
 from unicr.values import Array
 
@@ -69,6 +73,70 @@ def test_no_choice_of_coordinates_gets_past_every_corner() -> None:
                 rest -= costs[k]
                 total += rates[k, rng.integers(2)]
             assert np.any((gone >= total[0]) & (left >= total[1]))
+
+
+def test_corners_hold_sums_that_spend_all_exactly() -> None:
+    """A rate of a alone and one of b alone: every split (t, 5 − t) of the budget can be reached."""
+    rates = np.array([[[1.0, 0.0], [0.0, 1.0]]])
+    gone, left = list_corners(rates, np.ones(1), np.zeros((2, 2)), 5.0)
+    for t in np.linspace(0.0, 5.0, 998):
+        assert np.any((gone >= t) & (left >= 5.0 - t))
+    # and no corner is farther out than one stair
+    assert np.all(gone + left <= 5.0 + 5.0 / 60 + 1e-9)
+
+
+def test_the_first_coordinate_is_in_every_corner() -> None:
+    rates = np.array([[[1.0, 0.0], [0.0, 1.0]]])
+    first = np.array([[2.0, 1.0], [2.0, 1.0]])
+    gone, left = list_corners(rates, np.ones(1), first, 5.0)
+    assert np.any((gone >= 7.0) & (left >= 1.0))
+    assert np.any((gone >= 2.0) & (left >= 6.0))
+
+
+def test_a_line_is_read_with_both_jumps() -> None:
+    """T(α) = e^(−a) T′(α e^b), T′ of normal laws a shift of 1.5 apart; never above it."""
+    t = np.linspace(-9.0, 9.0, 451)
+    values = special.ndtr(0.75 - t / 1.5) - np.exp(t) * special.ndtr(-0.75 - t / 1.5)
+    gone, left = np.array([0.0, 0.1, 0.3, 0.6]), np.array([0.5, 0.2, 0.1, 0.0])
+
+    def tradeoff(alpha: Array) -> Array:
+        return np.exp(-gone) * special.ndtr(-special.ndtri(alpha * np.exp(left)) - 1.5)
+
+    read = ApartSheet._read_line
+    for level in (0.02, 0.1, 0.3):
+        got = read(None, values, np.exp(t), gone, left, level)  # type: ignore[arg-type]
+        assert np.all(got <= tradeoff(np.full(4, level)) + 1e-12)
+        assert np.all(got >= tradeoff(np.full(4, level)) - 2e-3)
+    got = read(None, values, np.exp(t), gone, left, None)  # type: ignore[arg-type]
+    inside = special.ndtr(-special.ndtri(0.5 * np.exp(gone[:3])) - 1.5)  # e^0.6/2 is near 1
+    assert np.all(got[:3] <= inside * np.exp(-left[:3]) + 1e-12)
+    assert np.all(got[:3] >= inside * np.exp(-left[:3]) - 2e-3)
+
+
+def test_a_step_costs_what_the_smallest_shift_of_its_cell_does() -> None:
+    unit = noise.parse("laplace(scale=1)").iid
+    assert unit is not None
+    mesh = Mesh(0.012, -1.5, 2.5)
+    sheet = SimpleNamespace(
+        unit=unit, p=2.0, dim=50, r=1.0, kappa=1e-3, mesh=mesh, shift=1.0, widest=1.5
+    )
+    grids = StepGrids(sheet, 1)  # type: ignore[arg-type]
+    assert grids.costs[0] == sheet.kappa
+    np.testing.assert_allclose(grids.costs[1:], grids.shifts[:-1] ** 2 + sheet.kappa, rtol=1e-14)
+    assert len(grids.kernels) == len(grids.costs) == len(grids.steps.jumps)
+    assert grids.shifts[-1] == sheet.r
+    # a step stands for the largest shift of its cell
+    law = list_laws(unit, float(grids.shifts[-1]))[0]
+    _, jump = split_law(law, sheet.widest)
+    assert tuple(grids.steps.jumps[-1, 0]) == (jump.gone, jump.left)
+
+
+def test_both_signs_of_a_shift_are_listed() -> None:
+    """e^(−x) moved right leaves P a mass that Q has not; moved left it is the other way."""
+    unit = from_density(lambda x: -np.asarray(x), support=(0, math.inf)).unit
+    split = [split_law(law, math.inf)[1] for law in list_laws(unit, 0.3)]
+    jumps = [(one.gone, one.left) for one in split]
+    np.testing.assert_allclose(jumps, [(0.0, 0.3), (0.3, 0.0)], atol=1e-5)
 
 
 @pytest.mark.slow

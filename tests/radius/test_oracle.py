@@ -21,8 +21,11 @@ from unicr import noise
 from unicr.noise import IID
 from unicr.radius import certified_radius
 from unicr.radius.bellman._chord import bound_excess
+from unicr.radius.bellman._kernel import LONG_UNIT, PARTS, Profile
+from unicr.radius.bellman._stencil import POINTS, find_stencils
+from unicr.radius.bellman._verify import KERNEL_ROUNDING
 from unicr.sample import integer_law
-from unicr.tradeoff import RatioLaw, compose
+from unicr.tradeoff import RatioLaw, compose, make_ratio_law
 from unicr.tradeoff._compose import OUTSIDE_WINDOW, ROUNDING_EACH
 from unicr.tradeoff._compose import ROUNDING as COMPOSED
 from unicr.tradeoff._ratio import EPS, MASS_UNITS, UNSURE_MASS, _refine
@@ -325,10 +328,75 @@ def check_sampler(one: IID, law: Exact, rng: np.random.Generator) -> int:
     return int(found.starts.size)
 
 
+def check_stencil(rng: np.random.Generator) -> int:
+    """A normal density between two mesh points lies below its stencil, wherever one looks."""
+    step, parts = float(10 ** rng.uniform(-3, -1)), 4
+    smooth = step * float(rng.choice([2.5, 3.0]))
+    table = find_stencils(step, smooth, parts)
+    m = int(rng.integers(parts))
+    h, s = arb(step), arb(smooth)
+
+    def bell(z: arb) -> arb:
+        return (-(z * z) / (2 * s * s)).exp() / (s * (2 * arb.pi()).sqrt())
+
+    def below(z: arb) -> arb:
+        return (-z / (s * arb(2).sqrt())).erfc() / 2
+
+    def smear(low: arb, high: arb, y: arb) -> tuple[arb, arb]:
+        """∫ φ_s(y − v) dv and ∫ e^v φ_s(y − v) dv."""
+        tilt = (y + s * s / 2).exp()
+        tilted = tilt * (below(high - y - s * s) - below(low - y - s * s))
+        return below(high - y) - below(low - y), tilted
+
+    def tent(j: int, y: arb) -> arb:
+        """1 at jh, 0 at its neighbours, straight in e^v between; smeared, over h."""
+        flat, tilted = smear((j - 1) * h, j * h, y)
+        rising = (tilted * (-(j - 1) * h).exp() - flat) / h.expm1()
+        flat, tilted = smear(j * h, (j + 1) * h, y)
+        falling = flat - (tilted * (-j * h).exp() - flat) / h.expm1()
+        return (rising + falling) / h
+
+    for x in rng.uniform(-30, 30, 4):
+        y = arb(float(x)) * s
+        terms = [
+            arb(float(c)) * tent(int(j), y) for j, c in zip(POINTS, table[m], strict=True) if c != 0
+        ]
+        assert not bell(y - m * h / parts) > sum(terms, arb(0))
+    return 1
+
+
+def check_kernel(one: IID, shift: float, rng: np.random.Generator) -> int:
+    """∫K over parts of a mesh cell, term by term: within the charge for K at any point."""
+    law = make_ratio_law(one, shift, 3e-4)
+    step = float(10 ** rng.uniform(-3, -1.5))
+    profile = Profile(law, step, 60)
+    width = arb(step) / PARTS
+    charge = KERNEL_ROUNDING + 8 * LONG_UNIT * law.loss.size
+    for side, sign in ((profile.up, 1), (profile.down, -1)):
+        for i in rng.integers(len(side[0]), size=2).tolist():
+            low, high = i * width, (i + 1) * width
+            true = lost = arb(0)
+            for mass, loss in zip(law.mass.tolist(), law.loss.tolist(), strict=True):
+                q, far = arb(mass), sign * arb(loss)
+                p = q * (-arb(loss)).exp()
+                lost += p
+                end = high if far >= high else far
+                if end > low:
+                    # ∫ ±(q − e^w p) dw, |w| from `low` to `end`
+                    true += sign * q * (end - low)
+                    true -= p * ((sign * end).exp() - (sign * low).exp())
+            if sign < 0 and lost < 1:
+                true += (1 - lost) * ((-low).exp() - (-high).exp())
+            error = abs(arb(float(side[0][i])) - true) / width
+            assert not error > arb(charge), (one, shift, step, i, sign, error)
+    return 1
+
+
 def run(count: int, seed: int, most: int) -> dict[str, int]:
     """So many random cases of every kind: how many numbers were enclosed, by kind."""
     rng = np.random.default_rng(seed)
-    seen = dict.fromkeys(("cells", "excess", "closed", "uniform", "composed", "sampler"), 0)
+    kinds = ("cells", "excess", "closed", "uniform", "stencils", "kernels", "composed", "sampler")
+    seen = dict.fromkeys(kinds, 0)
     for k in range(count):
         one, law = random_table(rng) if k % 3 == 2 else random_family(rng)
         shift = float(10 ** rng.uniform(-4, 0.7)) * (1 if rng.integers(2) else -1)
@@ -337,7 +405,9 @@ def run(count: int, seed: int, most: int) -> dict[str, int]:
         if one.facts.symmetric and one.facts.log_concave:
             seen["closed"] += check_closed_form(one, law, rng)
         seen["uniform"] += check_uniform(rng)
+        seen["stencils"] += check_stencil(rng)
         if k % 4 == 0:
+            seen["kernels"] += check_kernel(one, shift, rng)
             seen["composed"] += check_composition(rng)
             seen["sampler"] += check_sampler(one, law, rng)
     return seen

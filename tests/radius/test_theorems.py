@@ -10,6 +10,7 @@ from scipy import optimize
 from unicr import noise
 from unicr.errors import RadiusError
 from unicr.norms import Norm, l1, l2, linf
+from unicr.progress import OutOfTime
 from unicr.radius import Evidence, Grade, Question, RadiusCurve, certified_radius
 from unicr.radius import theorems as package
 from unicr.radius._boundary import find_first_root
@@ -183,6 +184,74 @@ def test_a_proof_above_the_search_is_an_error_that_names_both() -> None:
     assert reconcile(0.5, "(x) test", 1.0, "search", 1e-4) == 1.0
     with pytest.raises(RadiusError, match=r"\(x\) test gives 1\.5, search only 1\.0"):
         reconcile(1.5, "(x) test", 1.0, "search", 1e-4)
+
+
+class Broken(package.Bound):
+    """A theorem that cannot be computed."""
+
+    def radius(self, evidence: Evidence) -> float:
+        raise ValueError("a flow needs finite bends")
+
+
+class Endless(package.Bound):
+    """A theorem during which time is over."""
+
+    def radius(self, evidence: Evidence) -> float:
+        raise OutOfTime
+
+
+class Small(package.Bound):
+    """A theorem that proves a radius."""
+
+    def radius(self, evidence: Evidence) -> float:
+        return 0.25
+
+
+def prove_by(monkeypatch: pytest.MonkeyPatch, *kinds: type[package.Bound]) -> package.Proof:
+    """What is proved where these are all the theorems there are."""
+    bounds = tuple(kind(theorem=f"(z) {kind.__name__}", grade=Grade.DECLARED) for kind in kinds)
+    monkeypatch.setattr(package, "list_bounds", lambda question, *, laws: bounds)
+    return prove(Question(noise.laplace(scale=1), 2, 6), Evidence(0.9))
+
+
+def test_a_theorem_that_cannot_be_computed_takes_no_other_with_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for kinds in ((Broken, Small), (Small, Broken)):
+        proof = prove_by(monkeypatch, *kinds)
+        assert proof.theorem == "(z) Small"
+        assert proof.complete
+        assert 0.2499 < proof.radius <= 0.25
+    with pytest.raises(RadiusError, match=r"\(z\) Broken .*a flow needs finite bends"):
+        prove_by(monkeypatch, Broken)
+
+
+def test_what_is_proved_when_time_is_over_stands(monkeypatch: pytest.MonkeyPatch) -> None:
+    proof = prove_by(monkeypatch, Small, Endless, Broken)
+    assert proof.theorem == "(z) Small"
+    assert not proof.complete
+    with pytest.raises(OutOfTime):
+        prove_by(monkeypatch, Endless, Small)
+
+
+def test_a_radius_says_that_time_was_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Twice: while theorems are asked, and while the worst direction is searched."""
+    whole = certified_radius(noise.gaussian(sigma=1), 2, 6, p_a=0.9)
+    assert whole.complete
+    assert "complete" not in whole.to_dict()
+
+    def stop(*args: object, **kwargs: object) -> float:
+        raise OutOfTime
+
+    prove_little = lambda *args: 0.01  # noqa: E731
+    for bellman, search in ((stop, prove_little), (prove_little, stop)):
+        monkeypatch.setattr("unicr.radius.theorems.bellman.bellman_radius", bellman)
+        monkeypatch.setattr("unicr.radius._radius.search_direction", search)
+        found = certified_radius(noise.laplace(scale=1), 2, 6, p_a=0.9)
+        assert not found.complete
+        assert found.to_dict()["complete"] is False
+        assert found.guarantee == "approximate"
+        assert found.searched == found.proved > 0.01
 
 
 def test_p_b_of_all_theorems_agrees_with_the_binary_case() -> None:

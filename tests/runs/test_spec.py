@@ -117,7 +117,7 @@ def test_equal_noises_commit_to_equal_numbers() -> None:
         ({"nonce": None}, "either a nonce or"),
         ({"norms": ["2", "2"]}, "different norms"),
         ({"lattice": "2/510"}, "lattice"),
-        ({"noise": "laplace(sigma=0.5)"}, "its numbers are those of gaussian"),
+        ({"noise": "laplace(sigma=.5)"}, r"it is laplace\(sigma=0\.5\)"),
         ({"max": 0}, "at least 1"),
         ({"inputs": "abc"}, "64 hexadecimal"),
         ({"split": "both"}, "one of test, train"),
@@ -140,6 +140,17 @@ def test_each_field_is_needed() -> None:
     for name in values:
         with pytest.raises(RunError, match=r"format|damaged"):
             Spec.from_dict({k: v for k, v in values.items() if k != name})
+
+
+def test_a_noise_is_kept_once() -> None:
+    """A family by its text, a density by its numbers, which must be those of its name."""
+    assert SPEC.to_dict()["noise_data"] is None
+    law = from_density(lambda x: -(abs(x) ** 1.5), name="mine").loaded_from("a.py:law")
+    values = made(noise=law).to_dict()
+    assert Spec.from_dict(values).noise == law
+    assert Spec.from_dict(values).commitment == made(noise=law).commitment
+    with pytest.raises(RunError, match=r"called b\.py:law, it is a\.py:law"):
+        Spec.from_dict({**values, "noise": "b.py:law"})
 
 
 def test_a_noise_that_is_code_stays_closed() -> None:

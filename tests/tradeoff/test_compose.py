@@ -213,7 +213,7 @@ def test_no_shift_cannot_be_told_apart() -> None:
 def test_disjoint_supports_are_told_apart() -> None:
     t = compute_tradeoff(noise.uniform(scale=1), [(2.5, 1)], closed=False)
     assert float(t.beta(0.0)) == 0
-    assert t.needed() == 1
+    assert t.find_least_p_a() == 1
 
 
 @given(
@@ -276,7 +276,7 @@ def test_huge_log_ratios_do_not_overflow() -> None:
         assert isinstance(t, Lines)
         assert t.t[-1] - t.t[0] > 1000
         assert np.isfinite(t.h).all()
-        assert t.needed() == pytest.approx(1.0, abs=1e-6)
+        assert t.find_least_p_a() == pytest.approx(1.0, abs=1e-6)
 
 
 def test_a_law_without_atoms_tells_everything() -> None:

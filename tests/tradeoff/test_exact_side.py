@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import math
+from itertools import accumulate
 
 import mpmath
 import numpy as np
 import pytest
+from flint import arb, ctx
 from scipy import integrate, optimize, special
 
 from unicr import noise
 from unicr.noise import IID, from_radial_density
 from unicr.norms import Norm
 from unicr.radius import certified_radius
-from unicr.tradeoff import ClosedForm, compute_tradeoff, make_ratio_law
-from unicr.tradeoff._falling import cross_chance, levels
+from unicr.tradeoff import ClosedForm, RatioLaw, compute_tradeoff, make_ratio_law
+from unicr.tradeoff._compose import ROUNDING_EACH
+from unicr.tradeoff._falling import _bend_of_table, cross_chance, levels
 from unicr.tradeoff._ratio import _Cells, _make_finite
 from unicr.tradeoff.internal import (
     ball_tradeoff,
@@ -161,6 +164,47 @@ def test_an_envelope_is_above_each_of_its_laws() -> None:
         assert sticks[0] <= max(sticks[1:]) + 2e-3
 
 
+class ExactSticks:
+    """H(t) of a law in ball arithmetic."""
+
+    def __init__(self, law: RatioLaw) -> None:
+        ctx.prec = 150
+        self.law = law
+        mass = [arb(one) for one in law.mass.tolist()]
+        lost = [q * (-arb(one)).exp() for q, one in zip(mass, law.loss.tolist(), strict=True)]
+        self.above, self.weighted = (
+            list(accumulate(one[::-1], initial=arb(0)))[::-1] for one in (mass, lost)
+        )
+
+    def __call__(self, t: float) -> arb:
+        first = int(np.searchsorted(self.law.loss, t, side="right"))
+        return self.above[first] - arb(t).exp() * self.weighted[first] + arb(self.law.infinite)
+
+
+@pytest.mark.parametrize(
+    ("text", "shift"),
+    [
+        ("laplace(scale=1).truncated(-0.5, 3)", 3e-3),
+        ("scipy.gumbel_r(0,1)", 0.02),
+        ("scipy.gamma(3)", 0.01),
+    ],
+)
+def test_the_charge_of_an_envelope_pays_for_slopes_that_were_raised(
+    text: str, shift: float
+) -> None:
+    """At nodes and between them, both sides enclosed: what lacks is within charge and roundings."""
+    law = noise.parse(text).iid
+    assert law is not None
+    both = [make_ratio_law(law, u) for u in (shift, -shift)]
+    joint = make_envelope(both)
+    sticks, mine = [ExactSticks(one) for one in both], ExactSticks(joint)
+    low, high = float(joint.loss[0]), float(joint.loss[-1])
+    between = np.random.default_rng(1).uniform(low, high, 500)
+    for t in [*joint.loss.tolist(), *between.tolist()]:
+        for one in sticks:
+            assert not one(t) - mine(t) > arb(joint.charge + ROUNDING_EACH)
+
+
 def test_tails_that_are_cut_off_are_told_apart_for_sure() -> None:
     """A shift by 10^9: but for the overlap of far tails, mass 10^-9, all of Q is beyond P."""
     law = noise.cauchy(scale=1)
@@ -189,6 +233,16 @@ def test_a_wavy_density_is_below_its_own_integral() -> None:
         lambda a: float(found.beta(a)) + a, bounds=(1e-3, 0.9), method="bounded"
     ).fun
     assert overlap - 4e-3 <= least <= overlap + 2e-6
+
+
+def test_a_bend_is_seen_wherever_it_lies_among_the_points() -> None:
+    """A dent narrower than 24 points, and too weak for neighbours."""
+    v: Array = np.linspace(1.0, 2.0, 60_001)
+    assert _bend_of_table(v, v * 1e-6) == 1  # straight: both, of which one is said
+    assert (_bend_of_table(v, v * v), _bend_of_table(v, -v * v)) == (1, -1)
+    for place in range(30_000, 30_024):
+        dent = 1e-13 * np.exp(-0.5 * ((np.arange(v.size) - place) / 3) ** 2)
+        assert _bend_of_table(v, v * 1e-6 + dent) == 0
 
 
 def bell(r: Array) -> Array:

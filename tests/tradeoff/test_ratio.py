@@ -15,6 +15,7 @@ from unicr import noise
 from unicr.noise import IID
 from unicr.tradeoff import make_ratio_law
 from unicr.tradeoff._envelope import hockey_stick
+from unicr.tradeoff._ratio import EPS, _place_edges
 from unicr.tradeoff.internal import make_ratio_cells
 
 Array = NDArray[np.float64]
@@ -106,15 +107,33 @@ def test_cells_hold_their_masses(one: IID, shift: float) -> None:
     with np.errstate(over="ignore"):
         assert np.all(cells.q <= cells.p * np.exp(cells.high) * (1 + 1e-14))
         assert np.all(cells.q >= cells.p * np.exp(cells.low) * (1 - 1e-14))
-    slivers = one.law.sliver_mass(shift)  # counted twice: beside jumps ranges are not seen
-    assert slivers < 1e-13 * (1 + abs(shift))
-    assert 1 - 4e-15 <= math.fsum(cells.q) + cells.infinite <= 1 + slivers + 4e-15
+    assert math.fsum(cells.q) + cells.infinite == pytest.approx(1, abs=4e-15)
     assert math.fsum(cells.p) <= 1 + 2e-15
     if one.facts.positive and abs(shift) < 2:
         assert cells.infinite < 1e-14
         assert math.fsum(cells.p) == pytest.approx(1, abs=1e-14)
     law = cells.law()
     assert np.sum(law.mass * np.exp(-law.loss)) == pytest.approx(math.fsum(cells.p), abs=1e-13)
+
+
+@pytest.mark.parametrize("shift", [0.37, -1.0, 2.0**-40])
+def test_beside_jumps_nothing_is_asked(shift: float) -> None:
+    """Far from zero, where a place is known to 1e-10 only: every cell that is asked keeps away from
+    jumps of both copies, and the mass beside them counts as infinite.
+    """
+    far = 1e6
+    one = noise.from_density(
+        lambda x: np.where(x < far + 1, 0.0, 1.0), support=(far, far + 2), points=(far + 1,)
+    )
+    unit = one.law.jumps
+    np.testing.assert_allclose(np.sort(unit), [far, far + 1, far + 2], rtol=1e-12)
+    edges, asked = _place_edges(one, shift, None)
+    for jump in np.concatenate([unit, unit + shift]):
+        near = (edges[:-1] <= jump + 8 * EPS * far) & (edges[1:] >= jump - 8 * EPS * far)
+        assert not np.any(near & asked)
+    cells = make_ratio_cells(one, shift, 1e-3)
+    assert 1 - 1e-12 <= math.fsum(cells.q) + cells.infinite <= 1 + 1e-12
+    assert math.fsum(cells.p) <= 1 + 1e-12
 
 
 @pytest.mark.parametrize("one", [n for n in FAMILIES if n.facts.unimodal], ids=str)

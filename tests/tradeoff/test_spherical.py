@@ -153,7 +153,7 @@ def test_hockey_sticks_lie_above_thirty_digits(noise: RadialNoise, shift: float,
 def test_without_a_power_it_is_the_gaussian_and_never_above_it(dim: int, mu: float) -> None:
     tradeoff = ball_tradeoff(spherical_gg(k=0, sigma=0.5, dim=dim), 0.5 * mu)
     reached = special.ndtri(1 - ALPHA) - special.ndtri(tradeoff.beta(ALPHA))
-    excess = np.append(reached, special.ndtri(tradeoff.needed())) / mu - 1
+    excess = np.append(reached, special.ndtri(tradeoff.find_least_p_a())) / mu - 1
     assert tradeoff.bound == "lower"
     assert np.all(excess >= 0)
     assert excess[-1] <= (1.2e-3 if dim < 24 else 3e-4 if mu < 0.01 else 2e-4)
@@ -170,7 +170,7 @@ def test_the_ball_has_its_closed_form(dim: int, p_a: float) -> None:
         overlap = 2 * mp.betainc(a, a, 0, mp.mpf(1) / 2 - mp.mpf(radius) / 6, regularized=True)
         for alpha in (0.0, 0.2):
             assert 0 <= overlap - alpha - mp.mpf(float(tradeoff.beta(alpha))) <= 2e-11
-    assert abs(tradeoff.needed() - p_a) <= 2e-11
+    assert abs(tradeoff.find_least_p_a() - p_a) <= 2e-11
     steps, radii = ball_steps(ball(scale=1.5, dim=dim), 0.9 * radius, radius)
     assert radii[-1] >= radius
     assert 1 - p_a <= np.interp(radius, radii, steps) + 1e-3 * (p_a - 0.5)
@@ -188,7 +188,7 @@ def test_an_atom_of_the_ratio_is_counted_once(dim: int) -> None:
     tradeoff = ball_tradeoff(law, shift)
     for t in (0.0, 1e-300, 1e-15, 1e-9):
         assert tradeoff._h(t) >= 1 - overlap  # type: ignore[attr-defined]
-    assert tradeoff.needed() >= 1.5 - overlap
+    assert tradeoff.find_least_p_a() >= 1.5 - overlap
 
 
 def cone_stick(s: float, t: float) -> float:
@@ -266,7 +266,7 @@ def test_it_is_decreasing_below_the_diagonal_and_falls_with_the_shift(dim: int) 
 def test_no_shift_is_no_information() -> None:
     tradeoff = ball_tradeoff(spherical_gg(k=3, sigma=1, dim=50), 0.0)
     assert np.allclose(tradeoff.beta(ALPHA), 1 - ALPHA, atol=1e-15)
-    assert tradeoff.needed() == 0.5
+    assert tradeoff.find_least_p_a() == 0.5
 
 
 @pytest.mark.parametrize("shift", [math.nan, math.inf])

@@ -182,8 +182,8 @@ def load_classifier(
     elif names_python(asked.spec):
         asked = replace(asked, thing=load_object(asked.spec))
     if asked.thing is not None:
-        asked = _made(asked)
-    classifier = _loaded(asked)
+        asked = _call_factory(asked)
+    classifier = _load_by_adapter(asked)
     if precision is not None:
         classifier = classifier.at_precision(precision)
     if compile:
@@ -256,7 +256,7 @@ def try_device(device: str | torch.device) -> torch.device:
     return place
 
 
-def _loaded(asked: ModelAsked) -> Classifier:
+def _load_by_adapter(asked: ModelAsked) -> Classifier:
     if isinstance(asked.thing, Classifier):
         return asked.thing
     adapter = next((adapter for adapter in ADAPTERS.values() if adapter.takes(asked)), None)
@@ -286,7 +286,7 @@ def _no_adapter(asked: ModelAsked) -> str:
     return f"{asked.path}: {asked.path.suffix or 'no'} ending is not known; {known}"
 
 
-def _made(asked: ModelAsked) -> ModelAsked:
+def _call_factory(asked: ModelAsked) -> ModelAsked:
     """The same with the model in place of a class or function that makes it."""
     thing = asked.thing
     if not _is_factory(thing, asked.weights is not None):

@@ -10,18 +10,17 @@ from contextlib import contextmanager
 from types import FrameType
 
 from unicr.errors import RadiusError
-from unicr.progress import tell
+from unicr.progress import OutOfTime, tell
 
 EVERY = 5.0
 
 
-class Late(KeyboardInterrupt):
-    """No handler of errors on the way keeps it."""
-
-
 @contextmanager
 def watched(what: str, limit: float) -> Iterator[None]:
-    """An error after `limit` seconds of this process's own computing, and a line meanwhile."""
+    """An end after `limit` seconds of this process's own computing, and a line meanwhile.
+
+    It is an error, unless what runs has something to hand out by then (`OutOfTime`).
+    """
     if not limit > 0:
         raise RadiusError(f"--limit {limit:g} must be a number of seconds above 0")
     main = threading.current_thread() is threading.main_thread()
@@ -32,15 +31,15 @@ def watched(what: str, limit: float) -> Iterator[None]:
 
     def look(number: int, frame: FrameType | None) -> None:
         if time.process_time() - spent > limit:
-            raise Late
+            raise OutOfTime
         tell(what, time.monotonic() - begun, None, f"{what} (--limit {limit:g})")
 
     before = signal.signal(signal.SIGALRM, look)
-    every = min(EVERY, limit)
-    signal.setitimer(signal.ITIMER_REAL, every, every)
+    # after the first one EVERY seconds apart: who catches it has that long to end
+    signal.setitimer(signal.ITIMER_REAL, min(EVERY, limit), EVERY)
     try:
         yield
-    except Late:
+    except OutOfTime:
         why = f"{what} took more than {limit:g} s: give it more with --limit"
         raise RadiusError(why) from None
     finally:

@@ -76,7 +76,7 @@ def radius(
         auto, exact (theorems only), numeric (composition, no closed forms) or montecarlo (the
         paper's own algorithm, for any density; auto takes it where nothing else applies).
     seconds
-        Give up after this many seconds of computing.
+        Stop after this many seconds of computing, with what is proved by then.
     json_
         Print one JSON object.
     """
@@ -108,6 +108,7 @@ def describe(result: Radius, *, searched: bool) -> str:
     from unicr.radius import round_down
 
     about = f"({result.norm}, dimension {result.dim})"
+    searched = searched and result.complete
     confident = result.radius_with_confidence
     rows: list[tuple[str, str]] = []
     if result.proved > 0 or result.searched == 0 or searched:
@@ -118,7 +119,10 @@ def describe(result: Radius, *, searched: bool) -> str:
         rows.append(("radius", f"searched, not proved   {about}"))
     if result.grade is not None:
         rows.append(("grade", str(result.grade)))
-    rows.append(("searched", f"{round_down(result.searched)}   {result.engine}"))
+    if result.complete:
+        rows.append(("searched", f"{round_down(result.searched)}   {result.engine}"))
+    else:
+        rows.append(("stopped", "at --limit: other theorems were not asked, nothing was searched"))
     if confident is not None:
         how_sure = f"along this direction, with probability {result.confidence:g}"
         rows.append(("confident", f"{round_down(confident)}   {how_sure}"))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 from unicr.norms import Norm
@@ -18,7 +17,7 @@ from unicr.runs import (
     follow_commitment,
     write_commitment,
 )
-from unicr.smoothing import Certificate, Steps
+from unicr.smoothing import Certificate, Steps, record
 from unicr.smoothing.procedures import IOpt, share_answers
 
 
@@ -62,7 +61,7 @@ def i_opt_run(
     folders = folders_of(out, job.norms)
     begun = find_begun(next(iter(folders.values())), resume=resume)
     job = follow_commitment(job if begun is None else job.resume(begun.spec), out)
-    job.check()
+    job.largest  # noqa: B018  a plan that can certify nothing is refused, and curves are made
     points = None if job.points is None else job.points.text
     spec = job.spec
     job = replace(job, lattice=points, batch=spec.batch, channels_last=spec.channels_last)
@@ -70,7 +69,10 @@ def i_opt_run(
 
     def start(one: Input) -> Steps[tuple[Certificate, ...]]:
         assert one.x is not None
-        return share_answers([partial(spec.steps, spec.curves) for spec in specs.values()])
+        several = [
+            spec.plan.procedure.steps(spec.plan, spec.noise, spec.curves) for spec in specs.values()
+        ]
+        return share_answers([record(steps) for steps in several])
 
     specs = {folder: each[norm].spec for norm, folder in folders.items()}
     for folder in folders.values():

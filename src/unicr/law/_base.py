@@ -194,13 +194,16 @@ class Law(ABC):
     def bound_ratio(self, shift: float, left: Array, right: Array) -> tuple[Array, Array] | None:
         """Least and largest log p(z − shift) − log p(z) for left < z < right, rounded outwards.
 
-        None where that is not known. What it does not see has at most `sliver_mass`.
+        None where that is not known. The cells must be apart from the `jumps` of both copies.
         """
         return None
 
-    def sliver_mass(self, shift: float) -> float:
-        """See `bound_ratio`."""
-        return 0.0
+    @property
+    def jumps(self) -> Array:
+        """Where the density is not continuous, ends of the support among them, if `bound_ratio` is
+        known.
+        """
+        return np.zeros(0)
 
     def mass_between(self, low: float, high: float) -> float:
         """P(low < X ≤ high), from the side on which the difference cancels less."""
@@ -303,8 +306,9 @@ class Scaled(Law):
         f = self.factor
         return self.base.bound_ratio(shift / f, left / f, right / f)
 
-    def sliver_mass(self, shift: float) -> float:
-        return self.base.sliver_mass(shift / self.factor)
+    @property
+    def jumps(self) -> Array:
+        return self.base.jumps * self.factor
 
     def scaled(self, factor: float) -> Law:
         return self.base.scaled(self.factor * factor)

@@ -27,8 +27,8 @@ EPS = float(np.finfo(np.float64).eps)  # twice the largest relative error of one
 # taken with a constant; four pay for each of the two, and for their difference.
 VALUE_UNITS = 8
 # Of EPS, by how much inside a cell its ends are looked at: an edge moved by a shift is right to two
-# roundings of either, so that the look is on the cell's own side of a jump. What lies in between is
-# charged as infinite (`Pieces.sliver_mass`).
+# roundings of either, so that the look is on the cell's own side of a knot. No cell is nearer to a
+# jump (`tradeoff._ratio.JUMP_UNITS`).
 INSIDE_UNITS = 8
 SHORTEST = 1e-6  # of its neighbours: a piece beside an end that was cut is no shorter
 SMALL = 1e-5  # a rise below it: h(y) = (e^y − 1)/y by its series, whose next term is below 1e-16
@@ -268,7 +268,10 @@ class Pieces:
 
     def _short(self, a: Array, b: Array, index: IntArray) -> Array:
         """∫ p from a to b inside one piece each, right relative to itself."""
-        va, vb = self.read(a, index).value, self.read(b, index).value
+        return self._integrate(a, b, index, self.read(a, index).value, self.read(b, index).value)
+
+    def _integrate(self, a: Array, b: Array, index: IntArray, va: Array, vb: Array) -> Array:
+        """The same where log p at a and at b is known."""
         top = np.maximum(va, vb)
         with np.errstate(invalid="ignore", under="ignore", over="ignore"):
             # the rise by the slope, so that no digits cancel in a short interval
@@ -287,6 +290,8 @@ class Pieces:
         low, high = self._locate(a), self._locate(b)
         n, last = self.width.size, self.knots.size - 1
         one = self._short(a, b, np.where(low == high, low, 0))
+        one = np.where(np.isneginf(a), self._tail(b, 0), one)
+        one = np.where(np.isposinf(b), self._tail(a, 1), one)
         first, final = self.knots[np.clip(low + 1, 0, last)], self.knots[np.clip(high, 0, last)]
         left = np.where(
             np.isneginf(a),
@@ -447,20 +452,11 @@ class Pieces:
     def look(self, low: Array, high: Array) -> tuple[Array, Array, Array]:
         """The density at both ends of cells without a knot inside, and their mass."""
         index = self._locate(0.5 * (low + high))
+        a, b = (self.read(x, index).value for x in (low, high))
         with np.errstate(under="ignore"):
-            a, b = (np.exp(self.read(x, index).value) for x in (low, high))
-        return a, b, self._short(low, high, index)
+            return np.exp(a), np.exp(b), self._integrate(low, high, index, a, b)
 
     # the log-ratio of a shifted copy ------------------------------------------------------------
-
-    def sliver_mass(self, shift: float) -> float:
-        """The mass beside jumps, of this law and of its copy, that `bound_ratio` does not see."""
-        if not self.jumps.size:
-            return 0.0
-        # from the copy's jumps to this law's density, and the other way: twice the highest density
-        peak = math.exp(max(float(self.start.max()), float(self.end.max())) - self.log_total)
-        size = np.sum(np.abs(self.jumps)) + abs(shift) * self.jumps.size
-        return 4 * INSIDE_UNITS * EPS * float(size) * peak
 
     def _ratio_at_knots(self, shift: float) -> tuple[Array, Array, Array]:
         """Where L may turn, ascending, with its least and largest value beside each place."""
@@ -505,10 +501,10 @@ class Pieces:
         return found
 
     def bound_ratio(self, shift: float, left: Array, right: Array) -> tuple[Array, Array]:
-        """Least and largest log p(z − shift) − log p(z) for left < z < right, rounded outwards.
+        """See `Law.bound_ratio`.
 
-        It is straight between the knots of both copies: the ends of a cell, looked at from inside,
-        and the knots within tell all (docs/theory.md#tables).
+        The log-ratio is straight between the knots of both copies: the ends of a cell, looked at
+        from inside, and the knots within tell all (docs/theory.md#tables).
         """
         place, lows, highs = self._ratio_at_knots(shift)
         size = np.maximum(np.abs(left), np.abs(right)) + abs(shift)

@@ -78,8 +78,9 @@ class Table(Law):
     def bound_ratio(self, shift: float, left: Array, right: Array) -> tuple[Array, Array]:
         return self.pieces.bound_ratio(shift, left, right)
 
-    def sliver_mass(self, shift: float) -> float:
-        return self.pieces.sliver_mass(shift)
+    @property
+    def jumps(self) -> Array:
+        return self.pieces.jumps
 
     @property
     def curvature(self) -> Curvature:

@@ -585,10 +585,6 @@ class IID(FromLaw):
 
         return self.law.log_density_of_tensor(z.to(torch.float64), 0.0)
 
-    def _sampled_law(self) -> IntegerLaw:
-        """The integers that samples are made of, in steps of the unit law."""
-        return sampled_law(self.unit)
-
     def evaluate_error(self, step: float | None = None) -> SamplerError:
         """How far samples are from this law: on the lattice of a step, or of `sample` itself.
 
@@ -598,12 +594,12 @@ class IID(FromLaw):
         """
         if step is not None:
             return SamplerError(step, integer_law(self, positive("step", step)).tau)
-        law = self._sampled_law()
+        law = sampled_law(self.unit)
         return SamplerError(law.step * self.scale, law.tau)
 
     def _fill(self, out: torch.Tensor, draws: Draws, base: torch.Tensor | None) -> None:
         row = np.zeros(out.shape[1]) if base is None else base.detach().cpu().numpy()
-        law = self._sampled_law()
+        law = sampled_law(self.unit)
         fill = Fill(law, row, key=draws.key, step=law.step * self.scale, integers=False)
         fill.fill_tensor(out, draws.start)
 

@@ -7,7 +7,6 @@ its nearest grid point. A radius pays for that, so that it holds for every real 
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -137,10 +136,6 @@ class LatticeNoise:
         law = part.core.iid
         return None if law is None else integer_law(law, float(self.lattice.step))
 
-    @functools.cached_property
-    def _law(self) -> IntegerLaw | None:
-        return self._law_of(self.noise) if len(self.noise.parts) == 1 else None
-
     def integers(self, x: Any) -> Integers:
         """The lattice point that an input is moved to, as a row: of B⁻¹x where the noise is Bξ."""
         frame, step = self.noise.frame, float(self.lattice.step)
@@ -187,10 +182,10 @@ class LatticeNoise:
             return Copies(
                 self.noise, row.size, partial(self._stretch, fill, row.size), fill.prepare
             )
-        if self._law is None:
+        law, step = self._law_of(self.noise), float(self.lattice.step)
+        if law is None:
             return Copies(self.noise, row.size, partial(self._round, row, key))
-        step = float(self.lattice.step)
-        fill = Fill(self._law, row, key=key, step=step, integers=True, threads=threads)
+        fill = Fill(law, row, key=key, step=step, integers=True, threads=threads)
         return Copies(self.noise, row.size, fill.fill_tensor, fill.prepare)
 
     def _round(self, row: Integers, key: bytes, out: torch.Tensor, start: int) -> None:
@@ -366,6 +361,16 @@ def lattice_for(
         )
     size = min(size_of(part.core) for part in noise.certifying)
     return choose_lattice(values, size, dim, exponents, frame)
+
+
+def find_finest(noises: Iterable[Noise]) -> Noise:
+    """The noise whose grid serves all: the one that a step of the grid changes most."""
+
+    def fineness(law: Noise) -> float:
+        frame, size = law.frame, min(size_of(part.core) for part in law.certifying)
+        return size if frame is None else size * frame.inscribed(2.0) / frame.spread(2.0)
+
+    return min(noises, key=fineness)
 
 
 def size_of(noise: Noise) -> float:

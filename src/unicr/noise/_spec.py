@@ -135,7 +135,15 @@ def _first(call: Call, text: str, file: _File | None) -> Noise:
         raise SpecError(f"the numbers in {text!r} have no names: {EXAMPLE}")
     if of_file is not None:
         return of_file.make(call.named)
-    return _family(call.name, call.named, text)
+    make: Callable[..., Noise] | None = FAMILIES.get(call.name)
+    if make is None:
+        hint = did_you_mean(call.name, FAMILIES)
+        raise SpecError(f"unknown noise {call.name!r}: {hint}known noises: {', '.join(FAMILIES)}")
+    try:
+        return make(**call.named)
+    except TypeError as error:
+        reason = str(error).split(")", 1)[-1].strip()
+        raise SpecError(f"cannot make {text!r}: {call.name} {reason}") from None
 
 
 def _apply(call: Call, noise: Noise, text: str) -> Noise:
@@ -162,18 +170,6 @@ def _apply(call: Call, noise: Noise, text: str) -> Noise:
     if call.name == "with_sigma":
         return noise.with_sigma(*call.positional, **call.named)
     raise SpecError(f"cannot read the noise {text!r}: there is no .{call.name}(…); write {EXAMPLE}")
-
-
-def _family(name: str, named: Mapping[str, float], text: str) -> Noise:
-    make: Callable[..., Noise] | None = FAMILIES.get(name)
-    if make is None:
-        hint = did_you_mean(name, FAMILIES)
-        raise SpecError(f"unknown noise {name!r}: {hint}known noises: {', '.join(FAMILIES)}")
-    try:
-        return make(**named)
-    except TypeError as error:
-        reason = str(error).split(")", 1)[-1].strip()
-        raise SpecError(f"cannot make {text!r}: {name} {reason}") from None
 
 
 def _scipy(call: Call) -> Noise:

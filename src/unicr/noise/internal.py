@@ -9,6 +9,7 @@ from unicr.noise._frame import Matrix as Matrix
 from unicr.noise._frame import measure as measure
 from unicr.noise._lattice import LatticeNoise as LatticeNoise
 from unicr.noise._lattice import choose_lattice as choose_lattice
+from unicr.noise._lattice import find_finest as find_finest
 from unicr.noise._lattice import find_own_grid as find_own_grid
 from unicr.noise._lattice import lattice_for as lattice_for
 from unicr.noise._lattice import size_of as size_of

@@ -12,6 +12,7 @@ from unicr.montecarlo import MonteCarlo
 from unicr.noise import Noise
 from unicr.noise.internal import plainest
 from unicr.norms import Norm
+from unicr.progress import OutOfTime
 from unicr.radius._cache import without_stored
 from unicr.radius._direction import has_spectra, search_direction
 from unicr.radius._grade import GRADE_OF_FACTS
@@ -114,10 +115,13 @@ def _solve(
         guarantee = "abstain"
     if evidence.second is not None:
         check_two_laws(asked.noise)
-        both = prove(asked, evidence, laws=2)
+        both = _prove_by_two_laws(asked, evidence, proof)
+        if not both.complete:
+            guarantee, more["complete"] = "approximate", False
         if both.radius > proof.radius and not evidence.abstains:
             # nobody searched for the worst classifier of both laws: the upper end is not known
-            proof, found, guarantee, more = both, max(found, both.radius), "approximate", {}
+            proof, found, guarantee = both, max(found, both.radius), "approximate"
+            more = {"complete": both.complete}
     fields: dict[str, Any] = {"direction": None, **more}
     return Radius(
         radius=found if searched else proof.radius,
@@ -135,6 +139,18 @@ def _solve(
         second=evidence.second,
         **fields,
     )
+
+
+def _prove_by_two_laws(asked: Question, evidence: Evidence, known: Proof) -> Proof:
+    """What votes under both laws prove; where time is over before, nothing more than is `known`."""
+    if not known.complete:
+        return known
+    try:
+        return prove(asked, evidence, laws=2)
+    except OutOfTime:
+        if not known.radius > 0:
+            raise
+        return NOTHING_PROVED._replace(complete=False)
 
 
 # what is proved, what was found by searching, what computed it, and further fields of a Radius
@@ -176,9 +192,16 @@ def _bracket(
         )
     if has_spectra(noise):
         proof = prove(question, evidence)
-        found, direction = search_direction(
-            question, evidence, closed=engine != "numeric", proved=proof.radius
-        )
+        try:
+            if not proof.complete:
+                return _stop(proof)
+            found, direction = search_direction(
+                question, evidence, closed=engine != "numeric", proved=proof.radius
+            )
+        except OutOfTime:
+            if not proof.radius > 0:
+                raise
+            return _stop(proof)
         searcher = "composition along the worst direction found"
         found = reconcile(proof.radius, proof.theorem, found, searcher, NUMERIC_ERROR)
         return proof, found, "composition", {"direction": direction}
@@ -188,10 +211,17 @@ def _bracket(
             "are not independent with the same law: use engine='montecarlo'"
         )
     proof = prove(question, evidence)
+    if not proof.complete:
+        return _stop(proof)
     if not is_searched(noise):
         # nobody searched: the upper end is not known
         return proof, proof.radius, "theorem", {"guarantee": "approximate"}
     return _sample(question, evidence, settings, proof)
+
+
+def _stop(proof: Proof) -> Bracket:
+    """What was proved when time was over: the upper end is not known."""
+    return proof, proof.radius, "theorem", {"guarantee": "approximate", "complete": False}
 
 
 def is_searched(noise: Noise) -> bool:

@@ -27,6 +27,9 @@ class Radius:
     where the two meet within 0.2 %, "abstain" where p_A ≤ p_B. `theorem` names the proof, `grade`
     says how good it is; None where nothing is proved.
 
+    `complete` is False where a limit of time ended it: `proved` holds, a theorem that was not asked
+    any more might have given more, and nobody searched beyond.
+
     Monte Carlo only: `radius_with_confidence` holds along `vector` (the direction found, ‖δ‖_p = 1)
     with probability `confidence`; `converged` says whether the swarm had settled.
     """
@@ -45,6 +48,7 @@ class Radius:
     p_a: float
     p_b: float
     second: SecondLaw | None = None
+    complete: bool = True
     radius_with_confidence: float | None = None
     confidence: float | None = None
     converged: bool | None = None
@@ -75,7 +79,7 @@ class Radius:
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON; an infinite radius is the text "inf".
 
-        The Monte Carlo entries are there only where that engine ran.
+        The Monte Carlo entries are there only where that engine ran, `complete` where it is False.
         """
         values = asdict(self)
         if self.samples is None:
@@ -83,6 +87,8 @@ class Radius:
                 del values[key]
         elif self.vector is not None:
             values["vector"] = self.vector.tolist()
+        if self.complete:
+            del values["complete"]
         if self.second is None:
             del values["second"]
         else:

@@ -21,7 +21,7 @@ from unicr.runs._job import Job
 from unicr.runs._run import ENVIRONMENT, FILE, Row, Run
 from unicr.runs._schedule import Failed, Input, InThreads, Scheduler, VoteWork
 from unicr.runs._spec import Execution, Spec
-from unicr.smoothing import Certificate, Steps
+from unicr.smoothing import Certificate, Steps, record
 
 Result = TypeVar("Result")
 BEGUN = "{folder} already contains a run: use --resume, or another folder"
@@ -55,7 +55,7 @@ def certify_run(
     (run,) = certify_into(
         job,
         {folder: spec},
-        lambda _: spec.steps(spec.curves),
+        lambda _: record(spec.plan.procedure.steps(spec.plan, spec.noise, spec.curves)),
         resume=resume,
         retry_failed=retry_failed,
         on_result=on_result,

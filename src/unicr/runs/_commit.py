@@ -40,10 +40,10 @@ _lines: WeakKeyDictionary[Dataset, dict[tuple[int, int | None], dict[int, str]]]
 
 def digest_of_inputs(inputs: Iterable[tuple[int, int, str]]) -> str:
     """SHA-256 over number, label and hash of inputs, a line for each."""
-    return hashlib.sha256("".join(_line(*one) for one in inputs).encode()).hexdigest()
+    return hashlib.sha256("".join(_write_line(*one) for one in inputs).encode()).hexdigest()
 
 
-def _line(index: int, label: int, digest: str) -> str:
+def _write_line(index: int, label: int, digest: str) -> str:
     known = digest if re.fullmatch("[0-9a-f]{64}", digest) else UNREADABLE_INPUT
     return f"{index} {label} {known}\n"
 
@@ -59,7 +59,7 @@ def _read_lines(data: Dataset, skip: int, limit: int | None) -> dict[int, str]:
     known = _lines.setdefault(data, {})
     if (skip, limit) not in known:
         chosen = (read_input(data, index) for index in range(0, len(data), skip)[:limit])
-        known[skip, limit] = {x.index: _line(x.index, x.label, x.digest) for x in chosen}
+        known[skip, limit] = {x.index: _write_line(x.index, x.label, x.digest) for x in chosen}
     return known[skip, limit]
 
 
@@ -69,7 +69,7 @@ def read_committed(data: Dataset, index: int, skip: int, limit: int | None) -> I
     Files may change while a run is made, and a dataset may give other values every time.
     """
     found = read_input(data, index)
-    line = _line(index, found.label, found.digest)
+    line = _write_line(index, found.label, found.digest)
     if found.x is not None and line != _read_lines(data, skip, limit)[index]:
         raise RunError(
             f"input {index} of {data.name} is not the one that the run was started with: its file "

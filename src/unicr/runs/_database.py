@@ -66,7 +66,7 @@ class Database:
     def _connect(self, opening: ExitStack, create: bool) -> sqlite3.Connection:
         if self.path is None or create:
             if self.path is not None:
-                refuse_links(self.path, *_beside(self.path))
+                refuse_links(self.path, *_list_beside(self.path))
                 self.path.parent.mkdir(parents=True, exist_ok=True)
             if self._writer is not None:
                 self._writer.take()
@@ -90,7 +90,7 @@ class Database:
             raise RunError(f"{path.parent} is not a run: it has no file {path.name}")
         if not path.stat().st_size:
             raise RunError(f"{path} is empty: no result was ever written to it")
-        log, index, journal = _beside(path)
+        log, index, journal = _list_beside(path)
         refuse_links(log, index, journal)  # SQLite writes to them, even where it only reads
         if journal.is_file() and journal.stat().st_size:
             raise RunError(
@@ -140,15 +140,15 @@ class Database:
                 if known.get((kind, name)) == sql:
                     continue
                 if kind == "table" and (kind, name) in known:
-                    columns = _columns(ours, name)
+                    columns = _list_columns(ours, name)
                     missing = [
-                        column for column in columns if column not in _columns(self._db, name)
+                        column for column in columns if column not in _list_columns(self._db, name)
                     ]
-                    if missing and set(_columns(self._db, name)) < set(columns):
+                    if missing and set(_list_columns(self._db, name)) < set(columns):
                         raise RunError(f"{self.path}: the table {name} has no column {missing[0]}")
                 any_of_ours = kind == "table" and not self.schema and name.isidentifier()
                 if any_of_ours and all(
-                    column.isidentifier() for column in _columns(self._db, name)
+                    column.isidentifier() for column in _list_columns(self._db, name)
                 ):
                     continue
                 raise RunError(f"{self.path} contains a {kind} {name!r} that unicr did not make")
@@ -254,12 +254,12 @@ class Database:
         return str(seals[0][0]) if len(seals) == 1 else None
 
 
-def _columns(db: sqlite3.Connection, table: str) -> list[str]:
+def _list_columns(db: sqlite3.Connection, table: str) -> list[str]:
     """The columns of a table."""
     return [str(row[1]) for row in db.execute(f'PRAGMA table_xinfo("{table}")').fetchall()]
 
 
-def _beside(path: Path) -> list[Path]:
+def _list_beside(path: Path) -> list[Path]:
     """The files that SQLite keeps beside its own: write-ahead log, its index, rollback journal."""
     return [path.with_name(path.name + end) for end in ("-wal", "-shm", "-journal")]
 

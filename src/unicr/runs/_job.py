@@ -36,6 +36,7 @@ from unicr.smoothing import (
     Request,
     VoteCounter,
     check_nonce,
+    find_finest,
     lattice_for,
     read_norms,
 )
@@ -96,10 +97,6 @@ class Terms:
             )
         if self.limit is not None and self.limit < 1:
             raise CertifyError(f"max={self.limit} must be at least 1")
-
-    def among(self, size: int) -> list[int]:
-        """Which of `size` inputs are certified."""
-        return list(islice(range(0, size, self.skip), self.limit))
 
     @property
     def terms(self) -> dict[str, Any]:
@@ -229,7 +226,7 @@ class Job(Terms, Place):
     @cached_property
     def indices(self) -> list[int]:
         """Which inputs are certified."""
-        return self.among(len(self.data))
+        return list(islice(range(0, len(self.data), self.skip), self.limit))
 
     @cached_property
     def _counter(self) -> VoteCounter:
@@ -257,7 +254,8 @@ class Job(Terms, Place):
         if self.lattice != AUTO:
             return None if self.lattice is None else Lattice.parse(self.lattice)
         inputs = [x for _, x, _ in self.examples] or [torch.zeros(self.data.shape)]
-        finest = self.plan.procedure.finest(self.noise)
+        choices = self.plan.procedure.choices
+        finest = find_finest((self.noise, *choices)) if choices else self.noise
         own = self.plan.procedure.on_own_grid
         return lattice_for(inputs, finest, self.norms, own=own)
 
@@ -283,8 +281,17 @@ class Job(Terms, Place):
 
         Refuses a model that does not fit the data, and plans that can certify nothing.
         """
-        self.check()
-        return self.spec.curves.of(self.noise).largest(self.plan)
+        plan = self.plan
+        plan.check_samples()
+        check_fit(self.classifier, self.data, self.typical)
+        radii = self.spec.curves.of(self.noise)
+        plan.procedure.check(plan, radii, self.classifier)
+        # The first vote shows whether labels depend on what else is in a pass. Whatever else goes
+        # wrong with it is told when the input's turn comes.
+        (vote,) = self.smoothed.answer_many([(Request(1, 0), self.typical, 0)])
+        if isinstance(vote, BatchError):
+            raise vote
+        return radii.largest(plan)
 
     def resume(self, old: Spec) -> Job:
         """This job with the noise that a run was begun with: its nonce, lattice and batches.
@@ -305,17 +312,6 @@ class Job(Terms, Place):
             changed["lattice"] = old.lattice and old.lattice.text
         changed |= {"batch": old.batch, "channels_last": old.channels_last}
         return replace(self, **changed, require=self.require or old.require)
-
-    def check(self) -> None:
-        """The model takes the inputs, one by one, and the samples suffice for something."""
-        self.plan.procedure.check_model(self.classifier)
-        self.plan.check_samples()
-        check_fit(self.classifier, self.data, self.typical)
-        # The first vote shows whether labels depend on what else is in a pass. Whatever else goes
-        # wrong with it is told when the input's turn comes.
-        (vote,) = self.smoothed.answer_many([(Request(1, 0), self.typical, 0)])
-        if isinstance(vote, BatchError):
-            raise vote
 
     @cached_property
     def typical(self) -> torch.Tensor:

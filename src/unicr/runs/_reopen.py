@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 from unicr.classifier import Classifier, ModelOptions, load_classifier, match_data
@@ -43,18 +42,9 @@ class Trusted:
     loading: ModelOptions = field(default_factory=ModelOptions)
     reading: DataOptions = field(default_factory=DataOptions)
 
-    @property
-    def trust(self) -> tuple[Path, ...]:
-        """The files that may run code."""
-        return self.loading.trust
-
-    def trusts(self, path: str) -> bool:
-        """Whether this file may run code."""
-        return is_among(path, self.trust)
-
     def _refuse_code(self, what: str, text: str, option: str) -> None:
         file = text[: text.find(CODE) + len(CODE)].lstrip("(")
-        if CODE in text and (text.count(CODE) > 1 or not self.trusts(file)):
+        if CODE in text and (text.count(CODE) > 1 or not is_among(file, self.loading.trust)):
             raise RunError(
                 f"the {what} of this run is code in a file ({text}), which is not executed unless "
                 f"you trust it: name the file with --trust FILE{option}"
@@ -73,7 +63,7 @@ class Trusted:
         # what was not said is None, empty, or a flag that is not set: the run's own counts there
         given = {k: v for k, v in vars(self.loading).items() if v not in (None, (), False)}
         kept = _stored_arguments(spec.loading, LOADING) if self.model is None else {}
-        return {**kept, **given, "spec": named, "trust": self.trust}
+        return {**kept, **given, "spec": named, "trust": self.loading.trust}
 
     def open_model(self, spec: Spec) -> Classifier:
         """The run's model; another one is refused by its hash."""

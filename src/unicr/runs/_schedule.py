@@ -114,9 +114,10 @@ def count_chunks(
     """
     start = time.perf_counter()
     asked = []
-    for chunk in chunks:  # a cluster shares an input as an array that nobody may write to
-        shared = isinstance(chunk.x, np.ndarray)
-        x = torch.from_numpy(np.array(chunk.x)) if shared else chunk.x
+    for chunk in chunks:
+        # A cluster shares an input as an array, or as what numpy makes one of; it is read-only.
+        own = isinstance(chunk.x, torch.Tensor)
+        x = chunk.x if own else torch.from_numpy(np.array(chunk.x))
         asked.append((chunk.question, x, chunk.index))
     answers = smoothed.answer_many(asked)
     each = (time.perf_counter() - start) / max(1, sum(chunk.question.n for chunk in chunks))

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -28,18 +28,15 @@ from unicr.runs._database import canonical
 from unicr.runs._require import Requirement
 from unicr.smoothing import (
     CODE,
-    Certificate,
     ClosedNoise,
     Curves,
     Plan,
-    Steps,
     check_nonce,
     read_noise,
-    record,
 )
 
 MOST_INPUTS = 100_000_000
-FORMAT = 4  # of a run folder; one of another number is refused
+FORMAT = 5  # of a run folder; one of another number is refused
 GIVEN, DRAWN = "given", "drawn"  # a nonce from outside, or one that the run drew by itself
 LOADING = {  # arguments of `load_classifier` that a run keeps, with their types
     "weights": str,
@@ -116,7 +113,7 @@ class Spec:
                     "folder"
                 )
         for name in self.classes or ():
-            if not _is_whole_text(str(name)):
+            if not _can_be_written(str(name)):
                 raise RunError(
                     f"the class name {name!a:.60} has an incomplete character, which no file can "
                     "store"
@@ -145,7 +142,7 @@ class Spec:
             value = given[field.name]
             try:
                 if field.name == "noise":
-                    read["noise"] = _noise(_text(value), given["noise_data"])
+                    read["noise"] = _read_noise(_read_text(value), given["noise_data"])
                 else:
                     read[field.name] = READERS[field.name](value)
             except (ValueError, TypeError, UnicrError) as error:
@@ -155,15 +152,15 @@ class Spec:
         return cls(**read)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values; the inverse of `from_dict`. The noise is written as text and as numbers, so
-        that nobody needs its code.
+        """Plain values; the inverse of `from_dict`. A noise whose text does not say all is written
+        as numbers too, so that nobody needs its code.
         """
         return {
             "format": FORMAT,
             **{field.name: getattr(self, field.name) for field in fields(self)},
             "shape": list(self.shape),
             "noise": self.noise.text,
-            "noise_data": _as_data(self.noise),
+            "noise_data": None if self.noise_is_text else _write_noise(self.noise),
             "norms": [norm.text for norm in self.norms],
             "all_norms": [norm.text for norm in self.all_norms],
             "require": list(self.require),
@@ -181,7 +178,8 @@ class Spec:
         norms are those that the votes serve together (`all_norms`).
         """
         values = self.to_dict()
-        noise = _numbers(self.noise, values.pop("noise_data"))
+        data = values.pop("noise_data")
+        noise = self.noise.text if self.noise_is_text else _list_numbers(self.noise, data)
         left_out = {"format", "model", "data", "loading", "reading", "nonce", "seed", "norms"}
         values = {k: v for k, v in values.items() if k not in left_out}
         plan = self.plan.to_dict() | {"rule": self.plan.rule.with_key().to_dict()}
@@ -190,7 +188,12 @@ class Spec:
     @property
     def has_numbers(self) -> bool:
         """Whether the commitment holds all of the noise, and not only some values of its code."""
-        return _as_data(self.noise) is not None
+        return self.noise_is_text or _write_noise(self.noise) is not None
+
+    @property
+    def noise_is_text(self) -> bool:
+        """Whether its text says all of the noise: a family with its numbers, in no file."""
+        return self.noise.made_by is not None and CODE not in self.noise.text
 
     @cached_property
     def commitment(self) -> str:
@@ -217,7 +220,7 @@ class Spec:
     @property
     def noises(self) -> tuple[Noise, ...]:
         """The run's noise, and those that its procedure names beside it."""
-        return (self.noise, *getattr(self.plan.procedure, "choices", ()))
+        return (self.noise, *self.plan.procedure.choices)
 
     @property
     def dim(self) -> int:
@@ -263,10 +266,6 @@ class Spec:
     def curves(self) -> Curves:
         """The radii of any noise in the run's norms; curves are made when first asked for."""
         return Curves(self.norms, self.dim, searched=self.searched, lattice=self.lattice)
-
-    def steps(self, curves: Curves) -> Steps[Certificate]:
-        """The procedure of one input, whose curves these are, with a record of its questions."""
-        return record(self.plan.procedure.steps(self.plan, self.noise, curves))
 
     @property
     def inputs_text(self) -> str:
@@ -339,27 +338,25 @@ class Execution:
         try:
             known = {field.name: values[field.name] for field in fields(cls)}
             texts = [known["device"], known["unicr"], known["date"], *known["versions"].values()]
-            _whole(0)(known["workers"])
+            _read_whole(known["workers"])
             for text in texts:
-                _text(text)
+                _read_text(text)
             return cls(**known)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise RunError(f"the execution record of the run cannot be read: {error!r}") from None
 
 
-def _noise(text: str, data: Any) -> Noise:
+def _read_noise(text: str, data: Any) -> Noise:
     """The noise from its numbers where there are some, else from its text; code stays closed."""
-    if data is None:
-        return read_noise(text)
-    noise = from_data(_exactly(dict)(data))
+    noise = read_noise(text) if data is None else from_data(_read_kind(dict, data))
     if noise.text != text:
-        raise RunError(f"the run names its noise {text}, but its numbers are those of {noise.text}")
-    if CODE not in text:  # a noise that is no file's reads as what its name says
+        raise RunError(f"the run names its noise {text}, but it is {noise.text}")
+    if data is not None and CODE not in text:  # what is no file's reads as what its name says
         parse(text)
     return noise
 
 
-def _numbers(noise: Noise, data: dict[str, Any] | None) -> Any:
+def _list_numbers(noise: Noise, data: dict[str, Any] | None) -> Any:
     """The law of a noise, kept as `data`, without the names that its author gave it.
 
     A density that only code gives is written down at fixed lengths; one that stays closed has its
@@ -368,24 +365,24 @@ def _numbers(noise: Noise, data: dict[str, Any] | None) -> Any:
     if isinstance(noise, ClosedNoise):
         return noise.text
     if data is not None:
-        return _without_names(data["noise"])
+        return _drop_names(data["noise"])
     lengths = np.geomspace(2.0**-20, 2.0**20, 161)
     radial = noise.radial
     values = None if radial is None else [float(v) for v in radial.radial_logpdf(lengths)]
     return {"dim": getattr(noise, "dim", None), "scale": noise.scale, "log_density": values}
 
 
-def _without_names(data: Any) -> Any:
+def _drop_names(data: Any) -> Any:
     """Stored numbers of a noise without the file and the name that they were written under."""
     if not isinstance(data, dict):
         return data
     if "written" in data:  # a noise from a file, `times` a factor
-        noise = _without_names(data["noise"])
+        noise = _drop_names(data["noise"])
         return noise if data["times"] == 1 else {"noise": noise, "times": data["times"]}
-    return {k: _without_names(v) for k, v in data.items() if k != "density"}
+    return {k: _drop_names(v) for k, v in data.items() if k != "density"}
 
 
-def _as_data(noise: Noise) -> dict[str, Any] | None:
+def _write_noise(noise: Noise) -> dict[str, Any] | None:
     """The noise as numbers; None where it rests on functions that have no table."""
     try:
         return to_data(noise)
@@ -393,25 +390,22 @@ def _as_data(noise: Noise) -> dict[str, Any] | None:
         return None
 
 
-def _whole(least: int, most: int = 1 << 200) -> Callable[[Any], int]:
-    def read(value: Any) -> int:
-        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-            end = f" and at most {most}" if most < 1 << 63 else ""
-            raise ValueError(f"a whole number, at least {least}{end}, is needed")
-        return value
-
-    return read
+def _read_whole(value: Any, least: int = 0, most: int = 1 << 200) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        end = f" and at most {most}" if most < 1 << 63 else ""
+        raise ValueError(f"a whole number, at least {least}{end}, is needed")
+    return value
 
 
-def _text(value: Any) -> str:
+def _read_text(value: Any) -> str:
     """A text that is shown as it is: nothing in it moves a cursor or turns the line round."""
     if not isinstance(value, str) or not value.isprintable():
         raise ValueError("a text of printable characters is needed")
     return value
 
 
-def _is_whole_text(text: str) -> bool:
-    """Whether a text can be written to a file."""
+def _can_be_written(text: str) -> bool:
+    """Whether a file can hold a text."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -419,88 +413,89 @@ def _is_whole_text(text: str) -> bool:
     return True
 
 
-def _exactly(kind: type) -> Callable[[Any], Any]:
-    def read(value: Any) -> Any:
-        if not isinstance(value, kind):
-            raise ValueError(f"a {kind.__name__} is needed")
-        return value
-
-    return read
+def _read_kind(kind: type, value: Any) -> Any:
+    if not isinstance(value, kind):
+        raise ValueError(f"a {kind.__name__} is needed")
+    return value
 
 
 def _or_none(reader: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return lambda value: None if value is None else reader(value)
 
 
-def _shape(value: Any) -> tuple[int, ...]:
-    shape = tuple(_whole(1)(side) for side in _exactly(list)(value))
+def _read_shape(value: Any) -> tuple[int, ...]:
+    shape = tuple(_read_whole(side, 1) for side in _read_kind(list, value))
     if math.prod(shape) > 1 << 40:
         raise ValueError("no input has so many values")
     return shape
 
 
-def _norms(value: Any) -> tuple[Norm, ...]:
-    norms = tuple(parse_norm(norm) for norm in _exactly(list)(value))
+def _read_norms(value: Any) -> tuple[Norm, ...]:
+    norms = tuple(parse_norm(norm) for norm in _read_kind(list, value))
     if not norms or [norm.text for norm in norms] != value or len(set(norms)) < len(norms):
         raise ValueError("a list of different norms, written as unicr writes them, is needed")
     return norms
 
 
-def _lattice(value: Any) -> Lattice:
-    lattice = Lattice.parse(_exactly(str)(value))
+def _read_lattice(value: Any) -> Lattice:
+    lattice = Lattice.parse(_read_kind(str, value))
     if lattice.text != value:
         raise ValueError(f"it should be written {lattice.text!r}")
     return lattice
 
 
-def _digest(value: Any) -> str:
+def _read_digest(value: Any) -> str:
     if not isinstance(value, str) or not re.fullmatch("[0-9a-f]{64}", value):
         raise ValueError("64 hexadecimal digits are needed")
     return value
 
 
-def _among(*known: str) -> Callable[[Any], str]:
-    def read(value: Any) -> str:
-        if value not in known:
-            raise ValueError(f"one of {', '.join(known)} is needed")
-        return str(value)
-
-    return read
+def _read_one_of(known: tuple[str, ...], value: Any) -> str:
+    if value not in known:
+        raise ValueError(f"one of {', '.join(known)} is needed")
+    return str(value)
 
 
-def _texts(value: Any) -> dict[str, str]:
-    return {_text(k): _text(v) for k, v in _exactly(dict)(value).items()}
+def _read_texts(value: Any) -> dict[str, str]:
+    return {_read_text(k): _read_text(v) for k, v in _read_kind(dict, value).items()}
 
 
-def _classes(value: Any) -> tuple[str | int, ...]:
-    if not all(isinstance(name, str | int) for name in _exactly(list)(value)):
+def _read_classes(value: Any) -> tuple[str | int, ...]:
+    if not all(isinstance(name, str | int) for name in _read_kind(list, value)):
         raise ValueError("class names must be texts or whole numbers")
     return tuple(value)
 
 
+_read_flag = partial(_read_kind, bool)
+_read_options = partial(_read_kind, dict)
+_read_positive = partial(_read_whole, least=1)
+
+
 READERS: dict[str, Callable[[Any], Any]] = {  # of each field but the noise
-    "model_hash": _text,
-    "model_digests": _texts,
-    "shape": _shape,
-    "data_size": _whole(0),
-    "inputs": _digest,
-    "split": _or_none(_among("test", "train")),
-    "norms": _norms,
-    "all_norms": _norms,
+    "model_hash": _read_text,
+    "model_digests": _read_texts,
+    "shape": _read_shape,
+    "data_size": _read_whole,
+    "inputs": _read_digest,
+    "split": _or_none(partial(_read_one_of, ("test", "train"))),
+    "norms": _read_norms,
+    "all_norms": _read_norms,
     "plan": Plan.from_dict,
-    "searched": _exactly(bool),
-    "skip": _whole(1),
-    "max": _or_none(_whole(1)),
-    "batch": _whole(1, 1 << 24),
-    "channels_last": _exactly(bool),
-    "lattice": _or_none(_lattice),
-    "seed": _or_none(_whole(-(1 << 200))),
-    "nonce": _or_none(lambda value: check_nonce(_exactly(str)(value))),
-    "nonce_origin": _or_none(_among(GIVEN, DRAWN)),
-    "require": lambda value: tuple(Requirement.parse(text).text for text in _exactly(list)(value)),
-    "classes": _or_none(_classes),
-    "model": _text,
-    "data": _text,
-    "loading": _exactly(dict),
-    "reading": _exactly(dict),
+    "searched": _read_flag,
+    "skip": _read_positive,
+    "max": _or_none(_read_positive),
+    "batch": partial(_read_whole, least=1, most=1 << 24),
+    "channels_last": _read_flag,
+    "lattice": _or_none(_read_lattice),
+    "seed": _or_none(partial(_read_whole, least=-(1 << 200))),
+    "nonce": _or_none(lambda value: check_nonce(_read_kind(str, value))),
+    "nonce_origin": _or_none(partial(_read_one_of, (GIVEN, DRAWN))),
+    "require": lambda value: tuple(
+        Requirement.parse(text).text for text in _read_kind(list, value)
+    ),
+    "classes": _or_none(_read_classes),
+    "model": _read_text,
+    "data": _read_text,
+    "loading": _read_options,
+    "reading": _read_options,
 }

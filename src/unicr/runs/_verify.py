@@ -21,7 +21,7 @@ from unicr.errors import UNREADABLE, CertifyError, RunError, UnicrError, listed
 from unicr.files import memory_size
 from unicr.folder import changes
 from unicr.noise import Lattice, Noise
-from unicr.norms import Norm, parse_norm
+from unicr.norms import parse_norm
 from unicr.radius import RadiusCurve, SecondLaw
 from unicr.radius.internal import load_tables, name_guarantee, prove_directly
 from unicr.runs._commit import FILE as COMMITMENT
@@ -106,11 +106,8 @@ def _check_settings(spec: Spec, data: Dataset | None) -> Iterator[str]:
     # a search writes one run for each norm, all from the same votes; others have all their norms
     one_of = spec.scope == THIS_INPUT and len(spec.norms) == 1 and spec.norms[0] in spec.all_norms
     if spec.norms != spec.all_norms and not one_of:
-        yield f"the votes were for the norms {_texts(spec.all_norms)}, not {_texts(spec.norms)}"
-
-
-def _texts(norms: tuple[Norm, ...]) -> str:
-    return ", ".join(norm.text for norm in norms)
+        served = ", ".join(norm.text for norm in spec.all_norms)
+        yield f"the votes were for the norms {served}, not {', '.join(spec.norm_texts)}"
 
 
 def _check_commitment(
@@ -236,7 +233,7 @@ def prove_again(
         law = trusted.noise(spec, c.noise)
         for one in c.radii:
             stored = getattr(c, "q_a", None) is not None or any(
-                _is_on_disk(part, one.norm, spec.dim) for part in {law, law.core}
+                RadiusCurve(part, one.norm, spec.dim).on_disk for part in {law, law.core}
             )
             key = (law.text, one.norm, *([str(row.idx)] if every else []))
             larger = key not in chosen or one.proved > chosen[key][0].proved
@@ -257,10 +254,6 @@ def prove_again(
 
 
 PROOFS_AGREE = 1e-9  # as `docs/theory.md#rounding-charges` allows for a sum
-
-
-def _is_on_disk(noise: Noise, norm: str, dim: int) -> bool:
-    return RadiusCurve(noise, norm, dim).on_disk
 
 
 def _prove(one: NormRadius, row: Row, noise: Noise, spec: Spec) -> float:

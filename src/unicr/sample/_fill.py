@@ -263,7 +263,8 @@ class _HostDraws:
 def in_pieces(work: Callable[[int, int], None], size: int, threads: int | None) -> None:
     """Call work(low, high) for pieces of 0 … size, side by side in as many threads (None: all)."""
     if threads is None:
-        threads = _default_threads()
+        torch = sys.modules.get("torch")
+        threads = int(torch.get_num_threads()) if torch is not None else os.cpu_count() or 1
     elif threads < 1:
         raise NoiseError(f"threads={threads!r} must be at least 1, or None for all")
     pieces = max(1, min(threads, size // PIECE))
@@ -274,11 +275,6 @@ def in_pieces(work: Callable[[int, int], None], size: int, threads: int | None) 
     finally:
         for future in pending:
             future.result()
-
-
-def _default_threads() -> int:
-    torch = sys.modules.get("torch")
-    return int(torch.get_num_threads()) if torch is not None else os.cpu_count() or 1
 
 
 _pool_lock = threading.Lock()

@@ -23,6 +23,7 @@ from unicr.smoothing import (
     VoteCounter,
     answer_all,
     clear_winner,
+    find_finest,
     lower_bound,
     read_norms,
 )
@@ -66,10 +67,9 @@ class SelectiveClassifier:
         members = [load_classifier(one) for one in several]
         self.settings = Selector(noise, tuple(choices), **settings)
         self.model = Selective(load_classifier(selector), members)
-        finest = self.settings.finest(noise)
         self._smoothed = VoteCounter(
             self.model,
-            finest,
+            find_finest(self.settings.laws),
             batch=batch,
             channels_last=channels_last,
             seed=seed,

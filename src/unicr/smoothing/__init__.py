@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from unicr.binomial import lower_bound, upper_bound
 from unicr.extras import lazy_names
-from unicr.noise.internal import lattice_for, size_of
+from unicr.noise.internal import find_finest, lattice_for
 from unicr.smoothing._anytime import anytime_lower_bound, log_wealth
 from unicr.smoothing._batch import Passes, out_of_memory
 from unicr.smoothing._certificate import ABSTAIN, Certificate, NormRadius
@@ -69,6 +69,7 @@ __all__ = [
     "anytime_lower_bound",
     "check_nonce",
     "clear_winner",
+    "find_finest",
     "lattice_for",
     "log_wealth",
     "lower_bound",
@@ -77,7 +78,6 @@ __all__ = [
     "read_norms",
     "recompute",
     "record",
-    "size_of",
     "stream_key",
     "upper_bound",
 ]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -38,11 +38,6 @@ class Ask:
     start: int
     measure: Measure
     in_threads: bool = True
-
-    def passes(self, size: int) -> list[tuple[int, int]]:
-        """(number of the first copy, how many are counted) of every pass; the last is filled up."""
-        end = self.start + self.n
-        return [(first, min(size, end - first)) for first in range(self.start, end, size)]
 
 
 class Runner:
@@ -98,28 +93,27 @@ def count_votes(
         if prepare is not None and ask.n:
             prepare(runners[0].classifier.device, ask.start, ask.n)
     failed: set[int] = set()
-    todo = iter([(i, *one) for i, ask in enumerate(asks) for one in ask.passes(passes.size)])
-
-    def work(runner: Runner) -> list[tuple[int, Counts | Exception]]:
-        return list(_count_passes(runner, todo, asks, passes, classes, failed))
-
-    if not all(ask.in_threads for ask in asks):
-        runners = runners[:1]
-    for i, counts in _run(work, runners):
+    # (question, number of the first copy, how many are counted); the last pass is filled up
+    todo = iter(
+        [
+            (i, first, min(passes.size, ask.start + ask.n - first))
+            for i, ask in enumerate(asks)
+            for first in range(ask.start, ask.start + ask.n, passes.size)
+        ]
+    )
+    work = functools.partial(
+        _count_passes, todo=todo, asks=asks, passes=passes, classes=classes, failed=failed
+    )
+    if len(runners) == 1 or not all(ask.in_threads for ask in asks):
+        counted = work(runners[0])
+    else:  # each in a thread of its own
+        with one_thread_each():
+            counted = [one for several in pool().map(work, runners) for one in several]
+    for i, counts in counted:
         before = answers[i]
         if not isinstance(before, Exception):
             answers[i] = counts if isinstance(counts, Exception) else add(before, counts)
     return answers
-
-
-def _run(
-    work: Callable[[Runner], list[tuple[int, Counts | Exception]]], runners: Sequence[Runner]
-) -> Iterable[tuple[int, Counts | Exception]]:
-    """Every runner's work in a thread of its own; a single one works here."""
-    if len(runners) == 1:
-        return work(runners[0])
-    with one_thread_each():
-        return functools.reduce(lambda a, b: a + b, pool().map(work, runners))
 
 
 def _count_passes(
@@ -129,12 +123,13 @@ def _count_passes(
     passes: Passes,
     classes: int | None,
     failed: set[int],
-) -> Iterator[tuple[int, Counts | Exception]]:
+) -> list[tuple[int, Counts | Exception]]:
     """(question, its votes in these passes) of one thread; votes are read once for a question.
 
     `failed` holds the questions that no thread need go on with.
     """
     model, tallies = runner.classifier, dict[int, Tally]()
+    counted: list[tuple[int, Counts | Exception]] = []
     for i, first, wanted in todo:
         if i in failed:
             continue
@@ -146,9 +141,10 @@ def _count_passes(
             tally.add(labels, ask.measure.size(model, classes))
         except Exception as error:
             failed.add(i)
-            yield i, error
+            counted.append((i, error))
     for i, tally in tallies.items():
         try:
-            yield i, tally.read().numpy()
+            counted.append((i, tally.read().numpy()))
         except Exception as error:
-            yield i, error
+            counted.append((i, error))
+    return counted

@@ -127,20 +127,17 @@ class Procedure(Registered, ABC):
         """Raise CertifyError where the plan is none that `fit` makes."""
         return None
 
-    def check(self, plan: Plan, radii: Radii) -> None:
-        """Raise CertifyError where nothing can be claimed with this noise and these norms."""
+    def check(self, plan: Plan, radii: Radii, model: Classifier | None = None) -> None:
+        """Raise CertifyError where nothing can be claimed with this noise and these norms, or of
+        this classifier.
+        """
         return None
 
-    def check_model(self, classifier: Classifier) -> None:
-        """Raise CertifyError where the procedure cannot ask this classifier."""
-        return None
+    choices: tuple[Noise, ...] = ()
+    """The noises that it names beside the run's: the lattice must suit them all."""
 
     on_own_grid: ClassVar[bool] = False
     """Whether radii are between the grid points of 8-bit images, not for every change."""
-
-    def finest(self, noise: Noise) -> Noise:
-        """The smallest of the noises, which the lattice must suit."""
-        return noise
 
     def open_noises(self, open_noise: Callable[[Noise], Noise]) -> Self:
         """This procedure with noises that are code opened by `open_noise`, which may refuse."""

@@ -190,7 +190,6 @@ class Radii:
 
         Builds every curve that certificates will be read from.
         """
-        plan.procedure.check(plan, self)
         p_a = plan.rule.best(plan)
         bounds = self.charge_bounds(p_a, 1.0 - p_a)
         return {best.norm: best.radius for best in self.at(*bounds)}

@@ -44,7 +44,7 @@ class TradeOff(ABC):
     def alpha(self, beta: ArrayLike) -> Array:
         """The smallest α with T(α) ≤ β."""
 
-    def needed(self) -> float:
+    def find_least_p_a(self) -> float:
         """Binary case: the least p_A that certifies this perturbation, 1 − T⁻¹(1/2)."""
         return 1.0 - float(self.alpha(0.5))
 

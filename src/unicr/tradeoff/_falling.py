@@ -295,14 +295,17 @@ def _bend_of_table(v: Array, g: Array) -> int:
     """1 (−1) if a table of log φ is convex (concave) in v, up to rounding; 0 if it is neither.
 
     Neighbours tell of bends that are strong and narrow; points farther apart, whose roundings count
-    for less, of those that are weak and wide.
+    for less, of those that are weak and wide. From every point both are looked at.
     """
     signs = {-1, 1}
-    for step in (1, 24):
-        x, y = v[::step], g[::step]
-        slope = np.diff(y) / np.diff(x)
-        error = 64 * EPS * (1 + np.max(np.abs(y), initial=0.0)) / np.diff(x)
-        bend, error = np.diff(slope), error[1:] + error[:-1]
+    most = float(np.max(np.abs(g), initial=0.0))
+    for apart in (1, 24):
+        if v.size <= 2 * apart:
+            continue
+        width = v[apart:] - v[:-apart]
+        slope = (g[apart:] - g[:-apart]) / width
+        error = 64 * EPS * (1 + most) / width
+        bend, error = slope[apart:] - slope[:-apart], error[apart:] + error[:-apart]
         signs -= {sign for sign in (-1, 1) if not np.all(sign * bend >= -error)}
     return max(signs, default=0)
 

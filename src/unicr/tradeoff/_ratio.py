@@ -31,6 +31,9 @@ LOG_ROUNDING = 1e-11
 TAIL = 1e-26  # what lies beyond this quantile of P and of Q counts as L = ∞
 UNSURE_MASS = 1e-17  # a smaller mass is known to its order of magnitude only: L decides
 ROUNDING_VARIANCE = 1e-27  # variance that rounding of L adds: not worth cutting for
+# Of EPS of |place| + 2|shift|, how far on either side of a jump of a table nothing is asked: places
+# are right to some units, and ends of cells are looked at 8 units from inside (`law/_pieces.py`).
+JUMP_UNITS = 12
 
 # How cells are cut; coarser ones cost radius, not truth.
 PROBITS = 97  # quantiles to start from, evenly in Φ⁻¹: cells are cut where it matters
@@ -128,9 +131,9 @@ def _make_mesh(noise: IID) -> Array:
     return z[np.isfinite(z)]
 
 
-def _place_edges(noise: IID, shift: float, turns: tuple[float, ...] | None) -> Array:
+def _place_edges(noise: IID, shift: float, turns: tuple[float, ...] | None) -> tuple[Array, Flags]:
     """The meshes of P and Q, those points of Q's that are not close to one of P's, and the corners
-    of both.
+    of both; and which pairs of neighbours hold no jump of a table.
     """
     mesh = _make_mesh(noise)
     moved = mesh + shift
@@ -141,7 +144,26 @@ def _place_edges(noise: IID, shift: float, turns: tuple[float, ...] | None) -> A
     fixed = np.concatenate([corners, corners + shift, np.asarray(turns or ())])
     points = np.unique(np.concatenate([mesh, moved, fixed[np.isfinite(fixed)]]))
     apart = np.diff(points) > 4 * EPS * np.abs(points[1:])
-    return points[np.concatenate([[True], apart])]
+    return _seal_jumps(noise, shift, points[np.concatenate([[True], apart])])
+
+
+def _seal_jumps(noise: IID, shift: float, points: Array) -> tuple[Array, Flags]:
+    """Edges, with a narrow cell around every jump of a table and of its copy, and which cells are
+    none of these (docs/theory.md#tables).
+    """
+    jumps = noise.law.jumps
+    if not jumps.size:
+        return points, np.ones(points.size - 1, dtype=bool)
+    reach = np.tile(JUMP_UNITS * EPS * (np.abs(jumps) + 2 * abs(shift)), 2)
+    places = np.concatenate([jumps, jumps + shift])
+    order = np.argsort(places - reach)
+    low, high = (places - reach)[order], np.maximum.accumulate((places + reach)[order])
+    first = np.append(True, low[1:] > high[:-1])
+    low, high = low[first], high[np.append(first[1:], True)]
+    within = np.searchsorted(low, points, side="right") - 1
+    outside = (within < 0) | (points > high[np.maximum(within, 0)])
+    edges = np.union1d(points[outside], np.concatenate([low, high]))
+    return edges, ~np.isin(edges[:-1], low)
 
 
 @dataclass
@@ -298,10 +320,12 @@ def _refine(noise: IID, shift: float, spread: float) -> tuple[_Cells, float]:
     """Cells fine enough for `spread`, and the Q-mass outside them."""
     turns = noise.ratio_turns(shift)
     monotone = turns is not None
-    edges = _place_edges(noise, shift, turns)
+    edges, open_ = _place_edges(noise, shift, turns)
     outside = float(noise.cdf(edges[0] - shift)) + float(noise.sf(edges[-1] - shift))
-    outside += noise.law.sliver_mass(shift)
-    cells = _measure_cells(noise, shift, edges, np.ones(edges.size - 1, dtype=bool), monotone)
+    if not open_.all():  # beside jumps Q counts as infinite, and P as lost
+        q, q_error = _measure_masses(noise, edges - shift)
+        outside += math.fsum((q + q_error)[~open_])
+    cells = _measure_cells(noise, shift, edges, open_, monotone)
     for _ in range(ROUNDS):
         parts = _count_parts(cells, spread)
         chosen = parts != 1

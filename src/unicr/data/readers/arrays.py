@@ -25,8 +25,8 @@ def read_npz(asked: DataAsked) -> Dataset:
         names = {name.lower(): name for name in archive.files}
         if len(names) < len(archive.files):
             raise DataError(f"{path} has two arrays with the same name ({listed(archive.files)})")
-        key = _first(names, (*TRAIN_INPUTS, *INPUT_NAMES) if train else INPUT_NAMES)
-        label_key = _first(names, (*TRAIN_LABELS, *LABEL_NAMES) if train else LABEL_NAMES)
+        key = _find_first(names, (*TRAIN_INPUTS, *INPUT_NAMES) if train else INPUT_NAMES)
+        label_key = _find_first(names, (*TRAIN_LABELS, *LABEL_NAMES) if train else LABEL_NAMES)
         if key is None and len(names) == 1:
             key = next(iter(names.values()))
         if key is None:
@@ -52,7 +52,7 @@ def read_npy(asked: DataAsked) -> Dataset:
     return from_arrays(array_of(path), labels, name=path.name, source=str(path))
 
 
-def _first(names: dict[str, str], among: tuple[str, ...]) -> str | None:
+def _find_first(names: dict[str, str], among: tuple[str, ...]) -> str | None:
     return next((names[name] for name in among if name in names), None)
 
 

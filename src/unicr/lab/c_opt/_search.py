@@ -178,7 +178,8 @@ class COpt:
 
     @property
     def _indices(self) -> list[int]:
-        return self.search.among(len(self.search.test))
+        search = self.search
+        return list(range(0, len(search.test), search.skip)[: search.limit])
 
     def _execute(self, todo: Sequence[Point]) -> Iterator[tuple[Point, dict[str, bytes] | None]]:
         if todo:

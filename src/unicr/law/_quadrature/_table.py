@@ -23,8 +23,7 @@ from unicr.law._quadrature._checks import check_scan, self_check
 from unicr.law._quadrature._cumulative import CumulatedMass
 from unicr.law._quadrature._logdensity import HINT, PATIENCE, LogDensity
 from unicr.law._quadrature._panels import LOG, Panels, initial_panels, mesh, x_edges
-from unicr.law._quadrature._scan import SOFT, Landscape, merge, survey
-from unicr.law._quadrature._shape import is_log_concave, is_symmetric, is_unimodal
+from unicr.law._quadrature._scan import Landscape, merge, survey
 from unicr.law._quadrature._tails import far_mass, moment
 from unicr.values import Array, IntArray
 
@@ -298,19 +297,6 @@ class TabulatedDensity:
         x = np.unique(np.concatenate([nodes.ravel(), uniform, quantiles, self._land.x]))
         return x[(x > self._land.low) & (x < self._land.high)]
 
-    def symmetric_about_zero(self) -> bool:
-        """Whether pdf(x) = pdf(-x) to 1e-12 on a dense grid."""
-        low, high = self.support
-        floor = self._land.peak - self.log_mass - SOFT
-        return low == -high and is_symmetric(self.call_logpdf, self._grid, self.breakpoints, floor)
-
-    def log_concave(self) -> bool:
-        """Whether logpdf lies above all its chords on a dense grid, up to rounding."""
-        if np.isposinf(self._f(np.array(self.breakpoints))).any():
-            return False
-        ends = (float(self._left[0]), float(self._right[-1]))
-        return is_log_concave(self._grid, self.call_logpdf(self._grid), ends, abs(self.log_mass))
-
     @cached_property
     def mesh(self) -> Array:
         """Points so dense that between two of them the density has a simple shape."""
@@ -325,10 +311,6 @@ class TabulatedDensity:
         step = 1e-12 * np.maximum(np.abs(x), float(self.isf(0.25) - self.ppf(0.25)))
         around = np.stack([self.call_logpdf(x - step), self.call_logpdf(x + step)])
         return bool(np.all(around > -np.inf))
-
-    def unimodal(self) -> bool:
-        """Whether logpdf rises, then falls, on a dense grid, up to rounding."""
-        return is_unimodal(self.call_logpdf(self._grid))
 
     @cached_property
     def fingerprint(self) -> str:

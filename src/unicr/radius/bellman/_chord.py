@@ -106,6 +106,8 @@ def _bound_unit_excess(unit: IID, width: float) -> float:
     if curvature is None:
         return 1.0
     best, total = curvature.bound_excess(width), 0.0
+    if curvature.bound_excess(width / 2**MOST_HALVINGS) >= 1:
+        return 1.0  # a pole: no rest of a chain is less than that
     for _ in range(MOST_HALVINGS):
         total += _measure_excess(unit, width, 0.5)
         width /= 2

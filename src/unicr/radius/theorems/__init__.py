@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from unicr.errors import RadiusError, one_line
+from unicr.progress import OutOfTime
 from unicr.radius._question import Evidence, Question
 from unicr.radius._rounding import lower_radius
 from unicr.radius.theorems._base import Bound, Proof, Theorem
@@ -69,9 +71,37 @@ def _list_bounds(unit: Question, laws: int) -> tuple[Bound, ...]:
 
 
 def prove(question: Question, evidence: Evidence, *, laws: int = 1) -> Proof:
-    """The largest radius that a theorem of so many laws gives, in real units and rounded down."""
-    proofs = [bound.proof(evidence) for bound in list_bounds(question, laws=laws)]
-    best = max(proofs, key=lambda proof: proof.radius, default=NOTHING_PROVED)
+    """The largest radius that a theorem of so many laws gives, in real units and rounded down.
+
+    A theorem whose numbers cannot be computed proves nothing; that is an error where no other one
+    proves anything either. So it is where time is over (`OutOfTime`): what was proved by then
+    stands, and is not `complete`.
+    """
+    best, failed, complete = NOTHING_PROVED, None, True
+    for bound in list_bounds(question, laws=laws):
+        try:
+            proof = bound.proof(evidence)
+        except (ValueError, ArithmeticError) as error:
+            failed = failed or _name_failure(bound, error)
+            continue
+        except OutOfTime:
+            if not best.radius > 0:
+                raise
+            complete = False
+            break
+        best = proof if proof.radius > best.radius else best
     if not best.radius > 0:
+        if failed is not None:
+            raise failed
         return NOTHING_PROVED
-    return best._replace(radius=lower_radius(best.radius, question.noise.scale))
+    radius = lower_radius(best.radius, question.noise.scale)
+    return best._replace(radius=radius, complete=complete)
+
+
+def _name_failure(bound: Bound, error: Exception) -> RadiusError:
+    """The same error, or where it is none of ours one that names the theorem."""
+    if isinstance(error, RadiusError):
+        return error
+    failed = RadiusError(f"theorem {bound.theorem} cannot be computed here: {one_line(error)}")
+    failed.__cause__ = error
+    return failed

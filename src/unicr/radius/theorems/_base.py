@@ -106,10 +106,14 @@ class TradeOffBound(Bound):
 
 
 class Proof(NamedTuple):
-    """A proved radius and the bound that gives it, which is None where nothing is proved."""
+    """A proved radius and the bound that gives it, which is None where nothing is proved.
+
+    `complete` says whether every theorem was asked: not where the time was over before.
+    """
 
     radius: float
     bound: Bound | None
+    complete: bool = True
 
     @property
     def theorem(self) -> str:
@@ -127,8 +131,9 @@ class Theorem:
     """One theorem of docs/theory.md: `match` gives its bound for a question at unit scale, or None.
 
     `needs` says in words what `match` asks for. Theorems are asked in the order of `rank`: 0 for a
-    formula in every norm, 1 for any other formula, 2 for the rest; those of two `laws` only where
-    the evidence has votes under a second law.
+    formula in every norm, 1 for any other formula, 2 for the rest, 3 for what may take minutes, so
+    that the others are known when time is over; those of two `laws` only where the evidence has
+    votes under a second law.
     """
 
     letter: str

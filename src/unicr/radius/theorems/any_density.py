@@ -85,4 +85,4 @@ def match(question: Question) -> AnyDensityBound | None:
     )
 
 
-THEOREM = Theorem("q", "one dimension, any density", "one dimension; any density", match)
+THEOREM = Theorem("q", "one dimension, any density", "one dimension; any density", match, rank=3)

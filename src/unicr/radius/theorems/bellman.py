@@ -52,5 +52,5 @@ def match(question: Question) -> BellmanBound | None:
 
 
 THEOREM = Theorem(
-    "j", "Bellman bound", "finite p, dimension of at least 2; any i.i.d. noise", match
+    "j", "Bellman bound", "finite p, dimension of at least 2; any i.i.d. noise", match, rank=3
 )

@@ -129,4 +129,5 @@ THEOREM = Theorem(
     "two or three coordinates, box by box",
     "finite p, dimension 2 or 3; symmetric unimodal",
     match,
+    rank=3,
 )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from unicr.errors import CertifyError, UnicrError
 from unicr.noise import Noise
-from unicr.noise.internal import check_parses, size_of
+from unicr.noise.internal import check_parses
 from unicr.smoothing._certificate import Certificate
 from unicr.smoothing._closed import ClosedNoise, read_noise
 from unicr.smoothing._plan import THIS_INPUT, Plan
@@ -23,6 +23,7 @@ from unicr.smoothing.procedures.i_opt import expect_p_a
 from unicr.smoothing.procedures.two_steps import TwoSteps
 
 if TYPE_CHECKING:
+    from unicr.classifier import Classifier
     from unicr.smoothing._radii import Curves, Radii
 
 UNITS = ("radius", "volume")
@@ -74,21 +75,12 @@ class Among(TwoSteps):
                 f"{plan.rule.text}"
             )
 
-    def check(self, plan: Plan, radii: Radii) -> None:
+    def check(self, plan: Plan, radii: Radii, model: Classifier | None = None) -> None:
         """The run's noise is a candidate by itself."""
         if radii.noise in self.choices:
             raise CertifyError(
                 f"{radii.noise.text} is --noise already: leave it out of the choices"
             )
-
-    def finest(self, noise: Noise) -> Noise:
-        """The noise whose grid serves all: the one that a step of the grid changes most."""
-
-        def fineness(law: Noise) -> float:
-            frame, size = law.frame, min(size_of(part.core) for part in law.certifying)
-            return size if frame is None else size * frame.inscribed(2.0) / frame.spread(2.0)
-
-        return min((noise, *self.choices), key=fineness)
 
     def open_noises(self, open_noise: Callable[[Noise], Noise]) -> Self:
         """With noises that are code opened by `open_noise`, which may refuse."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -28,6 +28,7 @@ from unicr.smoothing.rules.fixed import Fixed
 from unicr.smoothing.rules.union import Union
 
 if TYPE_CHECKING:
+    from unicr.classifier import Classifier
     from unicr.smoothing._radii import Curves, Radii
 
 Method = Literal["compass", "hill"]
@@ -76,7 +77,7 @@ class IOpt(TwoSteps):
                 f"this search needs the rule {self._rule.text}, not {plan.rule.text}"
             )
 
-    def check(self, plan: Plan, radii: Radii) -> None:
+    def check(self, plan: Plan, radii: Radii, model: Classifier | None = None) -> None:
         """The run's noise is the one that the search begins with."""
         self._check_noise(radii.noise)
 
@@ -238,7 +239,7 @@ def expect_p_a(k: int, plan: Plan) -> float:
 
 
 def share_answers(
-    several: Sequence[Callable[[], Steps[Certificate]]],
+    several: Iterable[Steps[Certificate]],
 ) -> Steps[tuple[Certificate, ...]]:
     """Several recorded procedures for one input, one after the other; a question is asked once.
 
@@ -246,8 +247,8 @@ def share_answers(
     """
     answers: dict[Request, Counts] = {}
     results = []
-    for start in several:
-        steps, answer = start(), None
+    for steps in several:
+        answer: Counts | None = None
         while True:
             try:
                 question = next(steps) if answer is None else steps.send(answer)

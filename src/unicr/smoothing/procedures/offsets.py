@@ -22,6 +22,7 @@ from unicr.smoothing.procedures.two_steps import TwoSteps
 from unicr.smoothing.rules.every import Every
 
 if TYPE_CHECKING:
+    from unicr.classifier import Classifier
     from unicr.smoothing._radii import Curves, Radii
 
 
@@ -42,7 +43,7 @@ class Offsets(TwoSteps):
         if not plan.rule.exact:
             raise CertifyError(f"counting every offset needs the rule every, not {plan.rule.text}")
 
-    def check(self, plan: Plan, radii: Radii) -> None:
+    def check(self, plan: Plan, radii: Radii, model: Classifier | None = None) -> None:
         """What counting every offset can prove, and no more."""
         wrong = next((norm for norm in radii.norms if norm.p > 1), None)
         if wrong is not None:

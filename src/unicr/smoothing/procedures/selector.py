@@ -22,7 +22,7 @@ from unicr.binomial import lower_bound as clopper_pearson
 from unicr.classifier import Classifier, Selective
 from unicr.errors import CertifyError, UnicrError
 from unicr.noise import Noise
-from unicr.noise.internal import check_parses, size_of
+from unicr.noise.internal import check_parses
 from unicr.radius import Grade
 from unicr.radius.internal import find_weakest, name_guarantee
 from unicr.smoothing._certificate import ABSTAIN, Certificate, NormRadius
@@ -216,32 +216,27 @@ class Selector(TwoSteps):
         if plan.rule.among_noises:
             raise CertifyError("the rule union is for I-OPT only: leave it out for a selector")
 
-    def check(self, plan: Plan, radii: Radii) -> None:
-        """The run's noise is the selector's."""
+    def check(self, plan: Plan, radii: Radii, model: Classifier | None = None) -> None:
+        """The run's noise is the selector's, and the model has a classifier for each choice."""
         self._check_noise(radii.noise)
+        if model is None:
+            return
+        if not isinstance(model, Selective):
+            raise CertifyError(f"{model.name} is not a selector: make one with `unicr select`")
+        if len(model.members) != 1 + len(self.choices):
+            raise CertifyError(
+                f"the selector has {len(self.choices)} noises but {len(model.members) - 1} "
+                "classifiers"
+            )
 
     def _check_noise(self, noise: Noise) -> None:
         if noise != self.noise:
             raise CertifyError(f"the noise of the selector is {self.noise.text}, not {noise.text}")
 
-    def check_model(self, classifier: Classifier) -> None:
-        """A selector, and a classifier for each choice."""
-        if not isinstance(classifier, Selective):
-            raise CertifyError(f"{classifier.name} is not a selector: make one with `unicr select`")
-        if len(classifier.members) != 1 + len(self.choices):
-            raise CertifyError(
-                f"the selector has {len(self.choices)} noises but {len(classifier.members) - 1} "
-                "classifiers"
-            )
-
     @property
     def laws(self) -> tuple[Noise, ...]:
         """The noise of each member: of the selector, then of each classifier."""
         return (self.noise, *self.choices)
-
-    def finest(self, noise: Noise) -> Noise:
-        """The smallest noise: the one lattice of all members is that of this one."""
-        return min(self.laws, key=size_of)
 
     def open_noises(self, open_noise: Callable[[Noise], Noise]) -> Self:
         """With noises that are code opened by `open_noise`, which may refuse."""

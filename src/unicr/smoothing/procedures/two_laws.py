@@ -28,6 +28,7 @@ from unicr.smoothing.procedures.two_steps import TwoSteps
 from unicr.smoothing.rules.fixed import Fixed
 
 if TYPE_CHECKING:
+    from unicr.classifier import Classifier
     from unicr.smoothing._radii import Curves, Radii
 
 WORTH = 1.01  # the second law is asked where it promises this many times the radius
@@ -90,7 +91,7 @@ class TwoLawVotes(TwoSteps):
                 f"share={self.share!r} and the rule {plan.rule.text}"
             )
 
-    def check(self, plan: Plan, radii: Radii) -> None:
+    def check(self, plan: Plan, radii: Radii, model: Classifier | None = None) -> None:
         """Noise of a length; tables are made here, once."""
         check_two_laws(radii.noise)
         _both_laws(radii.noise, _home(radii.noise), 0.6, 0.6, self.share)
