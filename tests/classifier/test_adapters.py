@@ -132,7 +132,7 @@ def test_outputs_that_give_no_labels_are_errors(output: Any, message: str) -> No
 def test_a_label_beyond_the_classes_is_an_error() -> None:
     classifier = load_classifier(lambda x: torch.full((len(x),), 7))
     assert classifier.votes(batch(4)).tolist() == [0] * 7 + [4]
-    with pytest.raises(ModelError, match="label 7 where there are 5"):
+    with pytest.raises(ModelError, match="label 7, but there are only 5 classes"):
         classifier.votes(batch(4), 5)
 
 

@@ -59,7 +59,7 @@ def test_what_cannot_be_is_told() -> None:
         DiffusionDenoiser(Ideal(0, 1), 0)
     with pytest.raises(ModelError, match="betas"):
         DiffusionDenoiser(Ideal(0, 1), 0.5, [0.1, 1.5])
-    with pytest.raises(ModelError, match="gave"):
+    with pytest.raises(ModelError, match=r"returned shape \(2, 5\)"):
         DiffusionDenoiser(nn.Identity(), 0.5)._predicted(torch.zeros(2, 5), torch.zeros(2, 3))
 
 

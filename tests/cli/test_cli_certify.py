@@ -189,7 +189,7 @@ def test_a_run_is_opened_again_as_it_was_read(
         run("verify", "run", "--replay", "2", "--model", model)
     mine = ("--model", model, "--mean", *mean, "--std", *std)
     assert run("verify", "run", "--replay", "2", *mine) == 0
-    with pytest.raises(UnicrError, match="the run is of the train split"):
+    with pytest.raises(UnicrError, match="the run used the train split"):
         run("verify", "run", "--data", "split.npz", "--split", "test")
     with pytest.raises(UnicrError, match="preprocessing or precision differs"):
         run("verify", "run", "--replay", "2", "--mean", "0", "--std", *std)

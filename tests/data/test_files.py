@@ -122,7 +122,7 @@ def test_cifar_batches_cannot_run_code(tmp_path: Path) -> None:
     ("name", "content", "message"),
     [
         ("test_batch", pickle.dumps({b"labels": [1]}), "has no 'data'"),
-        ("test_batch", b"nothing", "is not a CIFAR-10 batch"),
+        ("test_batch", b"nothing", "is no CIFAR-10 batch"),
         ("test_batch.bin", b"\0" * 3072, "not a multiple of the record size"),
         ("test_batch.bin", b"\x0a" + b"\0" * 3072, "has the label 10"),
     ],

@@ -152,7 +152,7 @@ def test_mistakes(run: Path, tmp_path: Path, command: Command) -> None:
     with pytest.raises(RunError, match="its hash differs"):
         command(run, "--queries", queries, "--model", f"{tmp_path / 'model.py'}:other")
     np.save(tmp_path / "others.npy", np.array([[7.0], [8.0], [9.0]], np.float32))
-    with pytest.raises(RunError, match=r"input 0 of others\.npy is not the one"):
+    with pytest.raises(RunError, match=r"input 0 of others\.npy is not the input that was certified"):
         command(run, "--data", tmp_path / "others.npy", "--memory", tmp_path / "new")
     with pytest.raises(RunError, match="another seed than 5"):
         command(run, "--seed", "5")
@@ -167,7 +167,7 @@ def test_a_query_of_another_shape_gets_no_answer(
     np.save(tmp_path / "wide.npy", np.zeros((1, 2), np.float32))
     code, lines, _ = command(run, "--queries", tmp_path / "wide.npy")
     assert code == 3
-    assert "shape (2,), the memory (1,)" in lines[0]["reason"]
+    assert "shape (2,), but the memory holds inputs of shape (1,)" in lines[0]["reason"]
 
 
 def test_confidence_is_rounded_against_the_guard() -> None:

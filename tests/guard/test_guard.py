@@ -172,7 +172,7 @@ def test_alpha_is_held_to() -> None:
         with pytest.raises(CertifyError, match="alpha=1"):
             Guard(claims(lambda x: (0, 1.0)), store, alpha=1)
         guard = Guard(claims(lambda x: (0, 1.0)), store, alpha=1e-4)
-        with pytest.raises(CertifyError, match=r"alpha=0\.001 but the guard needs 0\.0001"):
+        with pytest.raises(CertifyError, match=r"alpha=0\.001, but the guard needs 0\.0001"):
             guard([0.0])
         assert len(store) == 0
 

@@ -515,8 +515,8 @@ BAD_SETTINGS: dict[str, tuple[dict[str, Any], str]] = {
     "inertia": ({"inertia": math.nan}, "inertia=nan"),
     "tolerance": ({"tolerance": 0.0}, r"tolerance=0\.0"),
     "alpha": ({"alpha": 1.0}, r"alpha=1\.0 must lie between 0 and 1"),
-    "method": ({"confidence_method": "magic"}, "not one of clopper-pearson, dkw"),
-    "estimator": ({"estimator": "magic"}, "not one of weighted, quantile"),
+    "method": ({"confidence_method": "magic"}, "must be one of clopper-pearson, dkw"),
+    "estimator": ({"estimator": "magic"}, "must be one of weighted, quantile"),
 }
 
 

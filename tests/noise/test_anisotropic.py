@@ -70,7 +70,7 @@ def test_it_is_a_value() -> None:
         ([1.0, 0.0], r"scales\[1\]=.*above 0"),
         ([1.0, math.nan], r"scales\[1\]=.*nan"),
         ([-1.0], r"scales\[0\]="),
-        (["a"], "must be numbers"),
+        (["a"], "must be a list of numbers"),
     ],
 )
 def test_bad_scales_are_named(scales: list[float], reason: str) -> None:

@@ -211,9 +211,9 @@ def test_declared_facts() -> None:
     modest = noise.from_density(normal, symmetric=False, log_concave=False)
     assert not modest.facts.symmetric
     assert not modest.facts.log_concave
-    with pytest.raises(NoiseError, match=r"gumbel.*declared symmetric"):
+    with pytest.raises(NoiseError, match=r"gumbel.*declared to be symmetric"):
         noise.from_density(gumbel, symmetric=True)
-    with pytest.raises(NoiseError, match="declared log_concave"):
+    with pytest.raises(NoiseError, match="declared to be log_concave"):
         noise.from_density(two_modes, log_concave=True)
 
 

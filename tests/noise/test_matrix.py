@@ -105,7 +105,7 @@ def test_a_matrix_times_whole_numbers_is_exact(which: int) -> None:
 def test_what_is_no_covariance_is_named(cov: object, reason: str) -> None:
     with pytest.raises(NoiseError, match=reason):
         noise.gaussian(cov=cov)
-    with pytest.raises(NoiseError, match="alone"):
+    with pytest.raises(NoiseError, match="either cov= or sigma=, not both"):
         noise.gaussian(cov=COV, sigma=1)  # type: ignore[call-overload]
     with pytest.raises(NoiseError, match="singular"):
         noise.Anisotropic(noise.laplace(sigma=1), matrix=[[1, 1], [1, 1]])

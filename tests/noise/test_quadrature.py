@@ -370,9 +370,18 @@ def test_the_cause_of_a_raising_function_is_chained() -> None:
     assert isinstance(caught.value.__cause__, RuntimeError)
 
 
-@pytest.mark.parametrize("support", [(1.0, 0.0), (0.0, 0.0), (0.0, math.nan), (0.0,), None])
-def test_bad_support(support: Any) -> None:
-    with pytest.raises(NoiseError, match="support must be a pair"):
+@pytest.mark.parametrize(
+    ("support", "words"),
+    [
+        ((1.0, 0.0), "first number must be below"),
+        ((0.0, 0.0), "first number must be below"),
+        ((0.0, math.nan), "first number must be below"),
+        ((0.0,), "must be a pair"),
+        (None, "must be a pair"),
+    ],
+)
+def test_bad_support(support: Any, words: str) -> None:
+    with pytest.raises(NoiseError, match=f"support.*{words}"):
         TabulatedDensity.build(lambda x: -x * x, support=support)
 
 

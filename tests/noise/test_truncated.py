@@ -180,7 +180,7 @@ def test_impossible_ends(ends: tuple[float, ...]) -> None:
 
 
 def test_too_little_mass() -> None:
-    with pytest.raises(NoiseError, match=r"gaussian\(sigma=1\) has mass .* too little"):
+    with pytest.raises(NoiseError, match=r"gaussian\(sigma=1\) has a mass of only .* too little"):
         noise.gaussian(sigma=1).truncated(30, 40)
     with pytest.raises(NoiseError, match="too little"):
         noise.uniform(scale=1).truncated(2, 3)

@@ -164,8 +164,8 @@ def test_a_folder_is_compared_with_itself(tmp_path: Path) -> None:
 
 def test_what_cannot_be_checked_is_refused(tmp_path: Path) -> None:
     log = save(tmp_path / "log", lines())
-    run("check-log", log, "--n", "100").check_refused("belong together")
-    run("check-log", tmp_path / "none").check_refused("there is no such file")
+    run("check-log", log, "--n", "100").check_refused("--n and --alpha together")
+    run("check-log", tmp_path / "none").check_refused("the file does not exist")
     empty = tmp_path / "empty"
     empty.mkdir()
     run("check-log", empty).check_refused("there is no log in")

@@ -250,7 +250,7 @@ def test_labels_that_a_run_brings_are_no_labels_of_yours(tmp_path: Path) -> None
     execute(file, f"UPDATE spec SET value = '\"{inputs}\"' WHERE key = 'inputs'")
     reseal(tmp_path / "run")
     own = ("verify", tmp_path / "run", "--data", tmp_path / "x.npy")
-    with pytest.raises(RunError, match="--labels of your own"):
+    with pytest.raises(RunError, match="give --labels yourself"):
         unicr(*own)
     assert unicr(*own, "--labels", tmp_path / "forged.npy") == 0
     assert unicr(*own, "--labels", tmp_path / "true.npy") == 1

@@ -460,7 +460,7 @@ def test_another_run_than_the_committed_one_is_not_made(tmp_path: Path) -> None:
     for changed in ({"noise": noise.gaussian(sigma=0.5000001)}, {"limit": 4}, {"norms": (l2,)}):
         with pytest.raises(RunError, match=r"not the one that .* commits to"):
             certify_run(job(nonce=NONCE, **changed), tmp_path)
-    with pytest.raises(RunError, match="made once"):
+    with pytest.raises(RunError, match="made only once"):
         write_commitment(job(nonce=NONCE), tmp_path)
     certify_run(job(nonce=NONCE), tmp_path).close()
     with Run(tmp_path) as run:

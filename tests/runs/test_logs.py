@@ -317,7 +317,7 @@ def test_folders_of_arrays_are_read(tmp_path: Path) -> None:
     with pytest.raises(RunError, match=r"cannot read .*prob_lb\.npy"):
         read_log(folder)
     (folder / "preds.npy").unlink()
-    with pytest.raises(RunError, match=r"without preds\.npy"):
+    with pytest.raises(RunError, match=r"preds\.npy is missing"):
         read_log(folder)
 
 
@@ -472,8 +472,8 @@ def test_bad_files_of_a_second_law_are_named(tmp_path: Path, text: str, reason: 
     first, second = sampled(tmp_path / "p.txt", 1), tmp_path / "q.txt"
     second.write_text(text)
     with pytest.raises(RunError, match=reason):
-        read_intervals(second, first if "one noise" in reason else None)
-    with pytest.raises(RunError, match=r"'std': '0.4'.*one noise"):
+        read_intervals(second, first if "same noise" in reason else None)
+    with pytest.raises(RunError, match=r"'std': '0.4'.*the same noise"):
         read_intervals(sampled(tmp_path / "other.txt", 2, "0.4"), first)
 
 

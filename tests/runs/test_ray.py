@@ -287,7 +287,7 @@ def test_addresses_without_a_cluster_are_one_line(address: str, words: str) -> N
         [sys.executable, "-c", code, address], capture_output=True, text=True, check=True
     )
     (line,) = done.stdout.splitlines()
-    assert line.startswith(f"no Ray cluster at '{address}': ")
+    assert line.startswith(f"there is no Ray cluster at '{address}': ")
     assert words in line
     assert line.endswith("--ray local starts one on this machine")
 

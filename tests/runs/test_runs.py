@@ -61,12 +61,12 @@ def test_a_nonce_that_is_not_the_runs_is_refused(tmp_path: Path) -> None:
             assert (run.spec.nonce, run.spec.nonce_origin) == (mine, "given")
     with pytest.raises(RunError, match="the commitment has the number of inputs"):
         certify_run(job(seed=None, limit=4), tmp_path, resume=True)
-    with pytest.raises(CertifyError, match=f"--nonce {other}: the run was begun with nonce {mine}"):
+    with pytest.raises(CertifyError, match=f"--nonce {other} is not .* was started with nonce {mine}"):
         certify_run(job(seed=None, nonce=other, limit=5), tmp_path, resume=True)
     with pytest.raises(CertifyError, match="64 hexadecimal"):
         job(seed=None, nonce="")  # --nonce "$BEACON" where the variable is empty
     certify_run(job(limit=2), tmp_path / "seeded").close()
-    with pytest.raises(CertifyError, match="begun with seed 0"):
+    with pytest.raises(CertifyError, match="started with seed 0"):
         certify_run(job(seed=None, nonce=mine, limit=3), tmp_path / "seeded", resume=True)
 
 
@@ -515,9 +515,9 @@ def test_exports(tmp_path: Path) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
     columns = parquet.read_table(tmp_path / "run.parquet").column_names
     assert {"radius_l2", "radius_linf", "proved_l2", "guarantee_linf"} <= set(columns)
-    with pytest.raises(RunError, match="say which"):
+    with pytest.raises(RunError, match="choose one with --norm"):
         export(store, tmp_path / "x.tsv")
-    with pytest.raises(RunError, match="not 1"):
+    with pytest.raises(RunError, match="but not in 1"):
         export(store, tmp_path / "x.tsv", "1")
     with pytest.raises(RunError, match="ending"):
         export(store, tmp_path / "x.doc")

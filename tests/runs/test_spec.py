@@ -117,7 +117,7 @@ def test_equal_noises_commit_to_equal_numbers() -> None:
         ({"nonce": None}, "either a nonce or"),
         ({"norms": ["2", "2"]}, "different norms"),
         ({"lattice": "2/510"}, "lattice"),
-        ({"noise": "laplace(sigma=.5)"}, r"it is laplace\(sigma=0\.5\)"),
+        ({"noise": "laplace(sigma=.5)"}, r"those of laplace\(sigma=0\.5\)"),
         ({"max": 0}, "at least 1"),
         ({"inputs": "abc"}, "64 hexadecimal"),
         ({"split": "both"}, "one of test, train"),
@@ -149,7 +149,7 @@ def test_a_noise_is_kept_once() -> None:
     values = made(noise=law).to_dict()
     assert Spec.from_dict(values).noise == law
     assert Spec.from_dict(values).commitment == made(noise=law).commitment
-    with pytest.raises(RunError, match=r"called b\.py:law, it is a\.py:law"):
+    with pytest.raises(RunError, match=r"noise of the run is 'b\.py:law', but .* are those of a\.py:law"):
         Spec.from_dict({**values, "noise": "b.py:law"})
 
 

@@ -146,10 +146,10 @@ def shifted(x: Any) -> Any:
 @pytest.mark.parametrize(
     ("law", "reason"),
     [
-        (replace(GAUSSIAN, cdf=shifted), "disagree"),
-        (replace(GAUSSIAN, pdf=lambda x: 1.001 * stats.norm.pdf(x)), "disagree"),
-        (replace(GAUSSIAN, pdf=lambda x: stats.norm.pdf(x, 0, 1.001)), "disagree"),
-        (replace(GAUSSIAN, pdf=stats.laplace.pdf), "disagree"),
+        (replace(GAUSSIAN, cdf=shifted), "do not match"),
+        (replace(GAUSSIAN, pdf=lambda x: 1.001 * stats.norm.pdf(x)), "do not match"),
+        (replace(GAUSSIAN, pdf=lambda x: stats.norm.pdf(x, 0, 1.001)), "do not match"),
+        (replace(GAUSSIAN, pdf=stats.laplace.pdf), "do not match"),
         (replace(GAUSSIAN, ppf=lambda u: 0 * u, isf=lambda u: 0 * u), "68 %"),
     ],
 )

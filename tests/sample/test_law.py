@@ -154,7 +154,7 @@ def test_integers_add_without_rounding() -> None:
 
 def test_too_many_draws_and_too_few_threads_are_named() -> None:
     law = integer_law(noise.gaussian(sigma=0.5), 1 / 255)
-    with pytest.raises(NoiseError, match="too many draws"):
+    with pytest.raises(NoiseError, match="one stream cannot hold so many draws"):
         fill(law, 1, 4, start=1 << 60)
     with pytest.raises(NoiseError, match="start=-1"):
         fill(law, 1, 4, start=-1)

@@ -177,7 +177,7 @@ def test_answers_that_fit_no_question_are_refused() -> None:
         ):
             with pytest.raises(CertifyError):
                 again(Transcript((*parts[:i], *changed, *parts[i + 1 :])))
-    with pytest.raises(CertifyError, match="nobody asked for"):
+    with pytest.raises(CertifyError, match="was not asked for"):
         again(Transcript((*parts, parts[-1])))
 
 

@@ -185,7 +185,7 @@ def test_votes_that_nobody_asked_for(run: Path, folder: Path) -> None:
     assert isinstance(one, SelectiveCertificate)
     parts, curves = one.transcript.exchanges, spec.curves
     for changed, words in (
-        ((*parts, parts[-1]), "nobody asked for"),
+        ((*parts, parts[-1]), "was not asked for"),
         (parts[:-1], "is missing"),
         ((parts[0], parts[0], *parts[1:]), "the votes before it ask"),
     ):
@@ -364,7 +364,7 @@ def test_settings_that_make_no_sense(folder: Path, run: Path, tmp_path: Path) ->
     ):
         with pytest.raises(UnicrError):
             bad()
-    with Run(run) as opened, pytest.raises(RunError, match="no memory"):
+    with Run(run) as opened, pytest.raises(RunError, match="need no guard"):
         policy(opened.spec, load_classifier(str(file_of(folder))), 1)
     with pytest.raises(ModelError, match="at least two"):
         Selective(load_classifier(MODELS[0]), [load_classifier(MODELS[0])])
@@ -423,9 +423,9 @@ def test_the_command_line_with_a_selector_of_ones_own(tmp_path: Path) -> None:
     run_unicr(*make).check_refused("already contains a selector")
     where = ["--data", "builtin:mnist", "--norm", "2", "--out", tmp_path / "run"]
     certify = ["certify", "--selector", made, *where, "--n", "300", "--max", "3"]
-    run_unicr(*certify).check_refused("is code")
+    run_unicr(*certify).check_refused("can run code")
     rule = ["--trust", tmp_path / "rule.py"]
-    run_unicr(*certify, "--trust", made / "selector.json").check_refused("is code")
+    run_unicr(*certify, "--trust", made / "selector.json").check_refused("can run code")
     run_unicr(*certify, "--model", "x").check_refused("or --selector alone")
     done = run_unicr(*certify, *rule, "--verbose")
     assert (done.code, "chosen noise: " in done.out) == (0, True)

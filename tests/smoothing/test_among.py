@@ -78,8 +78,8 @@ def test_it_is_written_as_text_and_as_data() -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("among()", "0 noises"),
-        ("among(gaussian(sigma=1), by=luck)", "compared by radius or volume"),
+        ("among()", "1 to 64 noises beside --noise, not 0"),
+        ("among(gaussian(sigma=1), by=luck)", "by=luck must be radius or volume"),
         ("among(gaussian(sigma=1), gaussian(sigma=1))", "twice"),
         ("among(gauss(sigma=1))", "unknown noise"),
         ("among(gaussian(sigma=1)", "not closed"),

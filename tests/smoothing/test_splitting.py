@@ -272,7 +272,7 @@ def test_nobody_passes_samples_off_as_all_offsets(runs: Path, tmp_path: Path) ->
     with pytest.raises(RunError, match="alpha=0"):
         changed(runs / "counted", "plan", {**plan, "rule": {"name": "fixed"}})
     for key, value, words in (
-        ("noise", "uniform(scale=0.5)", "not of uniform"),
+        ("noise", "uniform(scale=0.5)", "not for uniform"),
         ("norms", ["2"], "not in l2"),
         ("lattice", "2^-8", "it should be|on the lattice|steps"),
     ):
@@ -311,7 +311,7 @@ def test_inputs_outside_the_box_are_refused_in_one_line(value: float, tmp_path: 
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--noise", "gaussian(sigma=1)"], "not of gaussian(sigma=1)"),
+        (["--noise", "gaussian(sigma=1)"], "not for gaussian(sigma=1)"),
         (["--noise", "splitting(scale=0.5)", "--lattice", "none"], "on real numbers"),
         (["--noise", "splitting(scale=0.111)"], "but a whole number is needed: use scale="),
         (["--noise", "splitting(scale=0.5)", "--n", "100"], "use n=255 or more"),
@@ -329,7 +329,7 @@ def test_what_cannot_be_counted_is_refused_in_one_line(
 
 
 def test_the_procedure_without_its_rule_claims_nothing() -> None:
-    with pytest.raises(CertifyError, match="by the rule fixed"):
+    with pytest.raises(CertifyError, match="needs the rule every, not fixed"):
         Plan(n=1000, procedure=Offsets())
 
 

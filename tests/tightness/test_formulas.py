@@ -508,7 +508,7 @@ def test_a_family_member_that_is_gaussian_or_laplace_counts_as_one() -> None:
 
 
 def test_the_wrong_noise_says_what_the_formula_is_for_and_what_fits() -> None:
-    with pytest.raises(RadiusError, match=r"cohen is for gaussian noise against l2.*teng"):
+    with pytest.raises(RadiusError, match=r"cohen works for gaussian noise against l2.*teng"):
         radius("cohen", noise.laplace(sigma=1), l1, 0.9, 0.1)
     with pytest.raises(RadiusError, match=r"gaussian noise against l2 or laplace noise against l1"):
         radius("lecuyer", noise.gaussian(sigma=1), linf, 0.9, 0.1)
@@ -520,7 +520,7 @@ def test_the_wrong_noise_says_what_the_formula_is_for_and_what_fits() -> None:
 
 @pytest.mark.parametrize(("p_a", "p_b"), [(1.2, 0.1), (0.9, -0.1), (math.nan, 0.1)])
 def test_impossible_probabilities_are_refused(p_a: float, p_b: float) -> None:
-    with pytest.raises(RadiusError, match="not a probability"):
+    with pytest.raises(RadiusError, match="must be a number from 0 to 1"):
         radius("cohen", noise.gaussian(sigma=1), l2, p_a, p_b)
 
 

@@ -200,7 +200,7 @@ def test_mismatched_directions_cannot_be_composed() -> None:
 
 
 def test_fractional_counts_are_refused() -> None:
-    with pytest.raises(RadiusError, match="whole numbers"):
+    with pytest.raises(RadiusError, match="the number must be whole"):
         compose([(make_ratio_law(noise.laplace(scale=1), 0.5), 2.5)])  # type: ignore[list-item]
 
 

@@ -350,7 +350,7 @@ def _read_noise(text: str, data: Any) -> Noise:
     """The noise from its numbers where there are some, else from its text; code stays closed."""
     noise = read_noise(text) if data is None else from_data(_read_kind(dict, data))
     if noise.text != text:
-        raise RunError(f"the run names its noise {text}, but it is {noise.text}")
+        raise RunError(f"the numbers of the noise are those of {noise.text}")
     if data is not None and CODE not in text:  # what is no file's reads as what its name says
         parse(text)
     return noise

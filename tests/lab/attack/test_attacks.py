@@ -204,7 +204,7 @@ def test_what_cannot_be_attacked_is_refused() -> None:
 
 
 def test_settings_that_make_no_attack_are_refused() -> None:
-    with pytest.raises(AttackError, match="no attack 'fgsm': there are apgd"):
+    with pytest.raises(AttackError, match="no attack 'fgsm'; there are apgd"):
         make("fgsm")
     with pytest.raises(AttackError, match="effort=0 must be above 0"):
         make("apgd", 0)

@@ -237,7 +237,7 @@ def test_words_and_several_parameters_in_tables(tmp_path: Path) -> None:
         (("--beta", "1", "--sigma", "1", "--scale", "1"), SpecError, "either --sigma or --scale"),
         (("--beta", "1", "1", "--sigma", "1"), UnicrError, "beta has the same value twice"),
         (("--beta", "-1", "--sigma", "1"), NoiseError, "beta=-1"),
-        (("--param", "beta", "--sigma", "1"), SpecError, "write name=0.5,1,2"),
+        (("--param", "beta", "--sigma", "1"), SpecError, "write it as name=0.5,1,2"),
         (("--beta", "1", "--param", "beta=2", "--sigma", "1"), SpecError, "given twice"),
         (("--param", "gamma=2", "--sigma", "1"), SpecError, "gamma"),
         (("--family", "pareto", "--beta", "1.5", "--sigma", "1"), NoiseError, "give scale="),
@@ -262,7 +262,7 @@ def test_bad_words(
 def test_bad_data_and_folders(data: tuple[Path, Path], tmp_path: Path) -> None:
     x, y = blobs(8, 0)
     other: Dataset = load_dataset((x[:, :5], y))
-    with pytest.raises(DataError, match=r"shape \(16,\), test inputs \(5,\)"):
+    with pytest.raises(DataError, match=r"shape \(16,\), but test inputs have \(5,\)"):
         make_search(load_dataset(data[0]), other)
     with pytest.raises(RunError, match="contains no result"):
         read_result(Point("laplace", (), 1.0), tmp_path)

@@ -217,7 +217,7 @@ def test_errors() -> None:
         compare_noises([], 2, 10, [0.9])
     with pytest.raises(RadiusError, match=r"p_a=1\.2 must be a probability"):
         compare_noises([gauss], 2, 10, [0.9, 1.2])
-    with pytest.raises(RadiusError, match="no p_A to compare at"):
+    with pytest.raises(RadiusError, match="no p_A was given"):
         compare_noises([gauss], 2, 10, [])
     with pytest.raises(RadiusError, match="has no curve"):
         compare_noises([noise.parse("l1_exp(k=2, j=0, sigma=1, dim=10)")], 2, 10, [0.9])

@@ -259,8 +259,8 @@ def test_schedules() -> None:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"method": "luck"}, "no method 'luck': there are augment, consistency, macer, margin"),
-        ({"schedule": "flat"}, "no schedule 'flat': there are one-cycle, cosine, step"),
+        ({"method": "luck"}, "no method 'luck'; there are augment, consistency, macer, margin"),
+        ({"schedule": "flat"}, "no schedule 'flat'; there are one-cycle, cosine, step"),
         ({"samples": 0}, "samples=0"),
         ({"weight": -1.0}, "weight=-1.0"),
         ({"radius": float("nan")}, "radius=nan"),

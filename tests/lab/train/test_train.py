@@ -334,7 +334,7 @@ def test_bad_architectures(digits: Examples, tmp_path: Path) -> None:
     (tmp_path / "net.py").write_text(FACTORY)
     file = tmp_path / "net.py"
     for arch, words in (
-        ("resnet21", "no architecture 'resnet21': there are mlp, lenet, deep-lenet, resnet8"),
+        ("resnet21", "no architecture 'resnet21'; there are mlp, lenet, deep-lenet, resnet8"),
         (f"{file}:narrow", r"returned \(2, 3\) for 2 inputs of 10 classes"),
         (f"{file}:broken", "failed: OSError: no such layer"),
         (f"{file}:text", "returned str, but a torch module"),
@@ -405,5 +405,5 @@ def test_bf16_trains_the_same_network_in_fewer_bits(digits: Examples) -> None:
     }
     off = abs(few.history[0]["loss"] / whole.history[0]["loss"] - 1)
     assert 0 < off < 0.05
-    with pytest.raises(TrainError, match="precision='fp16': bf16, or left out"):
+    with pytest.raises(TrainError, match="precision='fp16' must be bf16, or left out"):
         Training("gaussian(sigma=0.25)", precision="fp16")  # type: ignore[arg-type]
