@@ -274,8 +274,8 @@ def test_labels_that_are_missing_or_words_are_told(tmp_path: Path) -> None:
 def test_options_and_endings_in_a_users_words(tmp_path: Path) -> None:
     law = ("--noise", "gaussian(sigma=1)", "--norm", 2, "--dim", 4)
     run("radius", *law, "--pa", 90).check_refused("--pa 90")
-    run("curve", *law, "-o", tmp_path / "x").check_refused("must be one of .csv, .tex, .html, .png")
-    run("noise", "show", law[1], "-o", tmp_path / "x").check_refused("must be one of .png, .svg, .pdf")
+    run("curve", *law, "-o", tmp_path / "x").check_refused("one of .csv, .tex, .html, .png")
+    run("noise", "show", law[1], "-o", tmp_path / "x").check_refused("one of .png, .svg, .pdf")
     (tmp_path / "semicolons.csv").write_text("a;b\n1,5;2\n")
     certify(tmp_path / "semicolons.csv").check_refused("commas")
     run("certify", "--model", "builtin:mnist-mlp-0.5", "--data", images(tmp_path), *law[:4],

@@ -372,7 +372,7 @@ def test_what_is_not_finite_is_refused_and_nothing_stored(bad: float) -> None:
 
 def test_wrong_shape_and_wrong_certificate_are_refused() -> None:
     with memory(2) as store:
-        with pytest.raises(CertifyError, match=r"shape \(3,\), but the memory holds inputs of shape \(2,\)"):
+        with pytest.raises(CertifyError, match=r"shape \(3,\), but the memory holds .* \(2,\)"):
             store.look_up([0.0, 0.0, 0.0])
         with pytest.raises(CertifyError, match=r"no radius in l2; it has norms \['1'\]"):
             store.settle([0.0, 0.0], certificate(0, 1.0, norm="1"), 0)

@@ -72,7 +72,7 @@ def test_a_manifest_gives_the_lattice_back() -> None:
         (lambda: Axis("sigma", 0.5, 1, 1.0), "factor above 1"),
         (lambda: Axis("beta", 3, 1, 0.5), "range beta=3:1: the first number must be below"),
         (lambda: Axis("beta", 1, 3, 0), "step"),
-        (lambda: Axis("beta", 1, float("inf"), 0.5), "range beta=1:inf: the first number must be below"),
+        (lambda: Axis("beta", 1, float("inf"), 0.5), "range beta=1:inf: the first number must"),
         (lambda: gennorm("uniform(sigma=1)", SIGMA), "not a gennorm"),
         (lambda: gennorm("cauchy(scale=1)", SIGMA), "standard deviation"),
         (lambda: gennorm("gaussian(sigma=1)", Axis("gamma", 1, 2, 0.5)), "has no parameter gamma"),

@@ -182,7 +182,7 @@ def test_a_curve_in_one_dimension_proves_no_more_than_the_radius() -> None:
 def test_a_proof_above_the_search_is_an_error_that_names_both() -> None:
     assert reconcile(1.00002, "(x) test", 1.0, "search", 1e-4) == 1.00002
     assert reconcile(0.5, "(x) test", 1.0, "search", 1e-4) == 1.0
-    with pytest.raises(RadiusError, match=r"\(x\) test gives the radius 1\.5, but search finds only 1\.0"):
+    with pytest.raises(RadiusError, match=r"\(x\) test gives the radius 1\.5, .* only 1\.0"):
         reconcile(1.5, "(x) test", 1.0, "search", 1e-4)
 
 
