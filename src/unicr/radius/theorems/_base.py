@@ -96,8 +96,10 @@ class TradeOffBound(Bound):
         return find_radius(self.tradeoff, evidence, self.guess(evidence), tolerance=self.tolerance)
 
     def curve(self) -> Steps | None:
-        if not self.exact:
-            return None
+        return self.prove_whole_curve() if self.exact else None
+
+    def prove_whole_curve(self) -> Steps:
+        """All steps, each proved; not the best where another theorem proves more somewhere."""
         first, last = (
             self.radius(Evidence(FIRST_P_A)),
             self.radius(Evidence(1.0 - LAST_TAIL, LAST_TAIL)),
