@@ -17,9 +17,9 @@ from unicr.classifier import load_classifier
 from unicr.data import Dataset, load_dataset
 from unicr.errors import CertifyError, ModelError, RunError
 from unicr.runs import Executor, Job, Work, certify_run, execute
-from unicr.runs._certify import certify_inputs
+from unicr.runs._certify import Failed, Scheduler, VoteWork, certify_inputs
+from unicr.runs._commit import read_input
 from unicr.runs._execute import Here, executor
-from unicr.runs._schedule import Failed, Scheduler, VoteWork, read_input
 from unicr.smoothing import (
     Certificate,
     Counts,

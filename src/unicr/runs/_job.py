@@ -28,7 +28,6 @@ from unicr.noise import Lattice, Noise, parse
 from unicr.noise.internal import check_parses
 from unicr.norms import Norm
 from unicr.runs._commit import inputs_digest
-from unicr.runs._schedule import CHUNK
 from unicr.runs._spec import DRAWN, GIVEN, LOADING, Spec
 from unicr.smoothing import (
     AUTO,
@@ -41,6 +40,7 @@ from unicr.smoothing import (
     read_norms,
 )
 
+CHUNK = 10_000  # samples of a task; a lost worker costs at most this many
 REAL = "none"  # in place of a lattice: real-valued noise
 LOOKED_AT = 16  # inputs that the lattice and the warnings before a run look at
 CHANCE = 1.5  # times 1/classes: an accuracy no better than this is near chance
