@@ -30,7 +30,7 @@ from unicr.smoothing import (
     read_norms,
     record,
 )
-from unicr.smoothing.measures import CleanVote
+from unicr.smoothing._question import CleanVote
 from unicr.smoothing.rules import Pilot, Target, ThreeTests
 
 LAW = noise.gaussian(sigma=0.5)

@@ -37,9 +37,8 @@ from unicr.smoothing._batch import (
 from unicr.smoothing._certificate import ABSTAIN, Certificate
 from unicr.smoothing._counting import Ask, Draw, Runner, count_votes
 from unicr.smoothing._plan import Plan
-from unicr.smoothing._question import CLASSES, Request, answer_all
+from unicr.smoothing._question import CLASSES, Counts, Measure, Request, answer_all
 from unicr.smoothing._radii import Curves
-from unicr.smoothing.measures import Counts, Measure
 from unicr.tables import facts_to_html
 
 PASSES_EACH = 16  # of a thread: the last ones, of which some threads have none, are few among them
