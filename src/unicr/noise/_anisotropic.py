@@ -72,6 +72,10 @@ class Anisotropic(Noise):
         return self.base
 
     @property
+    def certifying(self) -> tuple[Noise, ...]:
+        return (self.base,)
+
+    @property
     def coordinate(self) -> IID | None:
         return None if self.scales is None else self.base
 

@@ -33,6 +33,7 @@ class Joint(Noise):
     Facts are the caller's declaration: say `symmetric=True` when μ(−z) = μ(z).
     """
 
+    in_threads = False
     dim: int
     _logpdf: Callable[[torch.Tensor], torch.Tensor]
     _sampler: Callable[[int, torch.Generator], torch.Tensor]

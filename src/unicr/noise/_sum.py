@@ -54,7 +54,8 @@ class Sum(Noise):
                 f"a sum of Gaussian noises is gaussian(sigma={size:.9g}): use that, because it "
                 "certifies more than its parts"
             )
-        self._put(_parts=tuple(flat), dim=next(iter(dims), None))
+        in_threads = all(part.in_threads for part in flat)
+        self._put(_parts=tuple(flat), dim=next(iter(dims), None), in_threads=in_threads)
         if not self.certifying:
             raise NoiseError(
                 f"{self.text} cannot be certified: at least one part must have independent "

@@ -92,12 +92,18 @@ class RadiusCurve:
         return find_weakest(*(find_weakest(a, b) for a, b in grades if b is not None))
 
     @property
+    def exact(self) -> bool:
+        """Whether a theorem gives the true radius: then the searched curve is the proved one."""
+        if not self._parts:
+            return self.unit.exact
+        return any(part.exact and curve.exact for part, curve in self._parts)
+
+    @property
     def bracketed(self) -> bool:
         """Whether the searched radius is one: of a noise that is known by its parts nobody searches
         for the worst direction, and what is proved stands in its place.
         """
-        exact = any(part.exact and curve.unit.exact for part, curve in self._parts)
-        return exact or not self._parts
+        return self.exact or not self._parts
 
     @property
     def on_disk(self) -> bool:
@@ -141,6 +147,8 @@ def _list_curves(law: Question) -> Iterator[tuple[Part, RadiusCurve]]:
 def _check_curve(law: Question) -> None:
     """Raise NoCurveError where a noise that is no sum has no curve."""
     noise = law.noise
+    if noise.iid is not None:
+        return
     if noise.coordinate is None and noise.radial is None:
         raise NoCurveError(
             f"{noise.text} has no curve, because its coordinates are not independent"
