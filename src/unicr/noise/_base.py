@@ -23,7 +23,8 @@ from unicr.errors import NoiseError
 from unicr.law import Facts, Law
 from unicr.sample import Distribution, Fill, IntegerLaw, choose_step, derive, integer_law
 from unicr.tables import facts_to_html
-from unicr.values import Array, number
+from unicr.text import number
+from unicr.values import Array
 
 if TYPE_CHECKING:
     import torch

@@ -27,7 +27,7 @@ from unicr.noise import Noise, gaussian
 from unicr.norms import l1, l2, linf
 from unicr.runs import Job, Row, Run, certify_run, scores_of
 from unicr.smoothing import Plan, read_norms
-from unicr.values import round_down
+from unicr.text import round_down
 from unicr_paper._item import Axes, Context, Figure, MissingDataError, Output, Table, panels
 
 NORMS = (l1.text, l2.text, linf.text)

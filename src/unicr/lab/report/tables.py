@@ -14,7 +14,7 @@ import numpy as np
 from unicr.metrics import Scores, robustness_score
 from unicr.runs import Row, scores_of
 from unicr.tables import to_csv, to_latex
-from unicr.values import round_down
+from unicr.text import round_down
 
 Form = Literal["table", "markdown", "latex", "csv", "json"]
 NUMERIC = frozenset("0123456789-+.∞i")  # how the cells of a column of numbers begin
