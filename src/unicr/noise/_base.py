@@ -104,6 +104,8 @@ class Noise(ABC):
     """B where this noise is Bξ and ξ has the coordinates of another one, else None."""
     has_density: bool = True
     """Whether `log_prob` is known."""
+    parts: tuple[Noise, ...] = ()
+    """The independent noises that this one is the sum of; none where it is no sum."""
     in_threads: bool = True
     """Whether several threads may draw at once: not by code of the user's own."""
     scale: float = 1.0
@@ -200,11 +202,6 @@ class Noise(ABC):
     def core(self) -> Noise:
         """ξ of a noise Bξ with a `frame` B; else this noise."""
         return self
-
-    @property
-    def parts(self) -> tuple[Noise, ...]:
-        """The independent noises that this one is the sum of: itself alone, mostly."""
-        return (self,)
 
     @property
     def certifying(self) -> tuple[Noise, ...]:

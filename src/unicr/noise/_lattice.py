@@ -175,7 +175,7 @@ class LatticeNoise:
     def copies(self, base: Integers, *, key: bytes, threads: int | None = None) -> Copies:
         """`add` for many batches of one point: what they have in common is made ready once."""
         row = np.array(base, dtype=np.int64).reshape(-1)
-        if len(self.noise.parts) > 1:
+        if self.noise.parts:
             return Copies(self.noise, row.size, self._add_parts(row, key, threads))
         if self.noise.frame is not None:
             fill = self._whole(self.noise.core, row, key, threads)

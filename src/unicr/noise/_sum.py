@@ -29,14 +29,13 @@ class Sum(Noise):
     """
 
     has_density = False
-    _parts: tuple[Noise, ...]
 
     def __init__(self, *parts: Noise) -> None:
         flat: list[Noise] = []
         for part in parts:
             if not isinstance(part, Noise):
                 raise NoiseError(f"a sum is made of noises, but {part!r:.80} is none")
-            flat += part.parts
+            flat += part.parts or (part,)
         if len(flat) < 2:
             raise NoiseError(
                 "a sum needs at least two parts, for example laplace and gaussian noise"
@@ -55,16 +54,12 @@ class Sum(Noise):
                 "certifies more than its parts"
             )
         in_threads = all(part.in_threads for part in flat)
-        self._put(_parts=tuple(flat), dim=next(iter(dims), None), in_threads=in_threads)
+        self._put(parts=tuple(flat), dim=next(iter(dims), None), in_threads=in_threads)
         if not self.certifying:
             raise NoiseError(
                 f"{self.text} cannot be certified: at least one part must have independent "
                 "coordinates of the same law, or a density that depends on a norm alone"
             )
-
-    @property
-    def parts(self) -> tuple[Noise, ...]:
-        return self._parts
 
     @property
     def certifying(self) -> tuple[Noise, ...]:

@@ -42,8 +42,8 @@ class Radii:
     ) -> None:
         if not norms:
             raise CertifyError("at least one norm is needed")
-        stretched, summed = noise.frame is not None, len(noise.parts) > 1
-        if noise.iid is None and noise.radial is None and not (stretched or summed):
+        stretched = noise.frame is not None
+        if noise.iid is None and noise.radial is None and not (stretched or noise.parts):
             raise CertifyError(
                 f"{noise.text} has no radius curve, so certify cannot use it: compute single radii "
                 "with unicr.radius.certified_radius(engine='montecarlo')"
