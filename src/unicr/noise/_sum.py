@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import torch
 
 SAMPLES = 4096  # for the mean of a part that nobody knows
+ORIGINS = ("declared", "checked", "table", "analytic")  # of facts, the least sure first
 
 
 class Sum(Noise):
@@ -95,7 +96,7 @@ class Sum(Noise):
             bounded=all(facts.bounded for facts in every),
             finite_variance=all(facts.finite_variance for facts in every),
             positive=any(facts.positive for facts in every),
-            source=next(word for word in ("declared", "checked", "analytic") if word in sources),
+            source=next(word for word in ORIGINS if word in sources),
         )
 
     @property
