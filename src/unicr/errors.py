@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 
 class UnicrError(Exception):
-    """Root of every error that unicr raises on purpose."""
+    """The base class of all errors that unicr raises on purpose."""
 
 
 class NoiseError(UnicrError, ValueError):

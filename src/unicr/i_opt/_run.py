@@ -51,11 +51,11 @@ def i_opt_run(
     on_result: Callable[[Row], None] | None = None,
     on_samples: Callable[[int], None] | None = None,
 ) -> dict[Norm, Path]:
-    """Search and certify every input of the job; the folders of the runs, one per norm.
+    """Search and certify for every input of the job. Returns the run folders, one per norm.
 
-    Of the job's plan the search takes n0, n and α: its own rule and first noise follow from
-    `settings`. The votes of an input under a noise are counted once and serve all norms. Inputs
-    that have a result in every norm are not done again with `resume`.
+    The search uses n0, n and α of the job's plan; its rule and its first noise come from
+    `settings`. The votes of an input under a noise are counted once for all norms. With `resume`,
+    inputs that have a result in every norm are skipped.
     """
     job = _search_job(job, settings)
     folders = folders_of(out, job.norms)

@@ -70,23 +70,24 @@ def certified_radius(
 ) -> Radius | ManyRadii:
     """The certified ℓp radius of a classifier smoothed with `noise`, as a bracket.
 
-    `p_a` is a lower bound of the top class's probability, `p_b` an upper bound of every other's
-    (default 1 − p_a, the binary case). `searched` is the smallest ‖λδ‖_p found on the robustness
-    boundary, the paper's approximate radius; `proved` holds for every direction by a theorem.
-    `radius` is `proved`, with `searched=True` it is `searched`. p_A ≤ p_B: radius 0,
-    guarantee "abstain". p_A = 1: infinite where the density is positive
-    everywhere, finite where it has an end or a hole.
+    `p_a` is a lower bound of the top class's probability, and `p_b` an upper bound of the
+    probability of every other class (default 1 − p_a). `proved` holds for every direction, by a
+    theorem. `searched` is the length of the shortest change found at which the worst classifier
+    changes its class, the paper's approximate radius. `radius` is `proved`, or `searched` with
+    `searched=True`. If p_A ≤ p_B, the radius is 0 and the guarantee is "abstain". If p_A = 1, the
+    radius is infinite if the density is positive everywhere, and finite otherwise.
 
-    `engine`: "exact" uses theorems only (an error where none is exact), "numeric" skips the closed
-    forms and composes, "montecarlo" is the paper's own algorithm for any density (settings:
-    `montecarlo`), which proves nothing: `proved` is 0 and `radius_with_confidence` speaks of the
-    direction found. "auto" takes what is best, and samples only where nothing else applies.
+    `engine` is one of four. "exact" uses theorems only, and raises an error if none is exact.
+    "numeric" computes without closed forms. "montecarlo" is the paper's own algorithm for any
+    density (settings: `montecarlo`). It proves nothing: `proved` is 0, and `radius_with_confidence`
+    is about the direction found. "auto" chooses the best of these, and samples only if nothing else
+    applies.
 
-    `second` adds what votes under the same noise within a ball prove (two laws, DSRS): the better
-    of the radius from both laws and of that from p_A alone; nothing searches beyond it.
+    `second` adds a bound from votes under the same noise restricted to a ball (two laws, DSRS). The
+    result is the larger of the radius from both laws and the radius from p_A alone; nothing is
+    searched then.
 
-    `p_a` may be an array (of any length, `p_b` with it): the answer then holds arrays, and is a
-    table.
+    `p_a` and `p_b` may be arrays. The result then holds arrays, and is a table.
     """
     question = Question(noise, norm, dim)
     if engine not in get_args(Engine):

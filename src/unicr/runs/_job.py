@@ -60,18 +60,18 @@ class Terms:
     limit
         Certify at most this many inputs.
     searched
-        Report searched radii (the paper's approximate ones) in place of proved ones.
+        Report searched radii (the paper's approximate ones) instead of proved ones.
     lattice
-        Grid spacing of inputs and noise: auto (so fine that a radius loses less than 1e-4 sigma),
-        a step such as 2^-20 or 1/255 (a coarser one takes more off each radius), or none for
-        real-valued noise, whose rounding a model can exploit.
+        Grid spacing of inputs and noise. auto: so fine that a radius loses less than 1e-4 sigma. A
+        number such as 2^-20 or 1/255: a coarser grid makes radii smaller. none: real-valued noise,
+        whose rounding a model can exploit.
     nonce
-        64 hexadecimal digits from outside (an auditor, a beacon) that the noise follows from;
-        drawn at random if left out.
+        64 hexadecimal digits that decide the noise, from an auditor or a public beacon; drawn at
+        random if left out.
     seed
-        Random seed of the noise in place of a nonce, for experiments: the noise is predictable.
+        Random seed of the noise, instead of a nonce. For experiments: the noise is predictable.
     batch
-        Noisy copies in one forward pass; the fastest is measured if left out.
+        Noisy copies in one forward pass. If left out, unicr measures which number is fastest.
     """
 
     norms: tuple[Norm, ...]

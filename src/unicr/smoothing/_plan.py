@@ -169,24 +169,25 @@ class Plan:
     Parameters
     ----------
     n0
-        Samples that choose the class.
+        Number of samples that choose the class.
     n
-        Largest number of fresh samples that bound its probability.
+        Number of fresh samples that bound its probability (the largest number, for rules that stop
+        early).
     alpha
         Failure probability of one certificate.
     rule
         How many samples to take. fixed: all n. three: all n, and bound p_B as well.
         'target(radius=0.5)': stop when this radius in the first norm is certified or ruled out.
-        'pilot(share=0.01)': the n0 votes choose a smaller n; a radius loses on average 1 % of the
-        largest possible one (use n0 = 1000). randomised: a slightly larger p_A by a random
-        tie-break. every: count all offsets of splitting noise, so that nothing is left to chance.
-        A plugin can add others.
+        'pilot(share=0.01)': the n0 votes choose a smaller n; radii get smaller, on average by 1 %
+        of the largest possible radius (use n0 = 1000). randomised: a slightly larger p_A by a
+        random tie-break. every: count all offsets of splitting noise, which leaves nothing to
+        chance. Plugins can add rules.
     procedure
         How an input is certified. two_steps: choose a class, then bound its probability.
-        'two_laws(share=0.5)': the DSRS method, for spherical noise and l1_exp; half of n comes from
-        the same noise restricted to a ball that holds this share of it, if that pays.
-        'among(NOISE, NOISE, by=volume)': for each input that noise, or --noise, whose proved set
-        has the largest volume; by=radius, the default, the largest ball in the first norm.
+        'two_laws(share=0.5)': the DSRS method, for spherical noise and l1_exp. If it pays, half of
+        n comes from the same noise restricted to a ball that holds this share of it. 'among(NOISE,
+        NOISE, by=volume)': for each input, choose among these noises and --noise the one with the
+        largest proved volume, or by=radius (the default), with the largest ball in the first norm.
     """
 
     n0: int = 100

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -96,8 +96,10 @@ class TradeOffBound(Bound):
         return find_radius(self.tradeoff, evidence, self.guess(evidence), tolerance=self.tolerance)
 
     def curve(self) -> Steps | None:
-        if not self.exact:
-            return None
+        return self.prove_steps() if self.exact else None
+
+    def prove_steps(self) -> Steps:
+        """A whole curve from few trade-off functions (docs/theory.md#lemma-3)."""
         first, last = (
             self.radius(Evidence(FIRST_P_A)),
             self.radius(Evidence(1.0 - LAST_TAIL, LAST_TAIL)),
@@ -159,18 +161,43 @@ class ScaledBound(Bound):
     def radius(self, evidence: Evidence) -> float:
         return self.factor * self.inner.radius(evidence)
 
+    def curve(self) -> Steps | None:
+        steps = self.inner.curve()
+        return None if steps is None else (steps[0], self.factor * steps[1])
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class BestBound(Bound):
-    """The best of several bounds: which one that is depends on the evidence."""
+    """The best of several bounds: which one that is depends on the evidence.
+
+    `whole` says whether their whole curves serve in place of single radii.
+    """
 
     bounds: tuple[Bound, ...]
+    whole: bool = False
 
     def radius(self, evidence: Evidence) -> float:
         return self.proof(evidence).radius
 
     def proof(self, evidence: Evidence) -> Proof:
         return max((one.proof(evidence) for one in self.bounds), key=lambda proof: proof.radius)
+
+    def curve(self) -> Steps | None:
+        return merge_curves(self.bounds) if self.whole else None
+
+
+def merge_curves(bounds: Iterable[Bound]) -> Steps | None:
+    """The best of the whole curves of several bounds; None where no bound has one.
+
+    Every step of each curve is proved, and a radius that is proved at one p_A holds at a larger.
+    """
+    curves = [steps for one in bounds if (steps := one.curve()) is not None]
+    if len(curves) < 2:
+        return curves[0] if curves else None
+    alpha = np.concatenate([one[0] for one in curves])
+    radius = np.concatenate([one[1] for one in curves])
+    order = np.argsort(-alpha, kind="stable")
+    return alpha[order], np.maximum.accumulate(radius[order])
 
 
 def compute_half_gap(quantile: Callable[[float], float], evidence: Evidence) -> float:
