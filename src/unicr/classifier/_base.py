@@ -66,7 +66,7 @@ class Classifier(ABC):
     def predict(self, batch: torch.Tensor) -> torch.Tensor:
         """Labels, int64 of shape (n,), for a batch (n, …) of float32 on `device`.
 
-        Raises ModelError where the model fails or its output gives no labels.
+        Raises ModelError if the model fails or its output gives no labels.
         """
 
     def predict_unchecked(self, batch: torch.Tensor) -> torch.Tensor:
@@ -91,7 +91,7 @@ class Classifier(ABC):
         raise ModelError(f"{self.name}: torch.compile works for torch models only")
 
     def replica(self) -> Classifier | None:
-        """A copy that another thread may use at the same time, or None where that is not safe."""
+        """A copy that another thread may use at the same time, or None if that is not safe."""
         return None
 
     def _labels(self, output: object, n: int) -> torch.Tensor:

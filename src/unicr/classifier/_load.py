@@ -80,7 +80,7 @@ class ModelOptions:
 class ModelAsked:
     """A model to load: its text, or the object it is, and what the user said about it.
 
-    `weights` is a file for an architecture, `device` is None where an object may stay where it is,
+    `weights` is a file for an architecture, `device` is None if an object may stay where it is,
     `trust` are the files that may run their author's code, `normalised` says that the user gave
     mean and std.
     """

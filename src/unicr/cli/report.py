@@ -78,7 +78,7 @@ def report(
 
 
 def write_evidence(runs: list[Path], out: Path, force: bool, *, as_bill: bool = False) -> int:
-    """The evidence about one run, as .json or as a page; 1 where its verdict is "fail".
+    """The evidence about one run, as .json or as a page; 1 if its verdict is "fail".
 
     `as_bill` writes it as CycloneDX has it.
     """

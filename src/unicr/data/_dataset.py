@@ -361,7 +361,7 @@ def _feature_names(items: Any) -> list[str] | None:
 
 
 def count_classes(numbers: Labels, classes: Sequence[object] | None) -> int | None:
-    """How many classes labels speak of; None where there are no labels."""
+    """How many classes labels speak of; None if there are no labels."""
     if classes is not None:
         return len(classes)
     return int(numbers.max()) + 1 if numbers.size and numbers.max() >= 0 else None

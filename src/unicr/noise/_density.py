@@ -90,11 +90,12 @@ def from_density(
 ) -> IID:
     """Noise from the LOG of a 1-D density, which need not be normalised, symmetric or smooth.
 
-    The noise is a table of it, straight between knots in the log-density: what is sampled and what
-    is proved are the table's. `points` names places that a scan could miss (a very narrow mode, a
-    kink). A density that is symmetric or log-concave but for rounding gets a table that is exactly
-    so; `symmetric` and `log_concave` ask for it, or forbid it. Refuses, with the reason, what is
-    not a density.
+    The noise is a table of this function. Between the knots of the table the log-density is a
+    straight line. Samples are drawn from the table, and radii are proved for it. `points` lists
+    places that a scan could miss (a very narrow mode, a kink). If the function is symmetric or
+    log-concave up to rounding errors, the table is exactly so. `symmetric=True` and
+    `log_concave=True` refuse other functions; with False the fact is not used. A function that is
+    not a density is refused with the reason.
     """
     label = name or f"from_density({getattr(logpdf, '__name__', type(logpdf).__name__)})"
     return _tabulate(logpdf, label, support, points, symmetric, log_concave, sigma, scale)

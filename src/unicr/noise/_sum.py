@@ -22,7 +22,7 @@ SAMPLES = 4096  # for the mean of a part that nobody knows
 
 
 class Sum(Noise):
-    """The law of ε_1 + ε_2 + …, all independent.
+    """The sum ε_1 + ε_2 + … of independent noises.
 
     Radii are those of the best of its `certifying` parts: those with independent coordinates that
     are alike, or where there is none, those whose density looks at a norm alone.

@@ -139,7 +139,7 @@ def _list_curves(law: Question) -> Iterator[tuple[Part, RadiusCurve]]:
 
 
 def _check_curve(law: Question) -> None:
-    """Raise NoCurveError where a noise that is no sum has no curve."""
+    """Raise NoCurveError if a noise that is no sum has no curve."""
     noise = law.noise
     if noise.coordinate is None and noise.radial is None:
         raise NoCurveError(

@@ -45,8 +45,8 @@ def certify_run(
 ) -> Run:
     """Run the job into `folder`; returns the open run, sealed. Refuses what can certify nothing.
 
-    `resume` goes on where a run stopped, and does again what failed by the environment;
-    `retry_failed` does again all that failed.
+    `resume` continues where a run stopped, and repeats inputs that failed because of the machine.
+    `retry_failed` repeats every failed input.
     """
     begun = find_begun(folder, resume=resume or retry_failed)
     job = follow_commitment(job if begun is None else job.resume(begun.spec), folder)
@@ -99,7 +99,7 @@ def certify_into(
 
 
 def find_begun(folder: Path, *, resume: bool) -> Begun | None:
-    """What a folder holds of a run, None where it holds none; RunError unless `resume` is set."""
+    """What a folder holds of a run, None if it holds none; RunError unless `resume` is set."""
     if folder.is_file():
         raise RunError(f"{folder} is a file, but a folder is needed")
     if not (folder / FILE).is_file():

@@ -37,7 +37,7 @@ CHUNK = 10_000  # samples; a lost worker costs at most this many
 
 @dataclass(frozen=True)
 class Input:
-    """One input with its number, label and hash; `x` is None where it could not be read."""
+    """One input with its number, label and hash; `x` is None if it could not be read."""
 
     index: int
     x: torch.Tensor | None

@@ -32,7 +32,7 @@ THIS_INPUT = "this input's noise"  # scope of certificates that each speak of a 
 class Votes:
     """Fresh votes so far: for the class that the selection chose, for its runner-up, and all.
 
-    `second` is None where there is no other class. `selection` are the votes that chose the class.
+    `second` is None if there is no other class. `selection` are the votes that chose the class.
     """
 
     top: int
@@ -42,7 +42,8 @@ class Votes:
 
 
 class Rule(Registered, ABC):
-    """Subclasses are frozen dataclasses; `proof` says why `conclude` errs with at most α."""
+    """How many samples to take, and the bounds that follow. Subclasses are frozen dataclasses.
+    `proof` says why `conclude` is wrong with probability at most α."""
 
     kind = "rule"
     proof: ClassVar[str]
@@ -54,15 +55,15 @@ class Rule(Registered, ABC):
     """Whether the noise was chosen, out of several, by the very samples that certify."""
 
     def check(self, plan: Plan) -> None:
-        """Raise CertifyError where the settings do not fit the plan."""
+        """Raise CertifyError if the settings do not fit the plan."""
         return None
 
     def next(self, votes: Votes, plan: Plan, radii: Radii) -> int:
-        """How many samples to take now; 0 where the votes are enough. All that are left, here."""
+        """How many samples to take now; 0 if the votes are enough. All that are left, here."""
         return plan.n - votes.n
 
     def with_key(self, *words: object) -> Rule:
-        """This rule with all that it draws taken from these words; itself where it draws nothing.
+        """This rule with all that it draws taken from these words; itself if it draws nothing.
 
         A run gives its nonce among them, so that nobody can choose a lucky draw.
         """
@@ -116,7 +117,7 @@ class Procedure(Registered, ABC):
 
     @classmethod
     def of_words(cls, words: Sequence[str]) -> Self | None:
-        """The procedure with these arguments as texts; None where they are numbers with names."""
+        """The procedure with these arguments as texts; None if they are numbers with names."""
         return None
 
     def fit(self, plan: Plan) -> Plan:
@@ -124,11 +125,11 @@ class Procedure(Registered, ABC):
         return replace(plan, procedure=self)
 
     def check_plan(self, plan: Plan) -> None:
-        """Raise CertifyError where the plan is none that `fit` makes."""
+        """Raise CertifyError if the plan is none that `fit` makes."""
         return None
 
     def check(self, plan: Plan, radii: Radii, model: Classifier | None = None) -> None:
-        """Raise CertifyError where nothing can be claimed with this noise and these norms, or of
+        """Raise CertifyError if nothing can be claimed with this noise and these norms, or of
         this classifier.
         """
         return None
@@ -164,7 +165,8 @@ def _two_steps() -> Procedure:
 
 @dataclass(frozen=True)
 class Plan:
-    """How an input is sampled: n0 samples choose what to claim, up to n fresh ones test it.
+    """How an input is sampled: n0 samples choose the class, and up to n fresh samples bound its
+    probability.
 
     Parameters
     ----------

@@ -108,7 +108,7 @@ def gallery(
     """The noises of one family over β, all with standard deviation `sigma`; and what was refused.
 
     A β that the family cannot have (3 for a mixture weight, 2 for a Pareto noise, which then has no
-    variance) is refused with its reason; an error where nothing else is left.
+    variance) is refused with its reason; an error if nothing else is left.
     """
     axes = list_galleries()
     if family not in axes:
@@ -134,7 +134,7 @@ def gallery(
 
 
 def rescale_to(noise: Noise, sigma: float) -> Noise:
-    """The noise rescaled to `sigma`; an error where it has no variance to compare at."""
+    """The noise rescaled to `sigma`; an error if it has no variance to compare at."""
     if not math.isfinite(noise.sigma):
         raise NoiseError(
             f"{noise.text} has no finite variance, but noises are compared at equal sigma: "

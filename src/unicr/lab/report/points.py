@@ -51,12 +51,12 @@ class RadiusPoints:
 
     @property
     def grade(self) -> Grade | None:
-        """How good the proofs are; None where nothing is proved."""
+        """How good the proofs are; None if nothing is proved."""
         return self._radii[0].grade
 
     @property
     def proved(self) -> Array:
-        """Radii that hold in every direction; 0 where nothing is proved."""
+        """Radii that hold in every direction; 0 if nothing is proved."""
         return np.array([one.proved for one in self._radii])
 
     @property
@@ -66,7 +66,7 @@ class RadiusPoints:
 
     @property
     def confident(self) -> Array | None:
-        """Radii that hold along the direction found; None where nothing was sampled."""
+        """Radii that hold along the direction found; None if nothing was sampled."""
         radii = [one.radius_with_confidence for one in self._radii]
         if all(radius is None for radius in radii):
             return None

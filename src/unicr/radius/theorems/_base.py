@@ -36,7 +36,7 @@ class Bound(ABC):
 
     `theorem` is the name that results print, `grade` how good the proof is. `exact` says whether
     the radius is the true one; then `directions` holds the worst ones, one of which attains it (the
-    two signs of one, at most), or None where they are no spectrum. `engine` says what computes.
+    two signs of one, at most), or None if they are no spectrum. `engine` says what computes.
     """
 
     theorem: str
@@ -47,7 +47,7 @@ class Bound(ABC):
 
     @abstractmethod
     def radius(self, evidence: Evidence) -> float:
-        """The radius that holds for every direction; 0 where nothing is gained.
+        """The radius that holds for every direction; 0 if nothing is gained.
 
         `radius.theorems.prove` rounds it down: nobody else hands it out.
         """
@@ -62,7 +62,7 @@ class Bound(ABC):
         return None
 
     def curve(self) -> Steps | None:
-        """(1 − p_j, r_j), r_j proved at p_j and rising: a whole binary curve; None where there is
+        """(1 − p_j, r_j), r_j proved at p_j and rising: a whole binary curve; None if there is
         no better way than one radius at a time.
         """
         closed = self.closed_form
@@ -108,7 +108,7 @@ class TradeOffBound(Bound):
 
 
 class Proof(NamedTuple):
-    """A proved radius and the bound that gives it, which is None where nothing is proved.
+    """A proved radius and the bound that gives it, which is None if nothing is proved.
 
     `complete` says whether every theorem was asked: not where the time was over before.
     """
@@ -124,7 +124,7 @@ class Proof(NamedTuple):
 
     @property
     def grade(self) -> Grade | None:
-        """The grade of the proof, None where nothing is proved."""
+        """The grade of the proof, None if nothing is proved."""
         return None if self.bound is None else self.bound.grade
 
 
@@ -187,7 +187,7 @@ class BestBound(Bound):
 
 
 def merge_curves(bounds: Iterable[Bound]) -> Steps | None:
-    """The best of the whole curves of several bounds; None where no bound has one.
+    """The best of the whole curves of several bounds; None if no bound has one.
 
     Every step of each curve is proved, and a radius that is proved at one p_A holds at a larger.
     """
