@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from unicr.values import round_down
+from unicr.text import round_down
 from unicr_paper._certify import (
     COLUMNS,
     SHARES,
