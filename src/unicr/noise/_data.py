@@ -166,12 +166,12 @@ def _read_density(body: Data, depth: int) -> Noise:
     require(facts["source"] == "table", "facts are those of the table")
     claims = [facts[key] for key in names if key != "source"]
     require([isinstance(claim, bool) for claim in claims], "facts hold or not")
-    own = table_from_data(body["table"])
+    stored = table_from_data(body["table"])
     for key in names[:-1]:
         require(
-            getattr(own.known, key) or not facts[key], f"a density claimed to be {key} is {key}"
+            getattr(stored.known, key) or not facts[key], f"a density claimed to be {key} is {key}"
         )
-    table = replace(own, known=Facts(**facts))
+    table = replace(stored, known=Facts(**facts))
     _check_name(table, name)
     return Tabulation(table, name, scale).make()
 

@@ -268,8 +268,8 @@ class Copies:
             )
         if out.numel():
             self.draw(out, start)
-        seen = self.noise.see(out)
-        return out if seen is out else out.copy_(seen)
+        visible = self.noise.see(out)
+        return out if visible is out else out.copy_(visible)
 
     def prepare(self, device: torch.device, start: int, n: int) -> None:
         """Do at once what a device leaves to the processor in copies start … start + n − 1."""

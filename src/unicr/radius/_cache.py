@@ -167,8 +167,8 @@ def _machine_key(folder: Path) -> bytes:
             file.write(secrets.token_bytes(32))
     # Another process may have made the file and not written it yet.
     for _ in range(100):
-        if len(found := path.read_bytes()) == 32:
-            return found
+        if len(secret := path.read_bytes()) == 32:
+            return secret
         time.sleep(0.01)
     raise OSError(f"{path} is damaged")
 

@@ -197,9 +197,9 @@ class UnitCurve:
         what holds there holds here (docs/theory.md#a-larger-dimension).
         """
         question = self.question
-        own = read_shipped(PROVED, self.key, question.dim)
-        if own or question.norm.p > 2 or not LEAST_LENT <= question.dim < LENT_DIMENSION:
-            return own
+        packaged = read_shipped(PROVED, self.key, question.dim)
+        if packaged or question.norm.p > 2 or not LEAST_LENT <= question.dim < LENT_DIMENSION:
+            return packaged
         larger = f"{question.noise.cache_key}|{question.norm.text}|{LENT_DIMENSION}"
         return read_shipped(PROVED, larger, LENT_DIMENSION)
 
@@ -228,7 +228,7 @@ class UnitCurve:
     @cached_property
     def grade(self) -> Grade | None:
         """The weakest of the bounds that may have made a step."""
-        return find_weakest(*(one.grade for one in self._bounds)) if self._bounds else None
+        return find_weakest(*(bound.grade for bound in self._bounds)) if self._bounds else None
 
     @cached_property
     def _exact(self) -> Bound | None:
@@ -248,7 +248,7 @@ class UnitCurve:
 
     def _prove(self) -> Steps:
         """The best of all whole curves; where no theorem has one, radii at some nodes."""
-        whole = [steps for one in self._bounds if (steps := one.curve()) is not None]
+        whole = [steps for bound in self._bounds if (steps := bound.curve()) is not None]
         return _merge_steps(whole) if whole else self._prove_nodes()
 
     def _prove_nodes(self) -> Steps:
@@ -279,7 +279,7 @@ def _merge_steps(curves: list[Steps]) -> Steps:
     """The best of several proved curves: every step of each of them."""
     if len(curves) == 1:
         return curves[0]
-    alpha = np.concatenate([one[0] for one in curves])
-    radius = np.concatenate([one[1] for one in curves])
+    alpha = np.concatenate([curve[0] for curve in curves])
+    radius = np.concatenate([curve[1] for curve in curves])
     order = np.argsort(-alpha, kind="stable")
     return alpha[order], np.maximum.accumulate(radius[order])

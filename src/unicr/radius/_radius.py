@@ -109,8 +109,8 @@ def _solve(
     searched: bool,
 ) -> Radius:
     """The radius for one evidence, with all that is told beside it."""
-    proof, found, computed, more = _bracket(asked, evidence.first, engine, settings)
-    guarantee = more.pop("guarantee", None) or name_guarantee(proof.radius, found)
+    proof, upper, computed, more = _bracket(asked, evidence.first, engine, settings)
+    guarantee = more.pop("guarantee", None) or name_guarantee(proof.radius, upper)
     if evidence.abstains:
         guarantee = "abstain"
     if evidence.second is not None:
@@ -120,13 +120,13 @@ def _solve(
             guarantee, more["complete"] = "approximate", False
         if both.radius > proof.radius and not evidence.abstains:
             # nobody searched for the worst classifier of both laws: the upper end is not known
-            proof, found, guarantee = both, max(found, both.radius), "approximate"
+            proof, upper, guarantee = both, max(upper, both.radius), "approximate"
             more = {"complete": both.complete}
     fields: dict[str, Any] = {"direction": None, **more}
     return Radius(
-        radius=found if searched else proof.radius,
+        radius=upper if searched else proof.radius,
         proved=proof.radius,
-        searched=found,
+        searched=upper,
         guarantee=guarantee,
         theorem=proof.theorem,
         grade=proof.grade,
@@ -182,8 +182,8 @@ def _bracket(
     round_ball = noise.radial is not None and noise.radial.order == 2
     if exact is not None and (engine != "numeric" or round_ball):
         proof = prove(question, evidence)
-        one = exact.directions if exact.directions and len(exact.directions) == 1 else (None,)
-        direction = one[0].unit(question.norm) if one[0] is not None else None
+        worst = exact.directions if exact.directions and len(exact.directions) == 1 else (None,)
+        direction = worst[0].unit(question.norm) if worst[0] is not None else None
         return proof, proof.radius, exact.engine, {"direction": direction, "guarantee": "exact"}
     if engine == "exact":
         raise RadiusError(
@@ -195,7 +195,7 @@ def _bracket(
         try:
             if not proof.complete:
                 return _stop(proof)
-            found, direction = search_direction(
+            upper, direction = search_direction(
                 question, evidence, closed=engine != "numeric", proved=proof.radius
             )
         except OutOfTime:
@@ -203,8 +203,8 @@ def _bracket(
                 raise
             return _stop(proof)
         searcher = "composition along the worst direction found"
-        found = reconcile(proof.radius, proof.theorem, found, searcher, NUMERIC_ERROR)
-        return proof, found, "composition", {"direction": direction}
+        upper = reconcile(proof.radius, proof.theorem, upper, searcher, NUMERIC_ERROR)
+        return proof, upper, "composition", {"direction": direction}
     if engine == "numeric":
         raise RadiusError(
             f"no numeric engine covers {noise.text} in {question.norm}, because its coordinates "
@@ -291,7 +291,7 @@ def _sample(
     sampled = monte_carlo(question.noise, question.norm, question.dim, p_a, p_b, settings)
     tail = max(settings.samples * (1.0 - p_a), 1e-9)  # p_A = 1 has no tail: anything is noise
     tolerance = SAMPLING_ERROR + 6 / math.sqrt(tail)
-    found = reconcile(proof.radius, proof.theorem, sampled.radius, "Monte Carlo", tolerance)
+    upper = reconcile(proof.radius, proof.theorem, sampled.radius, "Monte Carlo", tolerance)
     stated = sampled.radius_with_confidence is not None
     more = {
         "direction": read_spectrum(sampled.direction),
@@ -302,4 +302,4 @@ def _sample(
         "seed": settings.seed,
         "vector": sampled.direction,
     }
-    return proof, found, "montecarlo", more
+    return proof, upper, "montecarlo", more

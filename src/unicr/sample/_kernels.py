@@ -214,7 +214,7 @@ def _search(ends: Any, number: Any, word: Any) -> Any:
 @_compile()
 def fill_draws(
     out: Any,
-    left: Any,
+    pending: Any,
     first: Any,
     key: Any,
     tile: Any,
@@ -293,21 +293,23 @@ def fill_draws(
                     outcome += 1
             width, kind = widths[outcome], kinds[outcome]
             if kind == REST or (width > 31 and kind != EVEN):
-                left[undone, 0] = done + k
-                left[undone, 1] = outcome
+                pending[undone, 0] = done + k
+                pending[undone, 1] = outcome
                 undone += 1
                 continue
             j = starts[outcome]
             if width > 0:
                 mask = (_W(1) << _W(width)) - _W(1)
-                one = _W(offsets[skip + k] if wide else _word(some, key, OFFSET, here))
-                f = one & mask
+                bits = _W(offsets[skip + k] if wide else _word(some, key, OFFSET, here))
+                f = bits & mask
                 if width > 31:
-                    both = one << _W(32) | _W(_word(some, key, OTHER_OFFSET, here))
-                    f = both >> _W(64 - width)
+                    wide_bits = bits << _W(32) | _W(_word(some, key, OTHER_OFFSET, here))
+                    f = wide_bits >> _W(64 - width)
                 elif kind != EVEN:
-                    two = one >> _W(16) if width <= 16 else _W(_word(some, key, OTHER_OFFSET, here))
-                    g = two & mask
+                    other_bits = (
+                        bits >> _W(16) if width <= 16 else _W(_word(some, key, OTHER_OFFSET, here))
+                    )
+                    g = other_bits & mask
                     f = max(f, g) if kind == RISING else min(f, g)
                 j += np.int64(f)
             beside = tile[(at_tile + done + k) % tile.size]

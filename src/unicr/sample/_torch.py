@@ -114,18 +114,20 @@ def draw(tables: Tables, key: torch.Tensor, first: int, count: int) -> torch.Ten
     word = words(key, FIRST, first, count)
     k = torch.searchsorted(tables.high_ends, word)
     width, kind = tables.widths[k], tables.kinds[k]
-    one = words(key, OFFSET, first, count)
+    bits = words(key, OFFSET, first, count)
     narrow = width.clamp(max=31)
     mask = (torch.ones_like(width) << narrow) - 1
-    offset, two = one & mask, one >> 16
+    offset, other_bits = bits & mask, bits >> 16
     if tables.two_offsets:
         other = words(key, OTHER_OFFSET, first, count)
-        two = torch.where(width <= 16, two, other)
-        # the upper `width` of the 64 bits (one, other)
-        wide = (one << (width - 32).clamp(min=0)) | (other >> (64 - width).clamp(max=32))
+        other_bits = torch.where(width <= 16, other_bits, other)
+        # the upper `width` of the 64 bits (bits, other)
+        wide = (bits << (width - 32).clamp(min=0)) | (other >> (64 - width).clamp(max=32))
         offset = torch.where(width > 31, wide, offset)
-    two = two & mask
-    linear = torch.where(kind == RISING, torch.maximum(offset, two), torch.minimum(offset, two))
+    other_bits = other_bits & mask
+    linear = torch.where(
+        kind == RISING, torch.maximum(offset, other_bits), torch.minimum(offset, other_bits)
+    )
     offset = torch.where(kind == EVEN, offset, linear)
     return tables.starts[k] + offset
 

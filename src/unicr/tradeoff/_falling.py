@@ -336,7 +336,7 @@ class Falling(TradeOff):
     def _lines(self) -> Lines:
         between = np.linspace(0, self._first.size - 1, max(LINES, 8 * self._first.size))
         t = np.exp(np.interp(between, np.arange(self._first.size), np.log(self._first)))
-        h = np.array([self._h(float(one)) for one in t])
+        h = np.array([self._h(float(value)) for value in t])
         other = 1.0 - np.exp(-t) * (1.0 - h) + 4 * EPS
         return Lines(np.concatenate([-t[::-1], t]), np.concatenate([other[::-1], h]), "lower")
 
@@ -362,7 +362,7 @@ class Falling(TradeOff):
     ) -> Array:
         if many is not None:
             return many(at)
-        values = [value(float(one)) for one in np.ravel(at)]
+        values = [value(float(place)) for place in np.ravel(at)]
         return np.clip(np.reshape(values, np.shape(at)), 0.0, 1.0)
 
     def _highest(self, score: Callable[[float], float]) -> tuple[float, float]:
@@ -374,7 +374,9 @@ class Falling(TradeOff):
         from scipy.optimize import minimize_scalar
 
         if self._first is WIDE:
-            return maximise(score, [t for one in WIDE.tolist() for t in (-one, one)], 6)
+            return maximise(
+                score, [t for distance in WIDE.tolist() for t in (-distance, distance)], 6
+            )
         grid = np.concatenate([-self._first[::-1], self._first])
         tried: dict[float, float] = {}
 

@@ -55,4 +55,4 @@ def maximise(
             if 0 <= i < len(x) - 1:
                 middle = 0.5 * (x[i] + x[i + 1])
                 tried[middle] = value(middle)
-    return max(tried.items(), key=lambda one: one[1])
+    return max(tried.items(), key=lambda pair: pair[1])

@@ -106,8 +106,8 @@ def _sort_atoms(loss: Array, mass: Array, infinite: float, bound: Bound = "lower
 def _measure_masses(noise: IID, z: Array) -> tuple[Array, Array]:
     """P-mass between consecutive points of an ascending array, and a bound of its rounding."""
     tail = np.empty_like(z)
-    if (own := noise.law.masses(z[:-1], z[1:])) is not None:
-        return own, MASS_UNITS * EPS * own
+    if (mass := noise.law.masses(z[:-1], z[1:])) is not None:
+        return mass, MASS_UNITS * EPS * mass
     below = z < _find_median(noise)
     tail[below], tail[~below] = noise.cdf(z[below]), noise.sf(z[~below])
     a, b = tail[:-1], tail[1:]
@@ -182,8 +182,10 @@ class _Cells:
         return _Cells(**{k: v[index] for k, v in self.__dict__.items()})
 
     @staticmethod
-    def join(one: _Cells, two: _Cells) -> _Cells:
-        return _Cells(**{k: np.concatenate([v, two.__dict__[k]]) for k, v in one.__dict__.items()})
+    def join(first: _Cells, second: _Cells) -> _Cells:
+        return _Cells(
+            **{k: np.concatenate([v, second.__dict__[k]]) for k, v in first.__dict__.items()}
+        )
 
 
 def _measure_cells(noise: IID, shift: float, edges: Array, real: Flags, monotone: bool) -> _Cells:
@@ -213,8 +215,8 @@ def _bound_ranges(noise: IID, shift: float, edges: Array, monotone: bool) -> tup
     with their curvature as a margin.
     """
     left, right = edges[:-1], edges[1:]
-    if (own := noise.law.bound_ratio(shift, left, right)) is not None:
-        return own
+    if (bounds := noise.law.bound_ratio(shift, left, right)) is not None:
+        return bounds
     with np.errstate(invalid="ignore"):
         after, before = noise.logpdf(edges - shift), noise.logpdf(edges)
         value = after - before
@@ -341,8 +343,8 @@ def _refine(noise: IID, shift: float, spread: float) -> tuple[_Cells, float]:
 def knows_ranges(noise: IID) -> bool:
     """Whether ranges of L in cells are proved: not looked at in some points of each cell."""
     look = np.array([0.25])
-    own = noise.law.bound_ratio(1.0, look, 2 * look)
-    return own is not None or noise.ratio_turns(1.0) is not None
+    bounds = noise.law.bound_ratio(1.0, look, 2 * look)
+    return bounds is not None or noise.ratio_turns(1.0) is not None
 
 
 @lru_cache(maxsize=512)

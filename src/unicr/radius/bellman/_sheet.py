@@ -286,10 +286,10 @@ class Sheet:
             binding = np.flatnonzero(allowed[j] < np.min(allowed[j - 1]))
             others = float(np.min(np.delete(allowed[j], binding), initial=np.inf))
             for r in np.geomspace(coarse[j - 1], coarse[j], BETWEEN + 2)[1:-1]:
-                now = [
+                held = [
                     self._bound_cell(int(i), float(r), None) for i in binding if self.largest[i] < r
                 ]
-                alpha.append(min([others, *now]))
+                alpha.append(min([others, *held]))
                 radius.append(float(r))
             alpha.append(float(np.min(allowed[j])))
             radius.append(float(coarse[j]))

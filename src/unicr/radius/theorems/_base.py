@@ -170,7 +170,7 @@ class BestBound(Bound):
         return self.proof(evidence).radius
 
     def proof(self, evidence: Evidence) -> Proof:
-        return max((one.proof(evidence) for one in self.bounds), key=lambda proof: proof.radius)
+        return max((bound.proof(evidence) for bound in self.bounds), key=lambda proof: proof.radius)
 
 
 def compute_half_gap(quantile: Callable[[float], float], evidence: Evidence) -> float:

@@ -52,7 +52,7 @@ def match(question: Question) -> Bound | None:
     """The best of what is proved for the parts."""
     from unicr.radius.theorems import list_bounds
 
-    found = []
+    bounds = []
     for part in list_parts(question):
         about = replace_noise(question.in_norm(part.norm.p), part.noise)
         for inner in list_bounds(about):
@@ -65,11 +65,11 @@ def match(question: Question) -> Bound | None:
             )
             if part.exact and inner.exact:
                 return replace(bound, exact=True)
-            found.append(bound)
-    if not found:
+            bounds.append(bound)
+    if not bounds:
         return None
-    grade = find_weakest(*(one.grade for one in found))
-    return BestBound(theorem=THEOREM.name, grade=grade, bounds=tuple(found))
+    grade = find_weakest(*(bound.grade for bound in bounds))
+    return BestBound(theorem=THEOREM.name, grade=grade, bounds=tuple(bounds))
 
 
 THEOREM = Theorem(
