@@ -63,13 +63,13 @@ def test_bounds_of_a_matrix_are_on_the_safe_side_of_sixty_digits(which: int) -> 
             length = exact_norm(inverse @ delta, p)
             measured = frame.measure(delta, p)
             assert length <= measured <= length * (1 + 1e-6)
-            assert exact_norm(delta, p) >= frame.inscribed(p) * length * (1 - 1e-14)
+            assert exact_norm(delta, p) >= frame.inner_factor(p) * length * (1 - 1e-14)
             image = b @ np.sign(delta)
             assert np.linalg.norm(image, p) <= frame.spread(p) * (1 + 1e-12)
     # each norm's worst direction is nearly attained where it is known
     rows = np.abs(inverse.astype(float))
-    assert frame.inscribed(math.inf) == pytest.approx(1 / rows.sum(1).max(), rel=1e-6)
-    assert frame.inscribed(1.0) == pytest.approx(1 / rows.sum(0).max(), rel=1e-6)
+    assert frame.inner_factor(math.inf) == pytest.approx(1 / rows.sum(1).max(), rel=1e-6)
+    assert frame.inner_factor(1.0) == pytest.approx(1 / rows.sum(0).max(), rel=1e-6)
 
 
 @pytest.mark.parametrize("which", range(6))

@@ -116,7 +116,7 @@ def _check_region(
     if r["class"] == -1 and r["certified"] != 0:
         return "an abstention with a radius"
     x = point.astype(np.float64)
-    if any(before.label[at] != r["class"] for at, _ in before.holding(metric, x)):
+    if any(before.label[at] != r["class"] for at, _ in before.list_holding(metric, x)):
         return "it lies in a region of another class"
     room = before.room(metric, x, r["class"], metric.reach(r["certified"]))
     if not math.isclose(r["reach"], room, rel_tol=SAME):
@@ -161,7 +161,7 @@ def replay_memory(
         point = np.frombuffer(r["point"], "<f4").reshape(spec.shape)
         again = certify(torch.from_numpy(point.copy()), r["stream"])
         said = (again.predict, again.radius(norm.text), again.noise)
-        claimed = next(one for one in again.radii if one.norm == norm.text)
+        claimed = next(radius for radius in again.radii if radius.norm == norm.text)
         proved = again.predict >= 0 and r["reach"] <= Metric(norm).reach(claimed.proved)
         if (r["class"], r["certified"], r["noise"]) != said:
             yield f"region {r['number']}: {r['class']}, {r['certified']} stored, {said} now"

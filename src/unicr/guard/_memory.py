@@ -241,7 +241,7 @@ class Memory(Regions):
         there = self._answer_from(regions, point)
         if there is not None and there.label != certificate.predict:
             return there
-        claimed = self._claimed_radius(certificate)
+        claimed = self._read_radius(certificate)
         wanted = 0.0 if certificate.abstained else self._metric.reach(claimed.radius)
         x = point.astype(np.float64)
         reach = regions.room(self._metric, x, certificate.predict, wanted)
@@ -255,7 +255,7 @@ class Memory(Regions):
         )
         return Answer(
             label=certificate.predict,
-            radius=self._metric.promised(reach),
+            radius=self._metric.shrink_radius(reach),
             source="fresh",
             region=number,
             guarantee=guarantee,
@@ -263,22 +263,22 @@ class Memory(Regions):
             shrunk_from=claimed.radius if reach < wanted else None,
         )
 
-    def _claimed_radius(self, certificate: Certificate) -> NormRadius:
-        one = certificate.in_norm(self.norm.text)
-        if one is None:
-            norms = [one.norm for one in certificate.radii]
+    def _read_radius(self, certificate: Certificate) -> NormRadius:
+        radius = certificate.in_norm(self.norm.text)
+        if radius is None:
+            norms = [radius.norm for radius in certificate.radii]
             raise CertifyError(
                 f"the certificate has no radius in {self.norm}; it has norms {norms}"
             )
-        if not (one.radius >= 0 and one.proved >= 0):
+        if not (radius.radius >= 0 and radius.proved >= 0):
             raise CertifyError(
-                f"the certificate has the radius {one.radius!r}, which is not a finite number of "
-                "at least 0"
+                f"the certificate has the radius {radius.radius!r}, which is not a finite number "
+                "of at least 0"
             )
-        return one
+        return radius
 
     def _answer_from(self, regions: Snapshot, point: NDArray[np.float32]) -> Answer | None:
-        holding = regions.holding(self._metric, point.astype(np.float64))
+        holding = regions.list_holding(self._metric, point.astype(np.float64))
         if not holding:
             return None
         labels = {int(regions.label[at]) for at, _ in holding}
@@ -291,7 +291,7 @@ class Memory(Regions):
         ((guarantee, noise),) = self.read(
             "SELECT guarantee, noise FROM regions WHERE number = ?", (at + 1,)
         )
-        radius = self._metric.promised(float(regions.reach[at]), away)
+        radius = self._metric.shrink_radius(float(regions.reach[at]), away)
         return Answer(labels.pop(), radius, "memory", at + 1, guarantee, noise)
 
     def _regions(self) -> Snapshot:

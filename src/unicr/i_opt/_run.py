@@ -67,8 +67,8 @@ def i_opt_run(
     job = replace(job, lattice=points, batch=spec.batch, channels_last=spec.channels_last)
     each = {norm: replace(job, norms=(norm,), all_norms=job.norms) for norm in job.norms}
 
-    def start(one: Input) -> Steps[tuple[Certificate, ...]]:
-        assert one.x is not None
+    def start(item: Input) -> Steps[tuple[Certificate, ...]]:
+        assert item.x is not None
         several = [
             spec.plan.procedure.steps(spec.plan, spec.noise, spec.curves) for spec in specs.values()
         ]

@@ -237,7 +237,7 @@ def confirm_radius(
         under_p = under_q if method == "hockey-stick" else ratios.under_p(move)[0]
         return Ratios(under_p, under_q, *ties[which])
 
-    def proposed(radius: float) -> bool:
+    def is_accepted(radius: float) -> bool:
         old = at(select, radius, 0)
         if method == "clopper-pearson":
             return (
@@ -247,19 +247,19 @@ def confirm_radius(
         return accept(method, old, old, p_a, p_b, failure)
 
     low, high = 0.0, estimate
-    if proposed(high):
+    if is_accepted(high):
         low = high
     for _ in range(HALVINGS):
         middle = 0.5 * (low + high)
         if low < high:
-            low, high = (middle, high) if proposed(middle) else (low, middle)
+            low, high = (middle, high) if is_accepted(middle) else (low, middle)
     low = max(low, estimate / 2**HALVINGS)
-    found = 0.0
+    confirmed = 0.0
     rungs = [step * low for step in LADDER if step * low < estimate]
     for radius in [*rungs, *([estimate] if low == high else [])]:
         new = at(fresh, radius, 1)
         old = new if method == "dkw" else at(select, radius, 0)
         if not accept(method, old, new, p_a, p_b, failure):
             break
-        found = radius
-    return found
+        confirmed = radius
+    return confirmed

@@ -119,7 +119,7 @@ class Anisotropic(Noise):
         drift = mean**2 * float(np.sum(self.entries.sum(1) ** 2))
         return math.sqrt((spread + drift) / self.dim)
 
-    def _scaled(self, factor: float) -> Self:
+    def _scale_by(self, factor: float) -> Self:
         if self.scales is None:
             return type(self)(self.base.scaled(factor), matrix=self.entries)
         return type(self)(self.base, self.scales * factor)

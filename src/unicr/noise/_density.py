@@ -17,7 +17,7 @@ import numpy as np
 from unicr.errors import NoiseError
 from unicr.law import LengthLaw, RadialDensity, Table
 from unicr.law.internal import TabulatedDensity, table_to_data, tabulate
-from unicr.noise._base import IID, Data, Recipe, positive, sampled_law
+from unicr.noise._base import IID, Data, Recipe, make_sampled_law, positive
 from unicr.noise._family import dimension
 from unicr.noise._radial import RadialNoise, UnitBall
 from unicr.values import Array, number
@@ -73,7 +73,7 @@ def _tabulate(
     table = tabulate(density, name, symmetric, log_concave)
     size = 1.0 if scale is None else positive("scale", scale)
     noise = Tabulation(table, name, size).make()
-    sampled_law(noise.unit)  # compared with the cdf: refused here, not at the first draw
+    make_sampled_law(noise.unit)  # compared with the cdf: refused here, not at the first draw
     return noise if sigma is None else noise.with_sigma(sigma)
 
 

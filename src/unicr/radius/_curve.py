@@ -189,7 +189,7 @@ class UnitCurve:
             return np.array([0.5]), np.array([0.0])
         if self.instant("proved"):
             return self._prove()
-        return self._packaged or self._stored(PROVED, self._prove)
+        return self._packaged or self._load_steps(PROVED, self._prove)
 
     @cached_property
     def _packaged(self) -> Steps | None:
@@ -209,7 +209,7 @@ class UnitCurve:
         if self._exact:
             return self.proved
         shipped = read_shipped(SEARCHED, self.key, self.question.dim)
-        return shipped or self._stored(SEARCHED, self._search)
+        return shipped or self._load_steps(SEARCHED, self._search)
 
     @cached_property
     def proved_table(self) -> Readings:
@@ -238,7 +238,7 @@ class UnitCurve:
     def _bounds(self) -> tuple[Bound, ...]:
         return list_bounds(self.question)
 
-    def _stored(self, kind: str, make: Callable[[], Steps]) -> Steps:
+    def _load_steps(self, kind: str, make: Callable[[], Steps]) -> Steps:
         def arrays() -> dict[str, Array]:
             alpha, radius = make()
             return {"alpha": alpha, "radius": radius}

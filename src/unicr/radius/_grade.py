@@ -40,7 +40,7 @@ def find_weakest(*grades: Grade) -> Grade:
 
 
 def grade_proof(grade: Grade, noise: Noise, *, ranges: bool = False) -> Grade:
-    """The grade of a proof whose own is `own` and that relies on the facts of this noise.
+    """The grade of a proof that would be of this `grade`, and relies on the facts of this noise.
 
     `ranges`: it also needs the range of the log-ratio in cells. Where neither log-concavity nor
     the law itself tells it, that is taken from some points of each cell (docs/theory.md#lemma-4):

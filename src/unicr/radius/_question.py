@@ -9,8 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
+
 from unicr.errors import RadiusError
 from unicr.noise import Noise
+from unicr.noise.internal import plainest
 from unicr.norms import Norm, parse_norm
 
 LARGEST_DIM = 1 << 53  # beyond, a float no longer counts coordinates one by one
@@ -49,6 +52,17 @@ class Question:
     def in_norm(self, p: float) -> Question:
         """The same question in another norm."""
         return Question(self.noise, Norm(p), self.dim)
+
+
+def simplify_question(question: Question, *, plain: bool) -> Question:
+    """The same question about the simplest form of the noise: equal scales are one scale; with
+    `plain`, also under the plainest name.
+    """
+    noise, scales = question.noise, question.noise.scales
+    if scales is not None and noise.coordinate is not None and np.ptp(scales) == 0:
+        noise = noise.coordinate * float(scales[0])
+    noise = plainest(noise) if plain else noise
+    return question if noise is question.noise else replace_noise(question, noise)
 
 
 def replace_noise(question: Question, noise: Noise) -> Question:

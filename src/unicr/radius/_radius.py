@@ -10,13 +10,12 @@ import numpy as np
 from unicr.errors import RadiusError
 from unicr.montecarlo import MonteCarlo
 from unicr.noise import Noise
-from unicr.noise.internal import plainest
 from unicr.norms import Norm
 from unicr.progress import OutOfTime
 from unicr.radius._cache import without_stored
 from unicr.radius._direction import has_spectra, search_direction
 from unicr.radius._grade import GRADE_OF_FACTS
-from unicr.radius._question import Evidence, Question, SecondLaw, replace_noise
+from unicr.radius._question import Evidence, Question, SecondLaw, simplify_question
 from unicr.radius._result import Radius, name_guarantee, reconcile
 from unicr.radius._spectrum import read_spectrum
 from unicr.radius.theorems import NOTHING_PROVED, Bound, Proof, find_exact_bound, prove
@@ -177,7 +176,7 @@ def _bracket(
                 "engine='auto'"
             )
         return _sample(asked, evidence, settings, NOTHING_PROVED)
-    question = _simplify(asked, plain=engine == "auto")
+    question = simplify_question(asked, plain=engine == "auto")
     noise, exact = question.noise, find_exact_bound(question)
     round_ball = noise.radial is not None and noise.radial.order == 2
     if exact is not None and (engine != "numeric" or round_ball):
@@ -249,7 +248,7 @@ def prove_directly(
     if evidence.p_a == 1.0 and noise.facts.positive:
         return math.inf
     with without_stored():
-        proved = prove(_simplify(question, plain=True), evidence.first).radius
+        proved = prove(simplify_question(question, plain=True), evidence.first).radius
         if second is not None:
             proved = max(proved, prove(question, evidence, laws=2).radius)
     return proved
@@ -262,17 +261,6 @@ class CertainBound(Bound):
 
     def radius(self, evidence: Evidence) -> float:
         return math.inf if evidence.p_a == 1.0 else 0.0
-
-
-def _simplify(question: Question, *, plain: bool) -> Question:
-    """The same question about the simplest form of the noise: equal scales are one scale; with
-    `plain`, also under the plainest name.
-    """
-    noise, scales = question.noise, question.noise.scales
-    if scales is not None and noise.coordinate is not None and np.ptp(scales) == 0:
-        noise = noise.coordinate * float(scales[0])
-    noise = plainest(noise) if plain else noise
-    return question if noise is question.noise else replace_noise(question, noise)
 
 
 def _sample(

@@ -30,14 +30,14 @@ _ALL = _W(0xFFFFFFFF)  # the lower half of a word of 64 bits
 def _compile(inline: bool = False) -> Callable[[_F], _F]:
     """Compile without the GIL; keep the code on disk where some cache directory can be written."""
 
-    def compiled(function: _F) -> _F:
+    def compile_function(function: _F) -> _F:
         try:
             result = njit(nogil=True, cache=True, forceinline=inline)(function)
         except RuntimeError:
             result = njit(nogil=True, forceinline=inline)(function)
         return cast(_F, result)
 
-    return compiled
+    return compile_function
 
 
 # numba widens sums and shifts of 32-bit numbers to 64 bits, so every step is cut to 32 again. The

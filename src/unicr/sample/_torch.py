@@ -77,7 +77,7 @@ def key_on(key: bytes, device: torch.device) -> torch.Tensor:
     """The constants and the key, the first twelve words of a block, sent to a device."""
     import torch
 
-    start = [*_signed(CONSTANTS), *_signed(np.frombuffer(key, "<u4"))]
+    start = [*_to_int32(CONSTANTS), *_to_int32(np.frombuffer(key, "<u4"))]
     return torch.tensor(start, dtype=torch.int32).to(device)
 
 
@@ -184,5 +184,5 @@ def _low_half(x: torch.Tensor) -> torch.Tensor:
     return (((x & 0xFFFFFFFF) ^ 0x80000000) - 0x80000000).to(torch.int32)
 
 
-def _signed(words: Words) -> list[int]:
+def _to_int32(words: Words) -> list[int]:
     return [int(word) - (1 << 32) if word >> 31 else int(word) for word in words.tolist()]

@@ -120,8 +120,8 @@ Both = tuple[Scores, Scores]  # the fixed noise and I-OPT
 
 def searched_of(scores: Scores, rows: Sequence[Row]) -> Scores:
     """The same certificates with their searched radii."""
-    found = [None if r.certificate is None else r.certificate.in_norm(scores.norm) for r in rows]
-    radii = [0.0 if one is None else one.searched for one in found]
+    entries = [None if r.certificate is None else r.certificate.in_norm(scores.norm) for r in rows]
+    radii = [0.0 if entry is None else entry.searched for entry in entries]
     return replace(scores, radius=np.array(radii, dtype=np.float64))
 
 
@@ -178,8 +178,8 @@ def compare_sigmas(
     """Both sides by norm and σ, each σ with the network that was trained with it."""
     pairs: dict[str, dict[float, Pair]] = {}
     for sigma, arguments in models.items():
-        found = compare(own_folder(context, sigma, models), Setup(arguments, data, sigma))
-        for norm, pair in found.items():
+        folder = own_folder(context, sigma, models)
+        for norm, pair in compare(folder, Setup(arguments, data, sigma)).items():
             pairs.setdefault(norm, {})[sigma] = pair
     return pairs
 
@@ -202,23 +202,23 @@ def weights_by_sigma(option: str, text: str) -> dict[float, Path]:
     files = sorted(f for f in given.iterdir() if f.suffix in ending) if given.is_dir() else [given]
     if not files:
         raise MissingDataError(f"needs --set {option}=…: no file of {given} holds weights")
-    found = {}
+    by_sigma = {}
     for file in files:
         numbers = re.findall(r"\d*\.\d+|\d+", file.stem)
         if not numbers or not float(numbers[-1]) > 0:
             raise SpecError(
                 f"--set {option}: the σ of {file.stem} must be the last number in its name"
             )
-        found[float(numbers[-1])] = file
-    return dict(sorted(found.items()))
+        by_sigma[float(numbers[-1])] = file
+    return dict(sorted(by_sigma.items()))
 
 
 def top_table(pairs: Mapping[str, Mapping[float, Pair]]) -> Table:
     """Averages of the largest radii at each σ, as the paper's Table 3 has them."""
     rows = [
         (sigma, norm, *values)
-        for norm, own in pairs.items()
-        for sigma, pair in own.items()
+        for norm, by_sigma in pairs.items()
+        for sigma, pair in by_sigma.items()
         for values in zip(
             SHARES, *top_means(pair.scores()), *top_means(pair.searched()), strict=True
         )
@@ -270,8 +270,8 @@ class Sides:
             return best_of([fixed for fixed, _ in sides]), best_of([other for _, other in sides])
 
         return cls(
-            {norm: best([pair.scores() for pair in own]) for norm, own in pairs.items()},
-            {norm: best([pair.searched() for pair in own]) for norm, own in pairs.items()},
+            {norm: best([pair.scores() for pair in several]) for norm, several in pairs.items()},
+            {norm: best([pair.searched() for pair in several]) for norm, several in pairs.items()},
         )
 
     def all(self, norm: str) -> tuple[Scores, ...]:

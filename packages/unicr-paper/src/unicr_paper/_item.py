@@ -85,10 +85,10 @@ def panels(
     """A panel for each key with a legend; {} in a label is the key, `others` are for `Axes.set`."""
 
     def every(axes: list[Axes]) -> None:
-        for one, key in zip(axes, keys, strict=True):
-            draw(one, key)
-            one.set(xlabel=x.format(key), ylabel=y.format(key), **others)
-            one.legend()
+        for panel, key in zip(axes, keys, strict=True):
+            draw(panel, key)
+            panel.set(xlabel=x.format(key), ylabel=y.format(key), **others)
+            panel.legend()
 
     columns = len(keys) // rows
     return Figure(every, rows, columns, width=size[0] * columns, height=size[1] * rows)

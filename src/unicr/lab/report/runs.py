@@ -121,7 +121,7 @@ def summary(
 
 def changes_meant(scores: Sequence[Scores]) -> list[str]:
     """Which changes the radii speak of, where that is not every change."""
-    grids = sorted({one.grid for one in scores if one.grid is not None})
+    grids = sorted({score.grid for score in scores if score.grid is not None})
     return (
         [f"radii hold for changes between points of the grid {', '.join(grids)}"] if grids else []
     )
@@ -237,8 +237,8 @@ def _cell(key: str, value: Any) -> str:
 def draw_accuracy(groups: dict[str, list[Scores]], path: Path) -> None:
     """Certified accuracy against the radius, a panel for each norm."""
     with figures(path, 1, len(groups), width=0.4 + 6 * len(groups)) as axes:
-        for one, runs in zip(axes, groups.values(), strict=True):
-            draw_steps(one, runs)
+        for panel, runs in zip(axes, groups.values(), strict=True):
+            draw_steps(panel, runs)
 
 
 def draw_steps(axes: Axes, runs: Sequence[Scores], *, best: bool = True) -> None:

@@ -1,7 +1,7 @@
 """What other parts of unicr use of this package and users should not: it may change."""
 
 from unicr.lab.train._examples import arrays_of
-from unicr.lab.train._folder import WEIGHTS, training_folder
+from unicr.lab.train._folder import WEIGHTS, open_training
 from unicr.lab.train._schedule import one_cycle
 from unicr.lab.train._selector import estimate_worth, lost_radius, train_network
 from unicr.lab.train._settings import build
@@ -14,8 +14,8 @@ __all__ = [
     "estimate_worth",
     "lost_radius",
     "one_cycle",
+    "open_training",
     "seeded",
     "stream",
     "train_network",
-    "training_folder",
 ]

@@ -19,7 +19,7 @@ TO_COEF: Array = np.asarray(chebyshev.chebvander(_COS, N - 1).T * 2.0 / N, np.fl
 TO_COEF[0] /= 2.0
 
 
-def _averaging_matrix(from_right: bool) -> Array:
+def _make_averaging_matrix(from_right: bool) -> Array:
     """Node values of g -> Chebyshev coefficients of its mean over [0, z] (or over [z, 1])."""
     xi, weight = np.polynomial.legendre.leggauss(12)
     tau, weight = (xi + 1.0) / 2.0, weight / 2.0
@@ -28,8 +28,8 @@ def _averaging_matrix(from_right: bool) -> Array:
     return np.asarray(TO_COEF @ (rows @ TO_COEF), dtype=np.float64)
 
 
-MEAN_LEFT = _averaging_matrix(False)
-MEAN_RIGHT = _averaging_matrix(True)
+MEAN_LEFT = _make_averaging_matrix(False)
+MEAN_RIGHT = _make_averaging_matrix(True)
 WEIGHTS: Array = chebyshev.chebval(1.0, np.eye(N)) @ MEAN_LEFT
 DERIVATIVE: Array = chebyshev.chebvander(_COS, N - 2) @ chebyshev.chebder(np.eye(N)) * 2.0 @ TO_COEF
 

@@ -155,14 +155,16 @@ def _bound_from_above(unit: IID, norm: Norm, dim: int, p_a: float, p_b: float) -
     for k, sign in product(sorted(counts), (1.0,) if unit.facts.symmetric else (1.0, -1.0)):
         along = equal_spectrum(k, sign).unit(norm)
 
-        def moved(r: float, along: Spectrum = along) -> TradeOff:
+        def make_tradeoff(r: float, along: Spectrum = along) -> TradeOff:
             return compute_tradeoff(unit, along.shifts(r), spread=3e-4)
 
-        if math.isfinite(best) and compute_margin(moved(best), p_a, p_b) >= 0:
+        if math.isfinite(best) and compute_margin(make_tradeoff(best), p_a, p_b) >= 0:
             continue
         guess = best if math.isfinite(best) else max(float(special.ndtri(p_a)), 1e-3)
         monotone = unit.facts.unimodal
-        root = find_radius(moved, Evidence(p_a, p_b), guess, monotone=monotone, tolerance=1e-3)
+        root = find_radius(
+            make_tradeoff, Evidence(p_a, p_b), guess, monotone=monotone, tolerance=1e-3
+        )
         best, worst = (root, k) if root < best else (best, worst)
     return best, worst
 

@@ -268,7 +268,7 @@ class Sheet:
         """
         coarse = np.geomspace(low, self.r, COARSE)
 
-        def allowed_at(r: float) -> Array:
+        def bound_alpha(r: float) -> Array:
             met = [a < r for a in self.largest[:-1]]
             return np.array(
                 [self._bound_cell(i, r, None) if m else np.inf for i, m in enumerate(met)]
@@ -276,11 +276,11 @@ class Sheet:
 
         for r in coarse[[COARSE - 1, COARSE // 2, 0]]:
             for _ in range(CURVE_SPLITS):
-                worst = int(np.argmin(allowed_at(float(r))))
+                worst = int(np.argmin(bound_alpha(float(r))))
                 charged = self.gaps[worst]
                 if worst == 0 or not self.split(worst) or charged <= LOOSE_CHORD:
                     break
-        allowed = np.array([allowed_at(float(r)) for r in coarse])
+        allowed = np.array([bound_alpha(float(r)) for r in coarse])
         alpha, radius = [float(np.min(allowed[0]))], [float(coarse[0])]
         for j in range(1, COARSE):
             binding = np.flatnonzero(allowed[j] < np.min(allowed[j - 1]))

@@ -133,7 +133,8 @@ class Theorem:
     `needs` says in words what `match` asks for. Theorems are asked in the order of `rank`: 0 for a
     formula in every norm, 1 for any other formula, 2 for the rest, 3 for what may take minutes, so
     that the others are known when time is over; those of two `laws` only where the evidence has
-    votes under a second law.
+    votes under a second law. `computed_in` names the modules that compute its trade-off function
+    or its radius, where the file of the theorem does not hold all of it, the first one first.
     """
 
     letter: str
@@ -142,11 +143,17 @@ class Theorem:
     match: Callable[[Question], Bound | None]
     rank: int = 2
     laws: int = 1
+    computed_in: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
         """As results print it."""
         return f"({self.letter}) {self.words}"
+
+    @property
+    def anchor(self) -> str:
+        """Its place on the theory page."""
+        return f"theorem-{self.letter}"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -78,5 +78,12 @@ def group_scales(scales: Array) -> Groups:
 
 
 THEOREM = Theorem(
-    "c", "all-equal, unimodal", "ℓ∞, or one dimension; symmetric unimodal coordinates", match
+    "c",
+    "all-equal, unimodal",
+    "ℓ∞, or one dimension; symmetric unimodal coordinates",
+    match,
+    computed_in=(
+        "unicr.tradeoff._compose",
+        "unicr.tradeoff._ratio",
+    ),
 )

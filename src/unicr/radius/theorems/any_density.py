@@ -85,4 +85,14 @@ def match(question: Question) -> AnyDensityBound | None:
     )
 
 
-THEOREM = Theorem("q", "one dimension, any density", "one dimension; any density", match, rank=3)
+THEOREM = Theorem(
+    "q",
+    "one dimension, any density",
+    "one dimension; any density",
+    match,
+    rank=3,
+    computed_in=(
+        "unicr.tradeoff._compose",
+        "unicr.radius.bellman._chord",
+    ),
+)

@@ -95,4 +95,10 @@ def _make_least_overlap(p: float, dim: int, r: float) -> Callable[[Array, Array]
     return least
 
 
-THEOREM = Theorem("m", "cube by cube", "ℓp, 1 < p < ∞; noise φ(‖z‖_∞), φ falls", match)
+THEOREM = Theorem(
+    "m",
+    "cube by cube",
+    "ℓp, 1 < p < ∞; noise φ(‖z‖_∞), φ falls",
+    match,
+    computed_in=("unicr.tradeoff._falling",),
+)

@@ -130,4 +130,8 @@ THEOREM = Theorem(
     "finite p, dimension 2 or 3; symmetric unimodal",
     match,
     rank=3,
+    computed_in=(
+        "unicr.tradeoff._margin",
+        "unicr.tradeoff._compose",
+    ),
 )

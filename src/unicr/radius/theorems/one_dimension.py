@@ -85,4 +85,13 @@ class _LowerOf(TradeOff):
         return np.asarray(np.min(values, axis=0) * (1.0 - CLOSED_FORM_CHARGE))
 
 
-THEOREM = Theorem("a", "one dimension, both signs", "one dimension; unimodal", match)
+THEOREM = Theorem(
+    "a",
+    "one dimension, both signs",
+    "one dimension; unimodal",
+    match,
+    computed_in=(
+        "unicr.tradeoff._compose",
+        "unicr.tradeoff._ratio",
+    ),
+)

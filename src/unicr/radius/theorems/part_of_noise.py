@@ -38,13 +38,13 @@ def list_parts(question: Question) -> Iterator[Part]:
         return
     core, words = noise.core, "smallest scale" if noise.scales is not None else "least stretch"
     grade = Grade.CLOSED_FORM if noise.scales is not None else Grade.FLOATING_POINT
-    if (least := frame.inscribed(norm.p)) > 0:
+    if (least := frame.inner_factor(norm.p)) > 0:
         normal = core.iid is not None and core.iid.normal_sigma is not None
         exact = noise.scales is None and normal and norm == l2
         yield Part(core.unit, norm, least * core.scale, words, grade, exact)
     if noise.scales is None and norm != l2:
         # a matrix is known best in ℓ2
-        factor = factor_of_inclusion(norm, l2, question.dim) * frame.inscribed(2.0) * core.scale
+        factor = factor_of_inclusion(norm, l2, question.dim) * frame.inner_factor(2.0) * core.scale
         yield Part(core.unit, l2, factor, f"{words} in ℓ2", grade)
 
 

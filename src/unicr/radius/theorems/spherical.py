@@ -71,4 +71,8 @@ THEOREM = Theorem(
     "spherical, falling density",
     "spherical noise whose density falls with the length",
     match,
+    computed_in=(
+        "unicr.tradeoff._falling",
+        "unicr.tradeoff._angle",
+    ),
 )

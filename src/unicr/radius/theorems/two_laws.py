@@ -125,4 +125,8 @@ THEOREM = Theorem(
     "votes under noise φ(‖z‖_2) or φ(‖z‖_1) and under the same within a ball; φ falls",
     match,
     laws=2,
+    computed_in=(
+        "unicr.tradeoff._two",
+        "unicr.tradeoff._falling",
+    ),
 )

@@ -73,4 +73,5 @@ THEOREM = Theorem(
     "vertices, falling density of a norm",
     "ℓp, p ≤ 1, noise φ(‖z‖_∞) or φ(‖z‖_1); ℓ∞, noise φ(‖z‖_∞); φ falls",
     match,
+    computed_in=("unicr.tradeoff._falling",),
 )

@@ -66,27 +66,27 @@ def run(context: Context) -> Output:
     if "1" in pairs:  # the paper's baseline there
         trained = _models(context, "laplace") if "laplace" in context.options else models
         for sigma, arguments in trained.items():
-            own = _certify.own_folder(context, sigma, trained)
+            folder = _certify.own_folder(context, sigma, trained)
             setup = Setup(arguments, images, sigma)
-            rows = _certify.certified(own, setup, laplace(sigma=sigma), ("1",), "laplace")
+            rows = _certify.certified(folder, setup, laplace(sigma=sigma), ("1",), "laplace")
             baselines.append(scores_of(rows, "1", "Laplace", _certify.ALPHA))
     logged = _logged(context.file(LOG))
-    sides = Sides.of({norm: list(own.values()) for norm, own in pairs.items()})
-    found = _certify.compared(sides, PRINTED, TABLE)
+    sides = Sides.of({norm: list(several.values()) for norm, several in pairs.items()})
+    output = _certify.compared(sides, PRINTED, TABLE)
     sigmas = ", ".join(f"{sigma:g}" for sigma in models)
     plan = _certify.plan_of(context.sizes)
     most = max(models) * NormalDist().inv_cdf(plan.rule.best(plan))
     laplaces = [best_of(baselines)] if baselines else []
     return replace(
-        found,
+        output,
         tables={
-            **found.tables,
+            **output.tables,
             "published-log": _log_table(logged),
             "laplace": _laplace_table(laplaces),
             "top": _certify.top_table(pairs),
         },
         comparison=[
-            *found.comparison,
+            *output.comparison,
             *map(_log_line, logged),
             *(_laplace_line(side, sigmas) for side in laplaces),
         ],
@@ -131,23 +131,23 @@ def network(context: Context, path: Path | None = None) -> dict[str, Any]:
     file = context.work / f"{name}.safetensors"
     file.parent.mkdir(parents=True, exist_ok=True)
     save_file(plain, file)
-    own = "0.m" in tensors
+    normalises = "0.m" in tensors
     return {
         "spec": given or f"builtin:resnet{depth}",
         "weights": str(file),
-        "mean": tensors["0.m"].flatten().tolist() if own else MEAN,
-        "std": tensors["0.d"].flatten().tolist() if own else STD,
+        "mean": tensors["0.m"].flatten().tolist() if normalises else MEAN,
+        "std": tensors["0.d"].flatten().tolist() if normalises else STD,
     }
 
 
 def _logged(path: Path) -> list[Scores]:
     """The published certificates in the paper's three norms."""
     rows, noise = read_log(path), gaussian(sigma=LOG_SIGMA)
-    found = {
+    logs = {
         norm: rows if norm == l2.text else recertify(rows, noise, parse_norm(norm), DIM)
         for norm in NORMS
     }
-    return [score_log(own, norm, "published log") for norm, own in found.items()]
+    return [score_log(log, norm, "published log") for norm, log in logs.items()]
 
 
 def _log_table(logged: list[Scores]) -> Table:

@@ -77,9 +77,9 @@ def _noises(pairs: dict[str, Pair]) -> Table:
     """Which noise was chosen for each input, and what it brought."""
     rows = []
     for norm, pair in pairs.items():
-        for one, other in zip(pair.fixed, pair.chosen, strict=True):
+        for row, other in zip(pair.fixed, pair.chosen, strict=True):
             noise = "" if other.certificate is None else other.certificate.noise
-            rows.append((norm, one.idx, noise, one.radius(norm), other.radius(norm)))
+            rows.append((norm, row.idx, noise, row.radius(norm), other.radius(norm)))
     return Table(("norm", "input", "noise", "fixed", "i_opt"), rows)
 
 

@@ -63,14 +63,14 @@ def run(context: Context) -> Output:
             raise MissingDataError(f"needs --set folder=…, or {IMAGES} in {context.data}")
         images = str(context.data / IMAGES)
     pairs = compare_sigmas(context, models, images)
-    sides = Sides.of({norm: list(own.values()) for norm, own in pairs.items()})
-    found = compared(sides, PRINTED, TABLE)
+    sides = Sides.of({norm: list(several.values()) for norm, several in pairs.items()})
+    output = compared(sides, PRINTED, TABLE)
     inputs = len(next(iter(sides.proved.values()))[0].radius)
     spec = next(iter(models.values()))["spec"]
     name = "EfficientNet-lite0" if spec == efficientnet.SPEC else spec
     return replace(
-        found,
-        tables={**found.tables, "top": top_table(pairs)},
+        output,
+        tables={**output.tables, "top": top_table(pairs)},
         remarks=[
             f"{inputs} images of {images}, model {name}, σ = "
             f"{', '.join(f'{sigma:g}' for sigma in models)}; the paper: 500 images, 1,000 "
@@ -83,20 +83,20 @@ def run(context: Context) -> Output:
 def _models(context: Context) -> dict[float, dict[str, Any]]:
     """The arguments of `load_classifier` by σ."""
     given = context.options
-    own = "model" not in given
-    if own and "weights" not in given:
+    usual = "model" not in given
+    if usual and "weights" not in given:
         raise MissingDataError(
             "needs --set weights=… of an EfficientNet-lite0 (tools/train_imagenet.py makes them), "
             "or --set model=…"
         )
-    if own and find_spec("efficientnet_lite_pytorch") is None:
+    if usual and find_spec("efficientnet_lite_pytorch") is None:
         raise MissingDataError(f"needs efficientnet-lite-pytorch: {efficientnet.INSTALL}")
     numbers = {name: _numbers(name, given.get(name)) for name in ("mean", "std", "sigma")}
     arguments: dict[str, Any] = {
         "spec": given.get("model", efficientnet.SPEC),
-        "mean": numbers["mean"] or (efficientnet.MEAN if own else None),
-        "std": numbers["std"] or (efficientnet.STD if own else None),
-        "precision": given.get("precision", "bf16" if own else None),
+        "mean": numbers["mean"] or (efficientnet.MEAN if usual else None),
+        "std": numbers["std"] or (efficientnet.STD if usual else None),
+        "precision": given.get("precision", "bf16" if usual else None),
     }
     if "weights" not in given:
         return {(numbers["sigma"] or (0.5,))[0]: arguments}

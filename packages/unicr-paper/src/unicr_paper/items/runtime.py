@@ -62,9 +62,11 @@ def run(context: Context) -> Output:
 
     def draw(axes: Axes, norm: str) -> None:
         for engine in (*ENGINES, FIRST):
-            own = [row for row in rows if (row.engine, row.norm) == (engine, norm)]
-            if own:
-                axes.plot([r.dim for r in own], [r.cpu_seconds for r in own], "o-", label=engine)
+            drawn = [row for row in rows if (row.engine, row.norm) == (engine, norm)]
+            if drawn:
+                axes.plot(
+                    [r.dim for r in drawn], [r.cpu_seconds for r in drawn], "o-", label=engine
+                )
         axes.axhline(PRINTED, color="grey", linestyle=":", label="the paper's 10 s (RTX 3080)")
         axes.set(title=str(parse_norm(norm)), xscale="log", yscale="log")
 

@@ -45,21 +45,21 @@ def run(context: Context) -> Output:
     setup = Setup(arguments, str(context.file(IMAGES)), SIGMA, keep=True)
     pairs = _certify.compare(context, setup)
     sides = Sides.of({norm: [pair] for norm, pair in pairs.items()})
-    found = _certify.compared(sides, PRINTED, TABLE)
+    output = _certify.compared(sides, PRINTED, TABLE)
     answers = _answers(setup, [row.idx for row in next(iter(pairs.values())).fixed])
     agreeing = Sides(
         {norm: _agreeing(pair, pair.scores(), answers) for norm, pair in pairs.items()},
         {norm: _agreeing(pair, pair.searched(), answers) for norm, pair in pairs.items()},
     )
-    own = [
+    remarks = [
         f"l{norm}, certified class equal to the model's own answer instead of the label: fixed "
         f"{percents(fixed, [0])}, I-OPT {percents(chosen, [0])} % at radius 0"
         for norm, (fixed, chosen) in agreeing.proved.items()
     ]
     return replace(
-        found,
-        tables={**found.tables, "agreement": _certify.accuracy_table(agreeing, PRINTED)},
-        comparison=[*found.comparison, *own],
+        output,
+        tables={**output.tables, "agreement": _certify.accuracy_table(agreeing, PRINTED)},
+        comparison=[*output.comparison, *remarks],
         remarks=[
             _certify.sizes_text(context.sizes, "test images, evenly spread over the 10,000"),
             "the paper: 4,000 samples and a ResNet-110; here a ResNet-56 with 93.39 % on clean "
