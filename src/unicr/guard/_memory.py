@@ -58,6 +58,8 @@ class Answer:
     noise that was chosen for its centre (None: the one of the run). `shrunk_from` is the certified
     radius of a new region that had to be made smaller; `guarantee` is "proved" where the region
     lies in the proved radius, else that of the searched one ("exact", "approximate").
+
+    See docs/theory.md#the-guard.
     """
 
     label: int
@@ -109,7 +111,7 @@ class Memory(Regions):
     made for something else is refused, and one that was changed after it was closed. `seed` is that
     of the noise for new points. Without one a new memory draws its own: who can foresee the noise
     can choose inputs on which it misleads. Use a memory from any number of threads; other processes
-    open the file themselves.
+    open the file themselves. See docs/theory.md#the-guard.
     """
 
     def __init__(
@@ -219,6 +221,8 @@ class Memory(Regions):
         """Answer x by its certificate and store its region, shrunk where another class is near.
 
         Where x lies by now in a region of another class, that one answers and nothing is stored.
+
+        See docs/theory.md#the-guard.
         """
         point = self.point(x)
         with self.writing():

@@ -47,6 +47,8 @@ class Metric:
         """ρ(x, c), rounded up by at most three ERROR; 0 exactly where x = c.
 
         The same numbers give the same result whatever stands beside them: the sum is rounded once.
+
+        See docs/theory.md#the-guard.
         """
         return self._single(np.abs(x - c)) * (1 + ERROR)
 
@@ -64,7 +66,7 @@ class Metric:
         return float(top * math.pow(total, 1 / p))
 
     def below(self, x: Floats, rows: NDArray[Any]) -> Floats:
-        """ρ from x to every row, rounded down."""
+        """ρ from x to every row, rounded down (docs/theory.md#the-guard)."""
         distances = np.empty(len(rows))
         step = max(1, CELLS // max(1, rows.shape[1]))
         for first in range(0, len(rows), step):

@@ -85,6 +85,8 @@ class Snapshot:
         """The largest reach, at most this one, that stays clear of every other class's region.
 
         Open balls are disjoint where ρ ≥ reach + reach′, and r ≤ ρ keeps a lone centre out.
+
+        See docs/theory.md#the-guard.
         """
         others = self.near(metric, x, reach)
         others = others[self.label[others] != label]

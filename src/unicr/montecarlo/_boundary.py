@@ -107,6 +107,8 @@ class Boundary:
 
         With `limits`, inf for the rows that are certified all the way to their limit. Rows with
         ‖δ‖_p = 1 make λ the radius. Outward steps first where K may not be monotone.
+
+        See docs/theory.md#the-monte-carlo-engine.
         """
         count = len(directions)
         low, at_low = np.zeros(count), np.full(count, self._start)

@@ -49,6 +49,8 @@ class RadiusCurve:
     `searched=True` it is the paper's approximate one, interpolated between its nodes. Both are
     vectorised. Below 1/2 the radius is 0; beyond 1 − 1e-11 it stays; p = 1 gives inf where the
     density is positive everywhere. Computed on first use, kept on disk.
+
+    See docs/theory.md#certifies.
     """
 
     def __init__(self, noise: Noise, norm: Norm | float | str, dim: int | None = None) -> None:
@@ -276,7 +278,7 @@ def get_unit_curve(question: Question) -> UnitCurve:
 
 
 def _merge_steps(curves: list[Steps]) -> Steps:
-    """The best of several proved curves: every step of each of them."""
+    """The best of several proved curves: every step of each of them (docs/theory.md#certifies)."""
     if len(curves) == 1:
         return curves[0]
     alpha = np.concatenate([curve[0] for curve in curves])

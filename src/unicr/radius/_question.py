@@ -74,6 +74,8 @@ class SecondLaw(NamedTuple):
     """What votes within a ball prove: `q_a` bounds the top class's probability from below there.
 
     The ball, in the norm of the noise's density, holds `share` of the noise.
+
+    See docs/theory.md#two-laws.
     """
 
     q_a: float
@@ -86,7 +88,7 @@ class Evidence:
 
     P(f = c) ≤ 1 − p_A for every other class c, so `p_b` is at most 1 − `p_a`, and that where it is
     not given (the binary case). `second` holds what votes under a second law prove, in the binary
-    case only.
+    case only. See docs/theory.md#certifies.
     """
 
     p_a: float

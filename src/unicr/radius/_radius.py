@@ -85,7 +85,7 @@ def certified_radius(
     of the radius from both laws and of that from p_A alone; nothing searches beyond it.
 
     `p_a` may be an array (of any length, `p_b` with it): the answer then holds arrays, and is a
-    table.
+    table. See docs/theory.md#certifies.
     """
     question = Question(noise, norm, dim)
     if engine not in get_args(Engine):
@@ -242,6 +242,8 @@ def prove_directly(
     """What theorems prove at these probabilities, without any curve: nothing is read from disk.
 
     It may take a minute where the theorem is a bound over all sequences of coordinates (j).
+
+    See docs/theory.md#certifies.
     """
     question = Question(noise, norm, dim)
     evidence = Evidence(p_a, p_b, second)

@@ -107,6 +107,8 @@ class SelectiveClassifier:
         """With probability ≥ 1 − α: g(x + δ) = g(x) for every ‖δ‖_p below the radius.
 
         n is for the chosen classifier, and the most for each test beside it; most need far fewer.
+
+        See docs/theory.md#the-selector.
         """
         plan = plan or Plan(n0=n0, n=n, alpha=alpha)
         plan = self.settings.fit(plan)
@@ -125,6 +127,8 @@ class SelectiveClassifier:
 
         Half of α is for the choices that n votes of h leave possible (one, as a rule), half for
         the classifiers of these, n votes each: all must clearly give one class.
+
+        See docs/theory.md#the-selector.
         """
         sides = self.class_votes(x, n, alpha / 4, input_index)
         labels = {clear_winner(votes, alpha / (2 * len(sides))) for votes in sides}

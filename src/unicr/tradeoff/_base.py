@@ -45,7 +45,10 @@ class TradeOff(ABC):
         """The smallest α with T(α) ≤ β."""
 
     def find_least_p_a(self) -> float:
-        """Binary case: the least p_A that certifies this perturbation, 1 − T⁻¹(1/2)."""
+        """Binary case: the least p_A that certifies this perturbation, 1 − T⁻¹(1/2).
+
+        See docs/theory.md#certifies.
+        """
         return 1.0 - float(self.alpha(0.5))
 
 

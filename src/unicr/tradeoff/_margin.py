@@ -23,6 +23,8 @@ def compute_margin(tradeoff: InvertibleTradeOff, p_a: float, p_b: float) -> floa
     """A number that is ≥ 0 exactly where the perturbation is certified, nearly linear in λ.
 
     Binary case: Φ⁻¹(p_A) − Φ⁻¹(least p_A that certifies). Otherwise K itself.
+
+    See docs/theory.md#certifies.
     """
     if p_b >= 1.0 - p_a:
         alpha = float(tradeoff.alpha(0.5))

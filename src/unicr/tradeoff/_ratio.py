@@ -77,6 +77,8 @@ class RatioCells:
     exp(low) ≤ q/p ≤ exp(high) in every cell, so that both masses fit on its two ends; `infinite`
     is Q-mass with L = ∞. What is missing from 1 in `p` is P-mass with L = −∞. The masses of all
     cells together are right to about 2e-15, as distribution functions are.
+
+    See docs/theory.md#lemma-4.
     """
 
     low: Array
@@ -104,7 +106,10 @@ def _sort_atoms(loss: Array, mass: Array, infinite: float, bound: Bound = "lower
 
 
 def _measure_masses(noise: IID, z: Array) -> tuple[Array, Array]:
-    """P-mass between consecutive points of an ascending array, and a bound of its rounding."""
+    """P-mass between consecutive points of an ascending array, and a bound of its rounding.
+
+    See docs/theory.md#lemma-4.
+    """
     tail = np.empty_like(z)
     if (mass := noise.law.masses(z[:-1], z[1:])) is not None:
         return mass, MASS_UNITS * EPS * mass
@@ -341,7 +346,10 @@ def _refine(noise: IID, shift: float, spread: float) -> tuple[_Cells, float]:
 
 
 def knows_ranges(noise: IID) -> bool:
-    """Whether ranges of L in cells are proved: not looked at in some points of each cell."""
+    """Whether ranges of L in cells are proved: not looked at in some points of each cell.
+
+    See docs/theory.md#lemma-4.
+    """
     look = np.array([0.25])
     bounds = noise.law.bound_ratio(1.0, look, 2 * look)
     return bounds is not None or noise.ratio_turns(1.0) is not None
@@ -356,6 +364,8 @@ def make_ratio_cells(noise: IID, shift: float, spread: float = 2e-5) -> RatioCel
     (log-concave noise, noise that knows where L turns), as a table's own numbers bound it,
     otherwise from five points and their curvature. A cell whose masses contradict its range is
     split, and counts as L = ∞ if it stays so: what goes unseen costs radius.
+
+    See docs/theory.md#lemma-4.
     """
     if shift == 0:
         return RatioCells(np.zeros(1), np.zeros(1), np.ones(1), np.ones(1), 0.0)

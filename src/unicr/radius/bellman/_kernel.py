@@ -124,7 +124,10 @@ class Profile:
 
 
 def integrate_gap(profile: Profile, excess: float, reach: float) -> tuple[Array, Array]:
-    """∫ min(excess, K_u(w)) dw over each part with |w| ≤ reach (K falls away from zero)."""
+    """∫ min(excess, K_u(w)) dw over each part with |w| ≤ reach (K falls away from zero).
+
+    See docs/theory.md#theorem-j.
+    """
 
     def side(value: Array) -> Array:
         inside = profile.width * np.arange(len(value) - 1) <= reach

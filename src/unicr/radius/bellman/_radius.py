@@ -170,7 +170,10 @@ def _bound_from_above(unit: IID, norm: Norm, dim: int, p_a: float, p_b: float) -
 
 
 def _bisect_sheet(sheet: Sheet, p_a: float, p_b: float, low: float) -> float:
-    """The largest r that a sheet proves, by bisection; monotone in r; `low` holds."""
+    """The largest r that a sheet proves, by bisection; monotone in r; `low` holds.
+
+    See docs/theory.md#theorem-j.
+    """
     if sheet.holds(sheet.r, p_a, p_b):
         return sheet.r
     high = sheet.r

@@ -55,7 +55,7 @@ def compute_terms(x: Array, place: float, step: float, smooth: float) -> tuple[A
 
 
 def dominates(c: Array, place: float, step: float, smooth: float) -> bool:
-    """Whether the inequality of the module holds for every real y."""
+    """Whether the inequality of the module holds for every real y (docs/theory.md#theorem-j)."""
     x = np.linspace(-GRID_END, GRID_END, 1 + round(2 * GRID_END / GRID_STEP))
     value, second = compute_terms(x, place, step, smooth)
     up, down = np.maximum(c, 0.0), np.maximum(-c, 0.0)

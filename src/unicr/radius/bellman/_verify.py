@@ -288,7 +288,7 @@ def pay_lacks(
     pieces. Where the smaller cost leads from a piece to a budget well beyond its end, Ξ there lies
     above Ξ at that end by the larger lack; where it does not, the slope on every piece that the
     step may meet is at least the lack per cost, and a little more, for c(u) lies below the chord
-    of the costs.
+    of the costs. See docs/theory.md#theorem-j.
     """
     cut = np.arange(PIECES) / PIECES
     fine = np.append((nodes[:-1, None] + np.diff(nodes)[:, None] * cut).ravel(), nodes[-1])

@@ -37,6 +37,8 @@ class Bound(ABC):
     `theorem` is the name that results print, `grade` how good the proof is. `exact` says whether
     the radius is the true one; then `directions` holds the worst ones, one of which attains it (the
     two signs of one, at most), or None where they are no spectrum. `engine` says what computes.
+
+    See docs/theory.md#certifies.
     """
 
     theorem: str
@@ -81,6 +83,8 @@ class TradeOffBound(Bound):
     """A bound by a function below all T_δ with ‖δ‖_p ≤ r, for every r: the first r that fails.
 
     `tolerance` is how close to that r the search ends, on its certified side, as a share of it.
+
+    See docs/theory.md#certifies.
     """
 
     tolerance: float = TOLERANCE

@@ -49,7 +49,7 @@ def list_parts(question: Question) -> Iterator[Part]:
 
 
 def match(question: Question) -> Bound | None:
-    """The best of what is proved for the parts."""
+    """The best of what is proved for the parts (docs/theory.md#theorem-p)."""
     from unicr.radius.theorems import list_bounds
 
     bounds = []
