@@ -42,10 +42,20 @@ def made_for(spec: Spec) -> dict[str, Any]:
 def check_memory(
     regions: Regions, spec: Spec, rows: Mapping[int, Row], trusted: Trusted = NO_TRUST
 ) -> Iterator[str]:
-    """What does not hold in the memory of a run; needs neither model nor data.
+    """Yield what does not hold in the memory of a run; this needs neither model nor data.
 
     The seed, and the classes and radii of points that are no inputs of the run, need the model:
-    see `replay_memory`. Here these radii are none that the run's plan could not give.
+    `replay_memory` checks them. Here their radii are only checked to be ones that the run's plan
+    could give (docs/theory.md#the-guard).
+
+    Parameters
+    ----------
+    regions
+        The open memory.
+    spec, rows
+        The spec of the run and its rows by input number.
+    trusted
+        Files whose code may run.
     """
     try:
         about = regions.settings("about")
@@ -152,7 +162,21 @@ def replay_memory(
     count: int,
     trusted: Trusted = NO_TRUST,
 ) -> Iterator[str]:
-    """Certify `count` points that are no inputs of the run again, drawn afresh: what differs."""
+    """Certify some points again that are no inputs of the run, and yield what differs.
+
+    Parameters
+    ----------
+    regions
+        The open memory.
+    spec
+        The spec of its run.
+    classifier
+        The base classifier of the run.
+    count
+        How many points are drawn, afresh in every call.
+    trusted
+        Files whose code may run.
+    """
     about = regions.settings("about")
     norm = parse_norm(about["norm"])
     certify = policy(spec, classifier, about[SEED], trusted)

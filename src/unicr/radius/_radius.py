@@ -67,25 +67,51 @@ def certified_radius(
     engine: Engine = "auto",
     montecarlo: MonteCarlo | None = None,
 ) -> Radius | ManyRadii:
-    """The certified ℓp radius of a classifier smoothed with `noise`, as a bracket.
+    """Return the certified ℓp radius of a classifier smoothed with `noise`, as a bracket.
 
-    `p_a` is a lower bound of the top class's probability, `p_b` an upper bound of every other's
-    (default 1 − p_a, the binary case). `searched` is the smallest ‖λδ‖_p found on the robustness
-    boundary, the paper's approximate radius; `proved` holds for every direction by a theorem.
-    `radius` is `proved`, with `searched=True` it is `searched`. p_A ≤ p_B: radius 0,
-    guarantee "abstain". p_A = 1: infinite where the density is positive
-    everywhere, finite where it has an end or a hole.
+    `proved` holds for every direction by a theorem (docs/theory.md#certifies). `searched` is the
+    smallest ‖λδ‖_p found on the robustness boundary, the paper's approximate radius; the true
+    radius lies between the two. Where p_A ≤ p_B the radius is 0 and `guarantee` is "abstain". At
+    p_A = 1 it is infinite where the density is positive everywhere, and finite where it has an end
+    or a hole.
 
-    `engine`: "exact" uses theorems only (an error where none is exact), "numeric" skips the closed
-    forms and composes, "montecarlo" is the paper's own algorithm for any density (settings:
-    `montecarlo`), which proves nothing: `proved` is 0 and `radius_with_confidence` speaks of the
-    direction found. "auto" takes what is best, and samples only where nothing else applies.
+    Parameters
+    ----------
+    noise
+        The smoothing noise.
+    norm
+        The norm in which the radius is measured: a number p, "inf", or a `Norm`.
+    dim
+        The number of coordinates; may be left out where the noise has a dimension.
+    p_a
+        A lower bound of the top class's probability. May be an array of any length, `p_b` with it:
+        the answer then holds arrays, and is a table.
+    p_b
+        An upper bound of every other class's probability; 1 − p_a where it is left out.
+    second
+        What votes under the same noise within a ball prove (two laws, DSRS). The answer is the
+        better of the radius from both laws and of that from p_A alone; nothing searches beyond it.
+    searched
+        Whether `radius` is the searched end of the bracket instead of the proved one.
+    engine
+        "auto" takes what is best, and samples only where nothing else applies. "exact" uses
+        theorems only, and raises where none is exact. "numeric" skips the closed forms and
+        composes. "montecarlo" is the paper's own algorithm for any density, which proves nothing:
+        `proved` is 0, and `radius_with_confidence` speaks of the direction found.
+    montecarlo
+        Settings of that algorithm.
 
-    `second` adds what votes under the same noise within a ball prove (two laws, DSRS): the better
-    of the radius from both laws and of that from p_A alone; nothing searches beyond it.
+    Returns
+    -------
+    Radius
+        The bracket with its theorem and grade; `ManyRadii` where `p_a` is an array.
 
-    `p_a` may be an array (of any length, `p_b` with it): the answer then holds arrays, and is a
-    table. See docs/theory.md#certifies.
+    Examples
+    --------
+    >>> from unicr import noise, radius
+    >>> r = radius.certified_radius(noise.laplace(sigma=1), 1, 784, p_a=0.99)
+    >>> round(r.radius, 4), r.theorem
+    (2.7662, '(b) one-hot, log-concave')
     """
     question = Question(noise, norm, dim)
     if engine not in get_args(Engine):

@@ -378,13 +378,28 @@ def make_ratio_cells(noise: IID, shift: float, spread: float = 2e-5) -> RatioCel
 def make_ratio_law(
     noise: IID, shift: float, spread: float = 2e-5, bound: Literal["lower", "upper"] = "lower"
 ) -> RatioLaw:
-    """Atoms of L for ε against ε + shift: a bound of the trade-off, tight to `spread`.
+    """Return atoms of the log-ratio L for ε against ε + shift: a bound of the trade-off function.
 
-    docs/theory.md#lemma-4 has the proof for both directions.
+    docs/theory.md#lemma-4 has the proof for both directions; `make_ratio_cells` says on what a
+    lower bound rests. An upper bound puts each cell on one atom: forgetting where in it a point
+    lies can only hide the shift.
 
-    `spread` is the variance that the atoms may add, relative to that of L: a radius loses about
-    half of it. On what a lower bound rests: `make_ratio_cells`. "upper" puts each cell on one atom:
-    forgetting where in it a point lies can only hide the shift.
+    Parameters
+    ----------
+    noise
+        The law of one coordinate.
+    shift
+        By how much the coordinate moves.
+    spread
+        The variance that the atoms may add, relative to that of L: a radius loses about half of
+        it.
+    bound
+        "lower" for a lower bound of the trade-off function, "upper" for an upper one.
+
+    Returns
+    -------
+    RatioLaw
+        The atoms with their masses.
     """
     if bound == "lower" or shift == 0:
         return replace(make_ratio_cells(noise, shift, spread).law(), bound=bound)
