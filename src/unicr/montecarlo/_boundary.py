@@ -15,8 +15,8 @@ from unicr.tradeoff.internal import compute_margin, compute_start_margin
 from unicr.values import Array
 
 SCAN = 6  # points tried on the way to a known radius where K may not be monotone
-OUTWARD = 1.25
-FARTHEST = 1e9
+OUTWARD = 1.25  # first step beyond a guess that is certified; steps grow from there
+FARTHEST = 1e9  # times the guess: a radius beyond counts as infinite
 
 
 class Corners(NamedTuple):

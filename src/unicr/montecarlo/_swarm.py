@@ -27,9 +27,9 @@ FAR = 1.5  # starting directions beyond this many times the best radius are not 
 DUST = 1e-9  # coordinates below this share of the largest are zero
 ALIKE = 0.9999  # cosine above which two directions are the same
 GRADIENT_DIM = 256  # largest dimension in which the score is differenced coordinate by coordinate
-COVARIANCE_DIM = 1024
-WEAK_SAMPLES = 4096
-WEAK_STREAM = 0x4D43_00FF
+COVARIANCE_DIM = 1024  # largest dimension with a covariance matrix: 8 MB
+WEAK_SAMPLES = 4096  # for that matrix: four for each of its rows at least
+WEAK_STREAM = 0x4D43_00FF  # an input number that no dataset has, so that no samples are shared
 
 
 @dataclass(frozen=True)

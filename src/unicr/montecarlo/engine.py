@@ -26,7 +26,7 @@ from unicr.tradeoff.internal import guess_radius
 from unicr.values import Array
 
 SEARCH_WORK = 1 << 20  # samples × coordinates that one swarm evaluation may touch
-SEARCH_SAMPLES = (256, 2048)
+SEARCH_SAMPLES = (256, 2048)  # least and most that the swarm sees
 GAIN = 2e-3  # the least relative gain that the swarm counts as progress …
 NOISE = 0.25  # … and its size at one sample: a smaller gain would be fitted to the samples
 LARGE = 1 << 28  # samples × coordinates above which fewer finalists are measured

@@ -28,7 +28,7 @@ MOST_ROWS = 4096  # of a matrix, which has as many columns: 134 MB
 # A row of B times whole numbers is exact in double precision, in any order of the sum, while all
 # partial sums are below 2^53: rows of B hold 26 bits, the whole numbers the other 27.
 ROW_BITS = 26
-MOST_STEPS = 1 << (53 - ROW_BITS)
+MOST_STEPS = 1 << (53 - ROW_BITS)  # what the rows leave of 53 bits
 CANDIDATES = (1e-10, 1e-8, 1e-6, 1e-4, 1e-2, 0.1, 0.5)  # taken off an eigenvalue before it is tried
 SMALLEST = 1e-300  # for what underflows
 WORST = 0.01  # ‖I − XB‖ up to here: beyond, the matrix is too near to a singular one

@@ -16,7 +16,7 @@ from unicr.radius import certified_radius
 from unicr.tightness._formula import Formula
 
 Verdict = Literal["tight", "loose", "WRONG", "inside the bracket"]
-TIGHT = 1e-3
+TIGHT = 1e-3  # of the searched radius: a formula so near to it counts as tight
 
 
 @dataclass(frozen=True)
