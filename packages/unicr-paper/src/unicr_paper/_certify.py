@@ -61,7 +61,7 @@ class Setup:
         return {"spec": self.model} if isinstance(self.model, str) else self.model
 
 
-def searching(
+def make_sizes(
     inputs: int,
     n0: int,
     n: int,
@@ -84,7 +84,7 @@ class Printed:
     scores: Sequence[float] = ()
 
 
-def printed(table: str) -> dict[str, Printed]:
+def read_printed(table: str) -> dict[str, Printed]:
     """A table of the paper by norm."""
 
     def numbers(name: str, values: list[float]) -> list[float]:
@@ -112,13 +112,13 @@ class Pair:
     def searched(self) -> Both:
         """Both sides with the searched radii of the same certificates."""
         fixed, chosen = self.scores()
-        return searched_of(fixed, self.fixed), searched_of(chosen, self.chosen)
+        return replace_by_searched(fixed, self.fixed), replace_by_searched(chosen, self.chosen)
 
 
 Both = tuple[Scores, Scores]  # the fixed noise and I-OPT
 
 
-def searched_of(scores: Scores, rows: Sequence[Row]) -> Scores:
+def replace_by_searched(scores: Scores, rows: Sequence[Row]) -> Scores:
     """The same certificates with their searched radii."""
     entries = [None if r.certificate is None else r.certificate.in_norm(scores.norm) for r in rows]
     radii = [0.0 if entry is None else entry.searched for entry in entries]
@@ -139,7 +139,7 @@ def plan_of(sizes: Mapping[str, Any]) -> Plan:
     return Plan(n0=sizes.get("n0", 100), n=sizes["n"], alpha=ALPHA)
 
 
-def certified(
+def certify(
     context: Context, setup: Setup, noise: Noise, norms: Sequence[str], name: str
 ) -> list[Row]:
     """The inputs certified with one noise, in all norms from the same votes, in `work / name`."""
@@ -157,7 +157,7 @@ def compare(context: Context, setup: Setup) -> dict[str, Pair]:
     )
     grid = Grid.around(start, "gennorm", axes)
     settings = IOpt(grid, keep=setup.keep)
-    fixed = certified(context, setup, start, sizes["norms"], "fixed")
+    fixed = certify(context, setup, start, sizes["norms"], "fixed")
     context.log(f"searching among {grid.size} noises for each input")
     job = _job(context, setup, start, sizes["norms"])
     with RunBar(job) as shown:
@@ -279,7 +279,7 @@ class Sides:
         return (*self.proved[norm], *self.searched[norm])
 
 
-def compared(sides: Sides, printed: Mapping[str, Printed], source: str) -> Output:
+def report_comparison(sides: Sides, printed: Mapping[str, Printed], source: str) -> Output:
     """The tables, the figure and the lines that every such comparison has."""
     tables = {"accuracy": accuracy_table(sides, printed)}
     if all(printed[norm].scores for norm in sides.proved):
@@ -309,17 +309,18 @@ def _line(norm: str, both: Both, paper: Printed, source: str) -> str:
     means = [round_down(side.average_radius, 4) for side in both]
     return (
         f"l{norm} at {', '.join(f'{r:.3g}' for r in paper.radii)}: fixed {ours[0]}, I-OPT "
-        f"{ours[1]} %; the paper {slashed(paper.fixed)} and {slashed(paper.chosen)} % ({source}); "
+        f"{ours[1]} %; the paper {join_slashes(paper.fixed)} and {join_slashes(paper.chosen)} % "
+        f"({source}); "
         f"average radius {means[0]} and {means[1]}"
     )
 
 
 def percents(side: Scores, radii: Sequence[float]) -> str:
     """Certified accuracies as a/b/c in percent."""
-    return slashed([100 * side.certified_accuracy(radius) for radius in radii])
+    return join_slashes([100 * side.certified_accuracy(radius) for radius in radii])
 
 
-def slashed(values: Sequence[float]) -> str:
+def join_slashes(values: Sequence[float]) -> str:
     """a/b/c with one decimal."""
     return "/".join(f"{value:.1f}" for value in values)
 

@@ -13,7 +13,7 @@ To add one, write a file `unicr_paper/items/my_item.py`:
     )
     def run(context: Context) -> Output:
         setup = Setup("builtin:mnist-mlp-0.5", "builtin:mnist")
-        rows = certified(context, setup, gaussian(sigma=0.5), ("1", "2"), "fixed")  # resumable
+        rows = certify(context, setup, gaussian(sigma=0.5), ("1", "2"), "fixed")  # resumable
         scores = [scores_of(rows, norm, "ours", ALPHA) for norm in ("1", "2")]
         shares = {one.norm: one.certified_accuracy(0) for one in scores}
         return Output(

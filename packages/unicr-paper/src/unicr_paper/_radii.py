@@ -70,7 +70,7 @@ def line(noise: str, norm: Norm | str, sizes: Mapping[str, Any]) -> Line:
     return Line(noise, norm, sizes["p_a"], radii, None)
 
 
-def sampled(
+def sample_radius(
     noise: str, norm: Norm | str, dim: int, p_a: float, sizes: Mapping[str, Any], seed: int
 ) -> float:
     """The radius of the paper's own algorithm, which can lie above the true one."""

@@ -14,7 +14,7 @@ from unicr.classifier._load import Adapter, ModelAsked, put_weights, read_weight
 from unicr.classifier.adapters.module import classifier_of
 from unicr.errors import ModelError
 from unicr.extras import torch
-from unicr.files import combined_digest, file_digest
+from unicr.files import combine_digests, file_digest
 
 RESNETS = {f"builtin:resnet{depth}": depth for depth in (8, 20, 56, 110)}
 WEIGHTS = Path(str(files("unicr.classifier") / "weights"))
@@ -49,7 +49,7 @@ def load(asked: ModelAsked) -> Classifier:
     own = cast("torch.nn.Linear", last)
     if asked.num_classes not in (None, own.out_features):
         raise ModelError(f"{file} has {own.out_features} classes, not {asked.num_classes}")
-    digest = combined_digest(spec, file_digest(file))
+    digest = combine_digests(spec, file_digest(file))
     return classifier_of(asked, network, digest, own.out_features)
 
 

@@ -116,7 +116,7 @@ class Attack(ABC):
         key = self._key(norm, bounds)
         if key not in memory:
             seed = mix_seed(targets.seed, self.name, key)
-            with seeded(seed):
+            with fix_seed(seed):
                 directions = self._directions(targets, norm, bounds, seed)
                 memory[key] = _replace_useless(directions.detach().to(torch.float64).cpu())
         moved = [
@@ -230,7 +230,7 @@ def mix_seed(*parts: object) -> int:
 
 
 @contextmanager
-def seeded(seed: int) -> Iterator[None]:
+def fix_seed(seed: int) -> Iterator[None]:
     """The global generators that attack libraries draw from, seeded inside and restored after."""
     python, legacy = random.getstate(), np.random.get_state()  # noqa: NPY002
     with torch.random.fork_rng():

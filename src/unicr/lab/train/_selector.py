@@ -27,7 +27,7 @@ from unicr.folder import Folder, write_json
 from unicr.lab.train._examples import Examples
 from unicr.lab.train._schedule import one_cycle
 from unicr.lab.train._settings import SelectorTraining, TrainError, build
-from unicr.lab.train._trainer import seeded, stream
+from unicr.lab.train._trainer import fix_seed, stream
 from unicr.noise import Noise
 from unicr.noise.internal import check_parses
 from unicr.norms import Norm
@@ -130,7 +130,7 @@ def train_network(
     """
     device = try_device(training.device)
     size, seed = len(examples), stream("selecting", training.seed)
-    with seeded(stream("selector", training.seed)):
+    with fix_seed(stream("selector", training.seed)):
         module = build(training.arch, examples.shape, worths.shape[1])
         if isinstance(first, ModuleClassifier):
             fresh, given = module.state_dict(), first.module.state_dict()

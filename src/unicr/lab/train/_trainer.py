@@ -81,7 +81,7 @@ class Trainer:
             raise TrainError(
                 f"the method {settings.method} needs a noise; only augment trains without one"
             )
-        with seeded(stream("weights", settings.seed)):
+        with fix_seed(stream("weights", settings.seed)):
             self.module = build(settings.arch, examples.shape, examples.num_classes)
             if settings.start is not None:
                 start = Path(settings.start)
@@ -262,7 +262,7 @@ class Trainer:
         total = torch.zeros((), device=self.device)
         copies, steps = self.tuned.samples, settings.epochs * len(starts)
         self.module.train()
-        with seeded(stream("layers", settings.seed) + epoch):
+        with fix_seed(stream("layers", settings.seed) + epoch):
             for i, start in enumerate(starts):
                 rows = self.kept[order[start : start + settings.batch]]
                 at = epoch * len(starts) + i
@@ -354,7 +354,7 @@ def _generator(purpose: str, seed: int, epoch: int = 0) -> torch.Generator:
 
 
 @contextmanager
-def seeded(seed: int) -> Iterator[None]:
+def fix_seed(seed: int) -> Iterator[None]:
     """Torch's global generators at this seed inside, and as they were after."""
     with torch.random.fork_rng():
         torch.manual_seed(seed)

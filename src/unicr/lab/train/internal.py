@@ -5,17 +5,17 @@ from unicr.lab.train._folder import WEIGHTS, open_training
 from unicr.lab.train._schedule import one_cycle
 from unicr.lab.train._selector import estimate_worth, lost_radius, train_network
 from unicr.lab.train._settings import build
-from unicr.lab.train._trainer import seeded, stream
+from unicr.lab.train._trainer import fix_seed, stream
 
 __all__ = [
     "WEIGHTS",
     "arrays_of",
     "build",
     "estimate_worth",
+    "fix_seed",
     "lost_radius",
     "one_cycle",
     "open_training",
-    "seeded",
     "stream",
     "train_network",
 ]

@@ -26,15 +26,16 @@ from unicr_paper._certify import (
     NORMS,
     Setup,
     Sides,
+    make_sizes,
     percents,
-    printed,
-    searching,
+    read_printed,
     with_inputs,
 )
 from unicr_paper._item import Context, Output, Table, item
 
 TABLE = "Table 4"
-PRINTED = printed(TABLE)  # Laplace (l1) or Gaussian noise (l2, linf), then General Normal, I-OPT
+# Laplace (l1) or Gaussian noise (l2, linf), then General Normal, I-OPT
+PRINTED = read_printed(TABLE)
 IMAGES = "cifar10_test.npz"
 WEIGHTS = "cifar10_resnet20_ft_noise0.25.pt"
 LOG = "logs/cifar10_resnet110_sigma_0.50.tsv"
@@ -46,9 +47,9 @@ MEAN, STD = [0.4914, 0.4822, 0.4465], [0.2023, 0.1994, 0.2010]  # of the paper's
     "cifar10",
     "certified accuracy and robustness score on CIFAR-10",
     TABLE,
-    searching(5, 50, 200, (0.5, 2, 2), (2, 2, 0.25)),
-    searching(200, 100, 1000, (0.5, 2, 2**0.5), (1.5, 2.5, 0.5)),
-    searching(500, 400, 4000, (0.25, 4, 2**0.25), (1, 3, 0.25)),
+    make_sizes(5, 50, 200, (0.5, 2, 2), (2, 2, 0.25)),
+    make_sizes(200, 100, 1000, (0.5, 2, 2**0.5), (1.5, 2.5, 0.5)),
+    make_sizes(500, 400, 4000, (0.25, 4, 2**0.25), (1, 3, 0.25)),
     needs=(IMAGES, LOG),
     options={
         "weights": "a state dict, or a folder of them; σ is the last number of a name",
@@ -68,11 +69,11 @@ def run(context: Context) -> Output:
         for sigma, arguments in trained.items():
             folder = _certify.own_folder(context, sigma, trained)
             setup = Setup(arguments, images, sigma)
-            rows = _certify.certified(folder, setup, laplace(sigma=sigma), ("1",), "laplace")
+            rows = _certify.certify(folder, setup, laplace(sigma=sigma), ("1",), "laplace")
             baselines.append(scores_of(rows, "1", "Laplace", _certify.ALPHA))
-    logged = _logged(context.file(LOG))
+    logged = _score_log(context.file(LOG))
     sides = Sides.of({norm: list(several.values()) for norm, several in pairs.items()})
-    output = _certify.compared(sides, PRINTED, TABLE)
+    output = _certify.report_comparison(sides, PRINTED, TABLE)
     sigmas = ", ".join(f"{sigma:g}" for sigma in models)
     plan = _certify.plan_of(context.sizes)
     most = max(models) * NormalDist().inv_cdf(plan.rule.best(plan))
@@ -140,7 +141,7 @@ def network(context: Context, path: Path | None = None) -> dict[str, Any]:
     }
 
 
-def _logged(path: Path) -> list[Scores]:
+def _score_log(path: Path) -> list[Scores]:
     """The published certificates in the paper's three norms."""
     rows, noise = read_log(path), gaussian(sigma=LOG_SIGMA)
     logs = {
@@ -175,7 +176,8 @@ def _log_line(side: Scores) -> str:
     return (
         f"l{side.norm}, published ResNet-110 log at σ = 0.5 alone: {percents(side, paper.radii)} "
         f"%, average radius {round_down(side.average_radius, 4)}; the paper prints for the fixed "
-        f"noise, best of four σ, {_certify.slashed(paper.fixed)} % and {paper.scores[0]} ({TABLE})"
+        f"noise, best of four σ, {_certify.join_slashes(paper.fixed)} % and {paper.scores[0]} "
+        f"({TABLE})"
     )
 
 

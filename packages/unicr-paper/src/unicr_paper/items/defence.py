@@ -13,7 +13,7 @@ from unicr.errors import MissingExtraError
 from unicr.lab.attack import Defence, Settings, attack_run, defences, make
 from unicr.lab.report.attack import AttackBar
 from unicr.noise import gaussian
-from unicr_paper._certify import ALPHA, NORMS, Setup, certified
+from unicr_paper._certify import ALPHA, NORMS, Setup, certify
 from unicr_paper._item import Axes, Context, MissingDataError, Output, Table, item, panels
 
 TABLE = "Table 6"
@@ -46,7 +46,7 @@ FEW = {
 def run(context: Context) -> Output:
     sizes = context.sizes
     try:
-        results = _attacked(context)
+        results = _attack_run(context)
     except MissingExtraError as error:
         raise MissingDataError(str(error)) from None
     norms, factors = sizes["norms"], sizes["factors"]
@@ -72,10 +72,10 @@ def run(context: Context) -> Output:
     )
 
 
-def _attacked(context: Context) -> list[Defence]:
+def _attack_run(context: Context) -> list[Defence]:
     """The proved radii of a run in every norm, attacked."""
     sizes = context.sizes
-    certified(context, SETUP, gaussian(sigma=SETUP.sigma), sizes["norms"], "run")
+    certify(context, SETUP, gaussian(sigma=SETUP.sigma), sizes["norms"], "run")
     with AttackBar() as shown:
         outcomes, _ = attack_run(
             context.work / "run",

@@ -12,7 +12,7 @@ from unicr.noise import parse
 from unicr.norms import Norm, l1, l2, linf
 from unicr.tightness import FORMULAS, Judgement, validate
 from unicr_paper._item import Axes, Context, Output, Table, item, panels
-from unicr_paper._radii import DIM, LARGE, SMALL, label, sampled
+from unicr_paper._radii import DIM, LARGE, SMALL, label, sample_radius
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def run(context: Context) -> Output:
         rows = {n: validate(FORMULAS[n], law, panel.norm, DIM, p_a) for n in panel.formulas}
         searched = {row.p_a: row.searched for row in rows[panel.formulas[0]]}
         points = [
-            (p, sampled(panel.noise, panel.norm, DIM, p, sizes, context.seed), searched[p])
+            (p, sample_radius(panel.noise, panel.norm, DIM, p, sizes, context.seed), searched[p])
             for p in sizes["monte_carlo_p_a"]
         ]
         compared.append(Compared(panel, rows, points))

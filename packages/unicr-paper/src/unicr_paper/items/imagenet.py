@@ -18,9 +18,9 @@ from unicr_paper import efficientnet
 from unicr_paper._certify import (
     Sides,
     compare_sigmas,
-    compared,
-    printed,
-    searching,
+    make_sizes,
+    read_printed,
+    report_comparison,
     sizes_text,
     top_table,
     weights_by_sigma,
@@ -29,7 +29,7 @@ from unicr_paper._certify import (
 from unicr_paper._item import Context, MissingDataError, Output, item
 
 TABLE = "Table 5"
-PRINTED = printed(TABLE)  # Gaussian noise, then General Normal with I-OPT
+PRINTED = read_printed(TABLE)  # Gaussian noise, then General Normal with I-OPT
 IMAGES = "imagenet100_224.npz"
 OPTIONS = {
     "folder": f"images by class in sub-folders, or .npz; {IMAGES} of the data folder if left out",
@@ -47,11 +47,11 @@ OPTIONS = {
     "imagenet",
     "certified accuracy and robustness score on ImageNet",
     TABLE,
-    searching(3, 20, 50, (0.5, 2, 2), (2, 2, 0.25), ("2", "inf")),
+    make_sizes(3, 20, 50, (0.5, 2, 2), (2, 2, 0.25), ("2", "inf")),
     # Fixed noise and I-OPT take 2,350 passes an image, or 8 ms each on two cores: 50 images at
     # three σ are 48 minutes.
-    searching(50, 50, 1000, (0.5, 2, 2**0.5), (2, 2, 0.25)),
-    searching(500, 200, 1000, (0.25, 4, 2**0.25), (1, 3, 0.25)),
+    make_sizes(50, 50, 1000, (0.5, 2, 2**0.5), (2, 2, 0.25)),
+    make_sizes(500, 200, 1000, (0.25, 4, 2**0.25), (1, 3, 0.25)),
     options=OPTIONS,
     order=6,
 )
@@ -64,7 +64,7 @@ def run(context: Context) -> Output:
         images = str(context.data / IMAGES)
     pairs = compare_sigmas(context, models, images)
     sides = Sides.of({norm: list(several.values()) for norm, several in pairs.items()})
-    output = compared(sides, PRINTED, TABLE)
+    output = report_comparison(sides, PRINTED, TABLE)
     inputs = len(next(iter(sides.proved.values()))[0].radius)
     spec = next(iter(models.values()))["spec"]
     name = "EfficientNet-lite0" if spec == efficientnet.SPEC else spec

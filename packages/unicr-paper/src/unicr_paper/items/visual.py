@@ -10,7 +10,7 @@ import numpy as np
 from unicr.data import load_dataset
 from unicr.noise import Noise, gaussian, parse
 from unicr.values import round_down
-from unicr_paper._certify import Pair, Setup, compare, searching, sizes_text
+from unicr_paper._certify import Pair, Setup, compare, make_sizes, sizes_text
 from unicr_paper._item import Axes, Context, Figure, Output, Table, item
 from unicr_paper.items import cifar10
 
@@ -40,11 +40,11 @@ USUAL = ((0.25, 4, 2**0.5), (1.5, 2.5, 0.25))
     "visual",
     "images, noise and densities before and after I-OPT",
     FIGURE,
-    {"MNIST": searching(4, 50, 200, *QUICK), "CIFAR-10": searching(2, 50, 200, *QUICK)},
-    {"MNIST": searching(50, 500, 5000, *USUAL), "CIFAR-10": searching(5, 100, 1000, *USUAL)},
+    {"MNIST": make_sizes(4, 50, 200, *QUICK), "CIFAR-10": make_sizes(2, 50, 200, *QUICK)},
+    {"MNIST": make_sizes(50, 500, 5000, *USUAL), "CIFAR-10": make_sizes(5, 100, 1000, *USUAL)},
     {
-        "MNIST": searching(500, 1000, 10_000, *USUAL),
-        "CIFAR-10": searching(100, 400, 4000, *USUAL),
+        "MNIST": make_sizes(500, 1000, 10_000, *USUAL),
+        "CIFAR-10": make_sizes(100, 400, 4000, *USUAL),
     },
     order=14,
 )
