@@ -15,8 +15,8 @@ import torch
 from unicr.errors import MissingExtraError
 from unicr.extras import require
 from unicr.runs import Executor, Input
+from unicr.runs._certify import Chunk, Scheduler
 from unicr.runs._execute import executor
-from unicr.runs._schedule import Chunk, Scheduler
 from unicr.smoothing import Counts, Request, Steps
 
 MILLISECOND = 0.001

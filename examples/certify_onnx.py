@@ -27,7 +27,7 @@ from onnx import TensorProto, helper, numpy_helper
 from unicr import noise
 from unicr.classifier import MLP, ModuleClassifier, load_classifier
 from unicr.data import load_dataset
-from unicr.lab.report.runs import score_table
+from unicr.lab.report.tables import score_table
 from unicr.runs import Job, Run, certify_run, load_scores, replay, verify
 from unicr.smoothing import Plan, read_norms
 

@@ -25,8 +25,8 @@ import torch
 from safetensors.torch import save_file
 from torch import nn
 
+from unicr.classifier import MLP
 from unicr.classifier.lenet import LeNet, Team, sized_as
-from unicr.classifier.mlp import MLP
 from unicr.data import Dataset, load_dataset
 from unicr.lab.train import Examples, Training, examples_of, train_run
 

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from unicr.errors import SpecError
-from unicr.text import read_number
-from unicr.values import number
+from unicr.text import number, read_number
 
 
 @dataclass(frozen=True, order=True)

@@ -25,7 +25,7 @@ from unicr.errors import CertifyError
 from unicr.extras import torch
 from unicr.noise import Lattice, Noise, parse
 from unicr.norms import Norm
-from unicr.progress import show, tell
+from unicr.progress import show
 from unicr.runs import Job, Row, Run, certify_run
 from unicr.smoothing import (
     AUTO,
@@ -264,22 +264,10 @@ class SmoothedClassifier(VoteCounter):
     def _run(self, job: Job, folder: str | Path | None, *, progress: bool) -> Run:
         """The finished run of a job, in `folder` or in one that goes with the results."""
         place = tempfile.mkdtemp(prefix="unicr-") if folder is None else folder
-        total = len(job.indices) * (job.plan.n0 + job.plan.n)
-        counted = 0
-
-        def count(samples: int) -> None:
-            nonlocal counted
-            counted += samples
-            tell("certifying", min(counted, total), total, f"{counted:,} of {total:,} samples")
-
         try:
             with show() if progress else nullcontext():
                 run = certify_run(
-                    job,
-                    Path(place),
-                    resume=folder is not None,
-                    on_result=_refuse_failure,
-                    on_samples=count,
+                    job, Path(place), resume=folder is not None, on_result=_refuse_failure
                 )
         except BaseException:
             if folder is None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from unicr.errors import printable
 from unicr.extras import require
-from unicr.values import round_down
+from unicr.text import round_down
 
 Record = Mapping[str, Any]
 SHOWN = 20

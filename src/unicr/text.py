@@ -9,8 +9,9 @@
     path/to/file.py:name                      what a Python file defines (`split_reference`)
     sum(a(x=1), b(x=2)) * 3                   texts within a text (`split_arguments`)
 
-`write_call` writes what `read_call` reads. Noises, rules, measures, procedures, norms, lattices,
-grids of C-OPT and I-OPT and options of the command line are all read here.
+`write_call` writes what `read_call` reads; `number` and `round_down` write single numbers. Noises,
+rules, procedures, norms, lattices, grids of C-OPT and I-OPT and options of the command line are all
+read here.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from decimal import ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from itertools import pairwise
 
@@ -107,7 +109,6 @@ def _number(node: ast.expr) -> float:
 
 def write_call(name: str, named: Mapping[str, float]) -> str:
     """The text that `read_call` reads as this name with these numbers, each in full."""
-    from unicr.values import number  # brings numpy, which `unicr --help` does without
 
     return f"{name}({', '.join(f'{key}={number(value)}' for key, value in named.items())})"
 
@@ -178,3 +179,24 @@ def split_reference(text: str) -> tuple[str, str]:
     if not colon or not file:
         raise SpecError(f"{text!r} does not have the form path/to/file.py:name")
     return file, name
+
+
+def number(value: float) -> str:
+    """The shortest text that reads back as the same float: 1.0 is '1', 0.5 is '0.5'."""
+    text = repr(float(value))
+    return text.removesuffix(".0")
+
+
+def round_down(value: float, digits: int = 6) -> str:
+    """Decimal text that is never above the value: radii are not rounded up."""
+    if not math.isfinite(value):
+        return str(value)
+    text = f"{value:.{digits}g}"
+    if float(text) <= value:
+        return text
+    # It was rounded up: the multiple of one unit of the last digit just below, in exact decimals.
+    # Its float is not above the value either, and is written with the same digits.
+    exact = Decimal(value)
+    unit = Decimal(1).scaleb(exact.adjusted() - digits + 1)
+    lowered = exact.quantize(unit, rounding=ROUND_FLOOR, context=Context(prec=digits + 2))
+    return f"{float(lowered):.{digits}g}"

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -37,6 +40,18 @@ def test_every_slip_fits_the_source(slip: Slip) -> None:
     path, name = slip.killed_by.split("::")
     text = (ROOT / path).read_text()
     assert f"def {name.split('[')[0]}(" in text, f"there is no {slip.killed_by}"
+
+
+def test_no_slip_names_what_is_not_there(tmp_path: Path) -> None:
+    """Any test that comes by such a line fails, whatever it looks at."""
+    for slip in SLIPS:
+        source = (SOURCE / "unicr" / slip.file).read_text()
+        (tmp_path / f"{slip.id}.py").write_text(slip.applied(source))
+    check = [sys.executable, "-m", "ruff", "check", "--isolated", "--no-cache", "--select", "F821"]
+    found = subprocess.run(
+        [*check, "--output-format", "concise", str(tmp_path)], capture_output=True, text=True
+    )
+    assert found.returncode == 0, found.stdout + found.stderr
 
 
 def test_a_slip_that_fits_nowhere_or_in_two_places_is_refused() -> None:

@@ -14,8 +14,10 @@ from mpmath import mp
 
 from unicr import noise
 from unicr.errors import NoiseError
-from unicr.noise.internal import Matrix
-from unicr.radius import RadiusCurve, certified_radius
+from unicr.noise import Lattice
+from unicr.noise._frame import Frame, Scales
+from unicr.noise.internal import LatticeNoise, Matrix
+from unicr.radius import Grade, RadiusCurve, certified_radius
 from unicr.values import Array
 
 COV = [[2.0, 0.5], [0.5, 1.0]]
@@ -46,6 +48,40 @@ def exact_norm(values: Array, p: float) -> float:
         return float(mp.fsum(s ** mp.mpf(p) for s in sizes) ** (1 / mp.mpf(p)))
 
 
+def check_volume(frame: Frame, log_det: mp.mpf, loss: float) -> None:
+    """log of |det B|·reach^d, rounded down."""
+    for reach in (1e-3, 0.7, 40.0):
+        exact = log_det + frame.dim * mp.log(mp.mpf(reach))
+        assert exact - loss - 1e-9 * (1 + abs(exact)) <= frame.log_volume(reach) <= exact
+
+
+def test_bounds_of_scales_are_on_the_safe_side_of_sixty_digits() -> None:
+    rng = np.random.default_rng(4)
+    for dim in (1, 2, 7, 40):
+        frame = Scales(rng.uniform(0.05, 3.0, dim))
+        check_volume(frame, mp.fsum(mp.log(mp.mpf(float(s))) for s in frame.scales), 0.0)
+        for p in (0.5, *NORMS):
+            assert exact_norm(frame.scales, p) <= frame.spread(p) <= frame.spread(0.5)
+            worst = np.eye(dim)[np.argmin(frame.scales)]
+            for delta in (worst, *rng.normal(size=(5, dim))):
+                with mp.workdps(60):
+                    both = zip(delta, frame.scales, strict=True)
+                    pulled = [mp.mpf(d) / mp.mpf(s) for d, s in both]
+                    y, error = frame.pull(delta)
+                    assert max(abs(mp.mpf(a) - b) for a, b in zip(y, pulled, strict=True)) <= error
+                length = exact_norm(np.array(pulled, dtype=object), p)
+                assert length <= frame.measure(delta, p) <= length * (1 + 1e-10)
+                assert length <= exact_norm(delta, p) / frame.inscribed(p) * (1 + 1e-14)
+            assert frame.measure(worst, p) >= (1 - 1e-14) / frame.inscribed(p)
+
+
+def test_a_matrix_that_is_nearly_singular_is_refused() -> None:
+    """Neighbouring Fibonacci numbers have the determinant 1 or −1, and a large condition."""
+    assert Matrix([[1597.0, 987.0], [987.0, 610.0]]).least > 0
+    with pytest.raises(NoiseError, match="singular"):
+        Matrix([[14930352.0, 9227465.0], [9227465.0, 5702887.0]])
+
+
 @pytest.mark.parametrize("which", range(6))
 def test_bounds_of_a_matrix_are_on_the_safe_side_of_sixty_digits(which: int) -> None:
     frame = Matrix(matrices()[which])
@@ -66,6 +102,12 @@ def test_bounds_of_a_matrix_are_on_the_safe_side_of_sixty_digits(which: int) -> 
             assert exact_norm(delta, p) >= frame.inner_factor(p) * length * (1 - 1e-14)
             image = b @ np.sign(delta)
             assert np.linalg.norm(image, p) <= frame.spread(p) * (1 + 1e-12)
+    for x in rng.normal(size=(5, frame.dim)):
+        y, error = frame.pull(x)
+        with mp.workdps(60):
+            off = max(abs(mp.mpf(a) - b) for a, b in zip(y, inverse @ x, strict=True))
+        assert off <= error
+    check_volume(frame, log_det, frame.dim * loss)
     # each norm's worst direction is nearly attained where it is known
     rows = np.abs(inverse.astype(float))
     assert frame.inner_factor(math.inf) == pytest.approx(1 / rows.sum(1).max(), rel=1e-6)
@@ -143,6 +185,7 @@ def test_the_l2_radius_is_that_of_the_weakest_direction(p_a: float) -> None:
     for p in (0.5, 1, 1.5, 4, "inf"):
         other = certified_radius(law, p, p_a=p_a)
         assert other.radius > 0
+        assert other.grade is Grade.FLOATING_POINT  # the least stretch is computed
         assert float(RadiusCurve(law, p)(p_a)) <= other.radius
         # no linear classifier w·z < t breaks it: the worst δ of the ball moves w·z by r‖w‖_q
         for w in ([1, 0], [0, 1], [1, 1], [1, -1], [0.38, -0.92]):
@@ -150,3 +193,18 @@ def test_the_l2_radius_is_that_of_the_weakest_direction(p_a: float) -> None:
             dual = np.linalg.norm(w, 1 if math.isinf(other.norm.p) else q)
             deviation = math.sqrt(np.array(w) @ np.array(COV) @ np.array(w))
             assert other.radius * dual <= deviation * NormalDist().inv_cdf(p_a) * (1 + 1e-6)
+
+
+def test_a_stretched_law_is_exact_in_l2_for_gaussian_noise_alone() -> None:
+    stretched = noise.Anisotropic(noise.uniform(sigma=1), matrix=[[2.0, 0.5], [0.0, 1.0]])
+    for law, p in ((stretched, 2), (noise.gaussian(cov=COV), math.inf)):
+        assert certified_radius(law, p, p_a=0.9).guarantee == "approximate"
+
+
+def test_an_input_beyond_the_exact_whole_numbers_of_a_matrix_is_refused() -> None:
+    model = LatticeNoise(noise.gaussian(cov=COV), Lattice.parse("2^-20"))
+    most = 2.0**-20 * model.noise.frame.most_steps / 2  # type: ignore[union-attr]
+    direction = model.noise.frame.matrix @ np.array([1.0, 0.0])  # type: ignore[union-attr]
+    assert model.integers(0.99 * most * direction)[0] < model.noise.frame.most_steps / 2  # type: ignore[union-attr]
+    with pytest.raises(NoiseError, match="too far"):
+        model.integers(1.01 * most * direction)

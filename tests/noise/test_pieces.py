@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 
 import mpmath as mp
 import numpy as np
@@ -233,3 +234,59 @@ def test_how_a_law_bends(name: str) -> None:
     seen = float(np.sum(np.abs(np.diff(np.exp(pieces.logpdf(x))))))
     assert seen <= curvature.variation * (1 + 1e-9)
     assert curvature.variation <= seen * (1 + 1e-3)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_log_ratio_holds_beside_knots_that_meet_within_rounding(seed: int) -> None:
+    """In doubles 0.1 + 0.2 is not 0.3: for a hair both sides of a knot and of a moved one count."""
+    rng = np.random.default_rng(seed)
+    knots = np.arange(1, 9) / 10
+    pieces = Pieces(knots, rng.normal(0, 1.5, 7), rng.normal(0, 1.5, 7), (2.0, -3.0))
+    exact, hair = Exact(pieces), mp.mpf(10) ** -30
+    for shift in (0.2, -0.3, 0.4):
+        own = exact.knots
+        moved = [knot + mp.mpf(shift) for knot in own]
+        middle = [(a + b) / 2 for a in own for b in moved if a != b and abs(a - b) < 1e-12]
+        looks = [at + side * hair for at in own + moved + middle for side in (-1, 0, 1)]
+        for at in {*own, *moved}:
+            left, right = float(at) - 0.04, float(at) + 0.04
+            (low,), (high,) = pieces.bound_ratio(shift, np.array([left]), np.array([right]))
+            for z in looks:
+                if left < z < right:
+                    assert low <= exact.log_ratio(z, mp.mpf(shift)) <= high
+
+
+@pytest.mark.parametrize("name", ["tails 0", "ends hole 2"])
+def test_moments_are_those_of_every_piece_and_tail(name: str) -> None:
+    pieces = drawn(name)
+    exact = Exact(pieces)
+    inner = list(itertools.pairwise(exact.knots))
+    ends = [(-mp.inf, exact.knots[0]), *inner, (exact.knots[-1], mp.inf)]
+    total = np.zeros(2)
+    for i, (a, b) in enumerate(ends, -1):
+        if not mp.isinf(exact.log_weight(b if mp.isinf(a) else a, i)):
+            for k in (0, 1):
+                total[k] += mp.quad(
+                    lambda x, i=i, k=k: x ** (k + 1) * mp.exp(exact.log_weight(x, i)), [a, b]
+                )
+    found = [pieces.moment(1), pieces.moment(2)]
+    assert found == pytest.approx((total / float(exact.total)).tolist(), rel=1e-11)
+
+
+@pytest.mark.parametrize("name", ["tails 0", "ends 1"])
+def test_a_piece_is_looked_at_from_its_inside(name: str) -> None:
+    """At a jump its own side counts, to the last place; its mass is that of the piece."""
+    pieces = drawn(name)
+    left, right, mass = pieces.look(pieces.knots[:-1], pieces.knots[1:])
+    np.testing.assert_array_equal(left, np.exp(pieces.start - pieces.log_total))
+    np.testing.assert_array_equal(right, np.exp(pieces.end - pieces.log_total))
+    np.testing.assert_allclose(mass, pieces.mass, rtol=1e-14)
+
+
+def test_laws_that_differ_in_one_number_are_told_apart() -> None:
+    """Curves are kept under this name: of two laws with one name, one would get the other's."""
+    law = make([0.0, 1.0], [0.0], [-1.0], (1.0, -1.0))
+    more = {name: np.nextafter(getattr(law, name), 2.0) for name in ("knots", "start", "end")}
+    others = [replace(law, **{name: value}) for name, value in more.items()]
+    others += [replace(law, rates=rates) for rates in ((1.0, -2.0), ENDS)]
+    assert len({one.fingerprint for one in (law, *others)}) == 6

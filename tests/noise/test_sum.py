@@ -12,6 +12,8 @@ from scipy import integrate, stats
 
 from unicr import noise
 from unicr.errors import NoiseError, RadiusError, SpecError
+from unicr.noise._base import Draws
+from unicr.noise.internal import derive
 from unicr.radius import RadiusCurve, certified_radius
 from unicr.values import Array
 
@@ -106,3 +108,32 @@ def test_a_part_may_be_anything_that_does_not_know_the_input() -> None:
         law.log_prob(torch.zeros(1, 3))
     with pytest.raises(RadiusError, match=r"the density of .* is not known"):
         certified_radius(law, 2, p_a=0.9, engine="montecarlo")
+
+
+def test_a_sum_has_the_facts_that_all_of_its_parts_have() -> None:
+    gaussian, cauchy = noise.gaussian(sigma=1), noise.cauchy(scale=1)
+    slope = noise.from_density(lambda x: -np.asarray(x), support=(0, math.inf))
+    heavy, lean = noise.Sum(gaussian, cauchy), noise.Sum(gaussian, slope)
+    for law in (heavy, noise.Sum(cauchy, gaussian)):
+        assert law.facts.symmetric
+        assert not law.facts.log_concave
+        assert not law.facts.unimodal
+        assert not law.facts.finite_variance
+        assert law.sigma == math.inf
+    for law in (lean, noise.Sum(slope, gaussian)):
+        assert not law.facts.symmetric
+        assert not law.facts.bounded
+        assert law.facts.positive
+        assert law.facts.source == "table"
+    # two exponential laws: E(X + Y)² = 2 + 2 + 2·1·1
+    assert noise.Sum(slope, slope).facts.source == "table"
+    assert noise.Sum(slope, slope).sigma == pytest.approx(math.sqrt(6), rel=1e-6)
+
+
+def test_copies_of_a_sum_follow_from_their_number_alone() -> None:
+    law = noise.parse(TEXT)
+    out, part = torch.empty(6, 3), torch.empty(2, 3)
+    key = derive("a sum")
+    law._fill(out, Draws(key, 0), None)
+    law._fill(part, Draws(key, 4), None)
+    assert torch.equal(part, out[4:])

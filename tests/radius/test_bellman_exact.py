@@ -11,7 +11,12 @@ from scipy import integrate
 
 from unicr import noise as N
 from unicr.radius import certified_radius
-from unicr.radius.bellman._chord import _measure_excess, bound_excess, bound_gaps
+from unicr.radius.bellman._chord import (
+    _bound_by_eighths,
+    _measure_excess,
+    bound_excess,
+    bound_gaps,
+)
 from unicr.radius.bellman._kernel import PARTS, Profile, make_both_laws
 from unicr.tradeoff import RatioLaw
 from unicr.values import Array
@@ -125,3 +130,54 @@ def test_a_profile_is_the_integral_of_its_hockey_stick() -> None:
 def test_a_probability_hardly_above_a_half_is_an_answer(law: N.IID, p: float, above: float) -> None:
     result = certified_radius(law, p, dim=3072, p_a=0.5 + above)
     assert 0 <= result.proved <= result.searched
+
+
+def _histogram(edges: Array, heights: Array) -> N.IID:
+    def logpdf(x: Array) -> Array:
+        return np.log(heights[np.clip(np.searchsorted(edges, x, "right") - 1, 0, heights.size - 1)])
+
+    ends = (float(edges[0]), float(edges[-1]))
+    return N.from_density(logpdf, support=ends, points=edges[1:-1].tolist())
+
+
+def _excess_of_histogram(edges: Array, heights: Array, width: float, share: float) -> float:
+    """∫(p(z) − (1 − s)p(z + sΔ) − s p(z − (1 − s)Δ))₊ dz, cell by cell of the three copies."""
+    back, on = share * width, (1 - share) * width
+    cuts = np.unique(np.concatenate([edges, edges - back, edges + on]))
+    z = 0.5 * (cuts[1:] + cuts[:-1])
+
+    def p(at: Array) -> Array:
+        cell = np.searchsorted(edges, at, side="right") - 1
+        inside = (cell >= 0) & (cell < heights.size)
+        return np.where(inside, heights[np.clip(cell, 0, heights.size - 1)], 0.0)
+
+    excess = p(z) - (1 - share) * p(z + back) - share * p(z - on)
+    return float(np.sum(np.maximum(excess, 0.0) * np.diff(cuts)) / (heights @ np.diff(edges)))
+
+
+def test_an_excess_is_that_of_its_share_of_the_way() -> None:
+    edges = np.array([-1.0, -0.2, 0.0, 0.7, 1.5])
+    heights = np.array([1.0, 4.0, 2.0, 0.5])
+    unit = _histogram(edges, heights).unit
+    scale = _histogram(edges, heights).scale
+    for share in (0.125, 0.5, 0.875):
+        true = _excess_of_histogram(edges, heights, 0.6, share)
+        assert true * (1 - 1e-9) <= _measure_excess(unit, 0.6 / scale, share) <= 1.02 * true
+
+
+@pytest.mark.parametrize("mirrored", [False, True])
+def test_eighths_cover_both_sides_of_the_middle_and_what_lies_between(mirrored: bool) -> None:
+    """Of a law that is not even the worst share may lie on either side; between two eighths of a
+    comb, whose period is an eighth, all shares are far worse than at them.
+    """
+    edges = np.array([0.0, 0.1, 1.0, 3.0])
+    heights = np.array([20.0, 2.0, 1.0])
+    comb = np.concatenate([[k, k + 0.25] for k in range(12)])
+    teeth = np.where(np.arange(23) % 2 == 0, 1.0, 1e-3)
+    for at, high, width in ((edges, heights, 1.0), (comb, teeth, 8.0)):
+        own, tall = (-at[::-1], high[::-1]) if mirrored else (at, high)
+        law = _histogram(own, tall)
+        bound = _bound_by_eighths(law.unit, width / law.scale)
+        shares = np.arange(1, 16) / 16
+        worst = max(_excess_of_histogram(own, tall, width, float(s)) for s in shares)
+        assert worst <= bound

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from itertools import product
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import mpmath
@@ -26,7 +27,7 @@ from unicr.radius._steps import prove_steps
 from unicr.radius.bellman._chord import bound_gaps
 from unicr.radius.bellman._kernel import Kernel
 from unicr.radius.bellman._mesh import Mesh
-from unicr.radius.bellman._sheet import ProvedFlow, Sheet
+from unicr.radius.bellman._sheet import ProvedFlow, Sheet, _bound_lags
 from unicr.radius.bellman._stencil import (
     GRID_END,
     GRID_STEP,
@@ -38,7 +39,7 @@ from unicr.radius.bellman._verify import Flow, compute_surcharge, pay_lacks
 from unicr.radius.theorems import few as box_by_box
 from unicr.radius.theorems import two_laws
 from unicr.radius.theorems.cubes import _make_least_overlap
-from unicr.tradeoff import ClosedForm, TradeOff, compute_tradeoff
+from unicr.tradeoff import ClosedForm, RatioLaw, TradeOff, compute_tradeoff
 from unicr.tradeoff.internal import TwoParts, compute_margin
 from unicr.values import Array
 
@@ -493,3 +494,84 @@ def test_kept_arrays_are_read_again_only_for_their_own_key(
         arrays = dict(file)
     np.savez(path, **arrays | {"radius": np.array([9.0])})
     assert load_or_make("x", "a", make)["radius"].tolist() == [2.0]
+
+
+def constant_flow(value: float) -> Any:
+    return SimpleNamespace(read=lambda budgets, columns: np.full((len(budgets), 3), value))
+
+
+@pytest.mark.parametrize(("unimodal", "covered"), [(False, 0.3 + 0.05), (True, 0.3)])
+def test_a_cell_of_first_coordinates_is_covered_by_its_chord_or_its_larger_end(
+    unimodal: bool, covered: float
+) -> None:
+    """Flows of .1 and .3, and .05 above their chord: .5 less the most of it is what is allowed."""
+    sheet = SimpleNamespace(
+        flows=[None, constant_flow(0.1), constant_flow(0.3)],
+        gaps=[1.0, 0.05],
+        mesh=SimpleNamespace(gamma=np.ones(3)),
+        unit=SimpleNamespace(facts=SimpleNamespace(unimodal=unimodal)),
+        _cut_cell=lambda i, r: (np.ones(2), (np.array([0.0, 0.5]), np.array([0.5, 1.0]))),
+    )
+    found = Sheet._bound_cell(sheet, 1, 1.0, None)  # type: ignore[arg-type]
+    assert found == pytest.approx(0.5 - covered, abs=1e-12)
+
+
+def test_steps_of_a_curve_lie_below_every_cell_at_their_radius() -> None:
+    """Two cells, the second one binding from the middle on: between the radii that are asked for
+    all cells, none allows more than it does at the next one.
+    """
+    lines = ((0.3, 0.1), (0.42, 0.35), (0.5, 0.49))
+    sheet = SimpleNamespace(
+        r=1.0, largest=[0.0, 0.1, 0.2, 1.0], gaps=np.zeros(3), split=lambda i: False,
+        _bound_cell=lambda i, r, levels: lines[i][0] - lines[i][1] * r,
+    )  # fmt: skip
+    alpha, radius = Sheet.prove_steps(sheet, 0.3)  # type: ignore[arg-type]
+    assert (radius[0], radius[-1]) == pytest.approx((0.3, 1.0))
+    assert len(radius) > 100
+    for a, r in zip(alpha, radius, strict=True):
+        assert a <= min(top - fall * r for top, fall in lines) + 1e-15
+    assert alpha[-1] == 0.5 - 0.49
+
+
+def test_how_far_a_cost_lags_behind_has_a_closed_form_for_squares() -> None:
+    """λ − s(λ) = λ(1 − λ)d/(a + b) between a and b = a + d: d/(4(a + b)) in the middle."""
+    u = np.array([0.1, 0.11, 0.13, 0.2])
+    exact = np.diff(u) / (4 * (u[1:] + u[:-1]))
+    lags = _bound_lags(u, u**2 + 0.01, 2.0)
+    assert np.all(exact <= lags)
+    assert np.all(lags <= 1.0011 * exact)
+    assert np.all(_bound_lags(u, u**0.5, 0.5) == 0.0)
+
+
+def test_a_flow_begins_above_both_signs_of_the_first_coordinate() -> None:
+    """H of either law, atom by atom: the first is above in the middle, the second has an infinite
+    part and is above on the right.
+    """
+    laws = [
+        RatioLaw(np.array([-0.6, 0.4]), np.array([0.3, 0.7]), 0.0),
+        RatioLaw(np.array([-0.2, 0.1, 1.1]), np.array([0.5, 0.3, 0.1]), 0.1),
+    ]
+    mesh = Mesh(0.02, -2.0, 2.0)
+    sheet = SimpleNamespace(mesh=mesh, _list_first_laws=lambda i: laws)
+    start, never = Sheet._make_start(sheet, 1, 0.05)  # type: ignore[arg-type]
+    found = mesh.sum_values(start) + never
+    for law in laws:
+        above = np.maximum(law.mass - np.outer(mesh.gamma, law.mass * np.exp(-law.loss)), 0.0)
+        exact = law.infinite + above.sum(axis=1)
+        assert np.all(exact <= found)
+    assert np.max(found) <= 1.2
+
+
+def test_tables_of_two_laws_are_kept_for_one_noise_and_one_share(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    kept: dict[str, dict[str, Array]] = {}
+
+    def keep(kind: str, key: str, make: object) -> dict[str, Array]:
+        return kept.setdefault(key, {})
+
+    monkeypatch.setattr(two_laws, "load_or_make", keep)
+    for text in ("spherical_gg(k=2, scale=1, dim=5)", "spherical_gg(k=2, scale=1, dim=6)"):
+        for share in (0.25, 0.5):
+            two_laws.load_tables.__wrapped__(noise.parse(text), share)
+    assert len(kept) == 4

@@ -178,3 +178,49 @@ def test_truncated_noise_in_a_large_dimension(
     law = from_density(logpdf, support=ends, points=(0,))
     found = certified_radius(law, p, 150_528, p_a=p_a)
     assert least * found.searched < found.proved <= found.searched
+
+
+def test_a_pair_without_jumps_is_charged_for_the_rounding_of_its_masses() -> None:
+    _, jump = split_law(RatioLaw(np.zeros(1), np.ones(1), 0.0), math.inf)
+    assert jump.gone > 2 * np.finfo(float).eps < jump.left
+
+
+@pytest.mark.parametrize("i", [0, 1])
+def test_a_cell_is_read_at_its_larger_end(i: int) -> None:
+    """Its flow, the jump of its first coordinate and its steps are those of the larger end; the
+    budget is charged, and the worst corner counts.
+    """
+    asked: list[Array] = []
+
+    def flow(k: int) -> SimpleNamespace:
+        def read(budgets: Array, columns: slice) -> Array:
+            asked.append(budgets)
+            return np.full((1, 3), float(k))
+
+        return SimpleNamespace(effort=1, read=read)
+
+    shifts = np.array([0.1, 0.3, 0.4, 0.7, 1.0])
+    jumps = np.arange(1.0, 6.0)[:, None, None] * np.ones((5, 2, 2))
+    steps = SimpleNamespace(shifts=shifts, steps=SimpleNamespace(jumps=jumps), costs=np.ones(5))
+    read: list[tuple[float, float]] = []
+
+    def read_line(values: Array, gamma: Array, gone: Array, left: Array, level: object) -> Array:
+        read.append((float(values[0]), float(np.max(gone))))
+        return np.linspace(0.9, 0.4, len(gone))
+
+    sheet = SimpleNamespace(
+        largest=[0.0, 0.35, 1.0],
+        flows=[flow(k) for k in range(3)],
+        mesh=SimpleNamespace(gamma=np.ones(3)),
+        grids={1: steps},
+        _cut_cell=lambda i, r: (np.array([2.0, 1.5]), None),
+        _split_first=lambda k: ([], np.full((2, 2), 100.0 * k)),
+        _read_line=read_line,
+    )
+    assert ApartSheet._bound_cell(sheet, i, 1.0, None) == 0.4  # type: ignore[arg-type]
+    for budget, one in zip((2.0, 1.5), asked, strict=True):
+        assert budget < one[0] <= budget * (1 + 1e-9)
+    # the largest step of cell 0 lies in (0.3, 0.4], which costs 1 and jumps by 3
+    rate, first, at = (3.0, 0.0, 0.0) if i == 0 else (5.0, 200.0, 2.0)
+    assert [value for value, _ in read] == [at, at]
+    assert [gone for _, gone in read] == pytest.approx([2 * rate + first, 1.5 * rate + first])

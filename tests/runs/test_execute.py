@@ -17,9 +17,9 @@ from unicr.classifier import load_classifier
 from unicr.data import Dataset, load_dataset
 from unicr.errors import CertifyError, ModelError, RunError
 from unicr.runs import Executor, Job, Work, certify_run, execute
-from unicr.runs._certify import certify_inputs
+from unicr.runs._certify import Failed, Scheduler, VoteWork, certify_inputs
+from unicr.runs._commit import read_input
 from unicr.runs._execute import Here, executor
-from unicr.runs._schedule import Failed, Scheduler, VoteWork, read_input
 from unicr.smoothing import (
     Certificate,
     Counts,
@@ -30,7 +30,7 @@ from unicr.smoothing import (
     read_norms,
     record,
 )
-from unicr.smoothing.measures import CleanVote
+from unicr.smoothing._question import CleanVote
 from unicr.smoothing.rules import Pilot, Target, ThreeTests
 
 LAW = noise.gaussian(sigma=0.5)

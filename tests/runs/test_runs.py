@@ -21,8 +21,19 @@ from unicr import noise
 from unicr.classifier import load_classifier
 from unicr.data import Dataset, load_dataset
 from unicr.errors import CertifyError, ModelError, RunError
-from unicr.lab.report.runs import score_table, summary
-from unicr.runs import Job, Run, Trusted, certify_run, export, load_scores, replay, verify
+from unicr.lab.report.tables import score_table, summary
+from unicr.progress import listen
+from unicr.runs import (
+    Job,
+    Run,
+    Trusted,
+    certify_run,
+    export,
+    load_run,
+    load_scores,
+    replay,
+    verify,
+)
 from unicr.smoothing import Plan, read_norms
 from unicr.smoothing.rules import Pilot, Target, ThreeTests
 
@@ -189,6 +200,23 @@ def test_resume_completes_an_interrupted_run(tmp_path: Path) -> None:
     assert len(table(tmp_path / "part")) == 5
     certify_run(job(batch=50), tmp_path / "part", resume=True).close()
     assert table(tmp_path / "part") == table(tmp_path / "whole")
+
+
+def test_a_run_tells_how_far_it_is(tmp_path: Path) -> None:
+    """Inside an input too, with the accuracy so far; a resumed run goes on where it was."""
+    told: list[tuple[str, float, float | None, str]] = []
+    with listen(lambda *words: told.append(words)):
+        certify_run(job(limit=4), tmp_path).close()
+        first, half = told[-1], told[0]
+        told.clear()
+        certify_run(job(limit=6), tmp_path, resume=True).close()
+    with load_run(tmp_path) as run:
+        correct = [row.correct for row in run.rows()]
+    accuracy, later = sum(correct[:4]) / 4, sum(correct[4:]) / 2
+    assert first == ("certifying", 4, 4, f"certified accuracy so far {accuracy:.1%}")
+    assert 0 < half[1] < 1
+    assert 4 < told[0][1] < 5
+    assert told[-1] == ("certifying", 6, 6, f"certified accuracy so far {later:.1%}")
 
 
 def test_kill_nine_loses_only_what_was_in_flight(tmp_path: Path) -> None:

@@ -16,8 +16,7 @@ from unicr.errors import CertifyError
 from unicr.norms import l2, linf
 from unicr.select import Selector
 from unicr.smoothing import Counts, Curves, Plan, Request, Transcript, answer_all, recompute
-from unicr.smoothing.measures import MemberVotes
-from unicr.smoothing.procedures import SelectiveCertificate
+from unicr.smoothing.procedures import MemberVotes, SelectiveCertificate
 
 ALPHA, N0, N = 0.1, 60, 900
 LOOKS = 4  # each test may stop at four sizes, and pays for all of them

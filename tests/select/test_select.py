@@ -42,8 +42,7 @@ from unicr.select import (
     load_selector,
 )
 from unicr.smoothing import Plan, Transcript, recompute
-from unicr.smoothing.measures import MemberVotes
-from unicr.smoothing.procedures import SelectiveCertificate
+from unicr.smoothing.procedures import MemberVotes, SelectiveCertificate
 
 MODELS = ("builtin:mnist-mlp-0.5", "builtin:mnist-mlp-1.0")
 CHOICES = (noise.gaussian(sigma=0.5), noise.gaussian(sigma=1))

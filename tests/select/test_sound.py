@@ -13,7 +13,7 @@ from unicr import noise
 from unicr.norms import l2
 from unicr.select import Selector
 from unicr.smoothing import Certificate, Counts, Curves, Plan, Request, Steps, answer_all
-from unicr.smoothing.measures import MemberVotes
+from unicr.smoothing.procedures import MemberVotes
 
 ALPHA, TRIALS = 0.1, 2000
 WORST = int(stats.binom.isf(1e-6, TRIALS, ALPHA))  # false alarms of a sound certifier: 1e-6

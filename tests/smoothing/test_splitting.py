@@ -18,8 +18,7 @@ from unicr.noise import Lattice
 from unicr.radius import RadiusCurve, certified_radius
 from unicr.runs import Spec, load_run
 from unicr.smoothing import Certificate, Plan
-from unicr.smoothing.measures import OffsetVotes
-from unicr.smoothing.procedures import Offsets
+from unicr.smoothing.procedures import Offsets, OffsetVotes
 from unicr.values import Array
 
 EXACT = Offsets().fit(Plan(n=1000))

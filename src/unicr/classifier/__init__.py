@@ -27,12 +27,12 @@ from unicr.extras import lazy_names
 
 if TYPE_CHECKING:
     from unicr.classifier._convert import convert_model
+    from unicr.classifier.adapters.builtin import MLP
     from unicr.classifier.diffusion import DiffusionDenoiser
-    from unicr.classifier.mlp import MLP
     from unicr.classifier.resnet import ResNet
 else:  # networks are subclasses of torch's: they load when they are asked for
     _HOMES = {"convert_model": "_convert", "DiffusionDenoiser": "diffusion"}
-    __getattr__ = lazy_names(__name__, {**_HOMES, "MLP": "mlp", "ResNet": "resnet"})
+    __getattr__ = lazy_names(__name__, {**_HOMES, "MLP": "adapters.builtin", "ResNet": "resnet"})
 
 __all__ = [
     "MLP",

@@ -257,7 +257,8 @@ def check_shape(classifier: Classifier, sample: torch.Tensor) -> None:
     """
     batch = sample.to(classifier.device, torch.float32)[None].repeat(2, *[1] * sample.ndim)
     try:
-        classifier.votes(batch)
+        labels = classifier.predict(batch)
+        check_labels(labels, classifier.name, classifier.num_classes or MOST_CLASSES)
     except ModelError as error:
         raise ModelError(
             f"{classifier.name} does not work on inputs of shape {tuple(sample.shape)}"

@@ -109,10 +109,10 @@ def certify(
         Also print the largest possible radius, the accuracy of the model itself, and how many
         samples were taken.
     """
-    from unicr.lab.report.runs import RunBar, summary
+    from unicr.lab.report.tables import summary
     from unicr.progress import announce
 
-    begun = find_begun(out, resume=resume or retry_failed)  # refuses before a model is loaded
+    find_begun(out, resume=resume or retry_failed)  # refuses before a model is loaded
     job = open_job(model, data, noise, selector, plan, terms, loading, reading, place)
     with announce(BUILDING):
         largest = job.largest
@@ -121,16 +121,7 @@ def certify(
     if verbose:
         for text in (largest_radius(job, largest), *job.facts()):
             print(text, file=sys.stderr)
-    with RunBar(job, before=0 if begun is None else begun.done) as progress:
-        run = certify_run(
-            job,
-            out,
-            resume=resume,
-            retry_failed=retry_failed,
-            on_result=progress.add,
-            on_samples=progress.count,
-        )
-    with run:
+    with certify_run(job, out, resume=resume, retry_failed=retry_failed) as run:
         rows, seal = list(run.rows()), run.stored_seal()
     norms = [norm.text for norm in job.norms]
     print(summary(rows, norms, searched=job.searched, verbose=verbose))

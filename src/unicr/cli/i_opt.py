@@ -90,7 +90,7 @@ def i_opt(
         Also print what the radii mean.
     """
     from unicr.cli.commit import before_the_nonce, check_requirements
-    from unicr.lab.report.runs import RunBar, summary
+    from unicr.lab.report.tables import summary
     from unicr.noise import parse
     from unicr.noise.internal import usual_family
 
@@ -110,10 +110,7 @@ def i_opt(
         return 0
     words = "noises to choose from; p_A-R curves are made on first use and kept"
     print(f"{grid.size} {words}", file=sys.stderr)
-    with RunBar(job) as progress:
-        folders = i_opt_run(
-            job, settings, out, resume=resume, on_result=progress.add, on_samples=progress.count
-        )
+    folders = i_opt_run(job, settings, out, resume=resume)
     failed = False
     for norm, folder in folders.items():
         with Run(folder) as run:

@@ -45,7 +45,8 @@ def score(
         Also print abstentions, the accuracy after allowing for certificates that are wrong by
         chance, the robustness score over all runs, and what each column means.
     """
-    from unicr.lab.report.runs import score_table, write_scores
+    from unicr.lab.report.runs import write_scores
+    from unicr.lab.report.tables import score_table
     from unicr.runs import load_scores
 
     problems: list[RunError] = []

@@ -143,7 +143,7 @@ class Memory(Regions):
         wanted = plain({**about, "format": FORMAT})
         old = self.settings("about")
         if not old:
-            with self.writing():
+            with self.write():
                 old = self.settings("about")  # another process may have been first
                 if not old:
                     old = {**wanted, SEED: secrets.randbits(63) if seed is None else seed}
@@ -166,9 +166,9 @@ class Memory(Regions):
             super().close()
 
     @contextmanager
-    def writing(self) -> Iterator[None]:
+    def write(self) -> Iterator[None]:
         """A transaction, by one thread at a time."""
-        with self._lock, super().writing():
+        with self._lock, super().write():
             self._changed = True
             yield
 
@@ -211,7 +211,7 @@ class Memory(Regions):
 
     def reserve(self, alpha: float) -> int:
         """The number of a noise stream that nobody had before; its α counts as spent from now."""
-        with self.writing():
+        with self.write():
             (last,) = self._db.execute("SELECT MAX(stream) FROM draws").fetchone()
             stream = max(FIRST_STREAM, (last or 0) + 1)
             self._db.execute("INSERT INTO draws VALUES (?, ?)", (stream, alpha))
@@ -225,7 +225,7 @@ class Memory(Regions):
         See docs/theory.md#the-guard.
         """
         point = self.point(x)
-        with self.writing():
+        with self.write():
             return self._settle(point, certificate, stream)
 
     def plant(self, x: Any, certificate: Certificate, index: int) -> Answer | None:
@@ -233,7 +233,7 @@ class Memory(Regions):
         point = self.point(x)
         if not 0 <= index < FIRST_STREAM:
             raise RunError(f"input number {index}: it must be from 0 to {FIRST_STREAM - 1}")
-        with self.writing():
+        with self.write():
             known = self._db.execute("SELECT 1 FROM draws WHERE stream = ?", (index,)).fetchone()
             if known:
                 return None

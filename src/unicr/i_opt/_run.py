@@ -49,7 +49,6 @@ def i_opt_run(
     *,
     resume: bool = False,
     on_result: Callable[[Row], None] | None = None,
-    on_samples: Callable[[int], None] | None = None,
 ) -> dict[Norm, Path]:
     """Search a noise for every input of the job and certify the input with it.
 
@@ -77,7 +76,7 @@ def i_opt_run(
     job = _search_job(job, settings)
     folders = folders_of(out, job.norms)
     begun = find_begun(next(iter(folders.values())), resume=resume)
-    job = follow_commitment(job if begun is None else job.resume(begun.spec), out)
+    job = follow_commitment(job if begun is None else job.resume(begun), out)
     job.largest  # noqa: B018  a plan that can certify nothing is refused, and curves are made
     points = None if job.points is None else job.points.text
     spec = job.spec
@@ -94,8 +93,6 @@ def i_opt_run(
     specs = {folder: each[norm].spec for norm, folder in folders.items()}
     for folder in folders.values():
         copy_commitment(out, folder)
-    for run in certify_into(
-        job, specs, start, resume=resume, on_result=on_result, on_samples=on_samples
-    ):
+    for run in certify_into(job, specs, start, resume=resume, on_result=on_result):
         run.close()
     return folders

@@ -18,7 +18,8 @@ from unicr.law import Facts
 from unicr.law.internal import write_floats
 from unicr.noise._base import IID, Data, Draws, Noise, bracket
 from unicr.noise._frame import Frame, Matrix, Scales
-from unicr.values import Array, number
+from unicr.text import number
+from unicr.values import Array
 
 if TYPE_CHECKING:
     import torch
@@ -70,6 +71,10 @@ class Anisotropic(Noise):
     @property
     def core(self) -> IID:
         return self.base
+
+    @property
+    def certifying(self) -> tuple[Noise, ...]:
+        return (self.base,)
 
     @property
     def coordinate(self) -> IID | None:

@@ -12,7 +12,7 @@ import operator
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Self, TypeVar, cast, final
 
@@ -23,7 +23,8 @@ from unicr.errors import NoiseError
 from unicr.law import Facts, Law
 from unicr.sample import Distribution, Fill, IntegerLaw, choose_step, derive, integer_law
 from unicr.tables import facts_to_html
-from unicr.values import Array, number
+from unicr.text import number
+from unicr.values import Array
 
 if TYPE_CHECKING:
     import torch
@@ -103,6 +104,10 @@ class Noise(ABC):
     """B where this noise is Bξ and ξ has the coordinates of another one, else None."""
     has_density: bool = True
     """Whether `log_prob` is known."""
+    parts: tuple[Noise, ...] = ()
+    """The independent noises that this one is the sum of; none where it is no sum."""
+    in_threads: bool = True
+    """Whether several threads may draw at once: not by code of the user's own."""
     scale: float = 1.0
     """The factor between `unit` and this noise."""
     made_by: Family[Any] | None = None
@@ -199,13 +204,10 @@ class Noise(ABC):
         return self
 
     @property
-    def parts(self) -> tuple[Noise, ...]:
-        """The independent noises that this one is the sum of: itself alone, mostly."""
-        return (self,)
-
-    @property
     def certifying(self) -> tuple[Noise, ...]:
-        """The parts whose radii hold for this noise (docs/theory.md#theorem-p)."""
+        """The noises that radii rest on, and whose law the sampler must have: of Bξ it is ξ, of a
+        sum the parts whose radii hold for the sum (docs/theory.md#theorem-p).
+        """
         return (self,)
 
     @property
@@ -445,7 +447,6 @@ class IID(FromLaw):
     as of the law itself, in real units.
     """
 
-    law: Law
     unit_law: Law
     _view: View | None
     _name: str
@@ -467,12 +468,17 @@ class IID(FromLaw):
         `made_by` and `numbers`.
         """
         sigma = unit_law.std * scale if sigma is None else sigma
-        self._put(unit_law=unit_law, law=unit_law.scaled(scale), scale=scale, sigma=sigma)
+        self._put(unit_law=unit_law, scale=scale, sigma=sigma)
         self._put(_recipe=recipe, _text=recipe.text, _name=name, _view=view, **of_family)
 
     @property
     def iid(self) -> Self:
         return self
+
+    @cached_property
+    def law(self) -> Law:
+        """The law of a coordinate, in real units."""
+        return self.unit_law.scaled(self.scale)
 
     @property
     def _key(self) -> tuple[Any, ...]:

@@ -20,7 +20,8 @@ from unicr.law.internal import TabulatedDensity, table_to_data, tabulate
 from unicr.noise._base import IID, Data, Recipe, make_sampled_law, positive
 from unicr.noise._family import dimension
 from unicr.noise._radial import RadialNoise, UnitBall
-from unicr.values import Array, number
+from unicr.text import number
+from unicr.values import Array
 
 if TYPE_CHECKING:
     import torch

@@ -18,8 +18,7 @@ from unicr.errors import NoiseError
 from unicr.law import Law, LengthLaw, RadialDensity
 from unicr.noise._base import IID, Data, N, Noise, Recipe, View, positive
 from unicr.noise._radial import RadialNoise, UnitBall
-from unicr.text import write_call
-from unicr.values import number
+from unicr.text import number, write_call
 
 MOST_COORDINATES = 1 << 53  # whole numbers up to here are exact as doubles
 

@@ -12,7 +12,7 @@ from unicr.law import Facts
 from unicr.noise._base import Draws, Noise
 from unicr.noise._family import dimension
 from unicr.sample import derive
-from unicr.values import number
+from unicr.text import number
 
 if TYPE_CHECKING:
     import torch
@@ -33,6 +33,7 @@ class Joint(Noise):
     Facts are the caller's declaration: say `symmetric=True` when μ(−z) = μ(z).
     """
 
+    in_threads = False
     dim: int
     _logpdf: Callable[[torch.Tensor], torch.Tensor]
     _sampler: Callable[[int, torch.Generator], torch.Tensor]

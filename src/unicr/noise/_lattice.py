@@ -133,7 +133,7 @@ class LatticeNoise:
         return None if None in laws else max(law.tau for law in laws if law is not None)
 
     def _law_of(self, part: Noise) -> IntegerLaw | None:
-        law = part.core.iid
+        law = part.iid
         return None if law is None else integer_law(law, float(self.lattice.step))
 
     def integers(self, x: Any) -> Integers:
@@ -175,7 +175,7 @@ class LatticeNoise:
     def copies(self, base: Integers, *, key: bytes, threads: int | None = None) -> Copies:
         """`add` for many batches of one point: what they have in common is made ready once."""
         row = np.array(base, dtype=np.int64).reshape(-1)
-        if len(self.noise.parts) > 1:
+        if self.noise.parts:
             return Copies(self.noise, row.size, self._add_parts(row, key, threads))
         if self.noise.frame is not None:
             fill = self._whole(self.noise.core, row, key, threads)
@@ -359,7 +359,7 @@ def lattice_for(
         raise NoiseError(
             f"{noise.text} has dimension {frame.dim}, but the input has {dim} coordinates"
         )
-    size = min(size_of(part.core) for part in noise.certifying)
+    size = min(size_of(part) for part in noise.certifying)
     return choose_lattice(values, size, dim, exponents, frame)
 
 
@@ -367,7 +367,7 @@ def find_finest(noises: Iterable[Noise]) -> Noise:
     """The noise whose grid serves all: the one that a step of the grid changes most."""
 
     def fineness(law: Noise) -> float:
-        frame, size = law.frame, min(size_of(part.core) for part in law.certifying)
+        frame, size = law.frame, min(size_of(part) for part in law.certifying)
         return size if frame is None else size * frame.inner_factor(2.0) / frame.spread(2.0)
 
     return min(noises, key=fineness)

@@ -32,7 +32,8 @@ from unicr.noise._base import (
     make_sampled_law,
 )
 from unicr.sample import Fill, IntegerLaw, derive
-from unicr.values import Array, number
+from unicr.text import number
+from unicr.values import Array
 
 if TYPE_CHECKING:
     import torch

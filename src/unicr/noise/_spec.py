@@ -24,8 +24,7 @@ from unicr.noise._base import Noise
 from unicr.noise._radial import within
 from unicr.noise._sum import Sum
 from unicr.noise.families import FAMILIES
-from unicr.text import LONGEST, TIMES, Call, read_chain, split_arguments, write_call
-from unicr.values import number
+from unicr.text import LONGEST, TIMES, Call, number, read_chain, split_arguments, write_call
 
 FILE = "_file_"  # stands for `path/to/file.py:name` while the text is read
 SUM = "sum"

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import torch
 
 SAMPLES = 4096  # for the mean of a part that nobody knows
+ORIGINS = ("declared", "checked", "table", "analytic")  # of facts, the least sure first
 
 
 class Sum(Noise):
@@ -29,14 +30,13 @@ class Sum(Noise):
     """
 
     has_density = False
-    _parts: tuple[Noise, ...]
 
     def __init__(self, *parts: Noise) -> None:
         flat: list[Noise] = []
         for part in parts:
             if not isinstance(part, Noise):
                 raise NoiseError(f"a sum is made of noises, but {part!r:.80} is none")
-            flat += part.parts
+            flat += part.parts or (part,)
         if len(flat) < 2:
             raise NoiseError(
                 "a sum needs at least two parts, for example laplace and gaussian noise"
@@ -54,16 +54,13 @@ class Sum(Noise):
                 f"a sum of Gaussian noises is gaussian(sigma={size:.9g}): use that, because it "
                 "certifies more than its parts"
             )
-        self._put(_parts=tuple(flat), dim=next(iter(dims), None))
+        in_threads = all(part.in_threads for part in flat)
+        self._put(parts=tuple(flat), dim=next(iter(dims), None), in_threads=in_threads)
         if not self.certifying:
             raise NoiseError(
                 f"{self.text} cannot be certified: at least one part must have independent "
                 "coordinates of the same law, or a density that depends on a norm alone"
             )
-
-    @property
-    def parts(self) -> tuple[Noise, ...]:
-        return self._parts
 
     @property
     def certifying(self) -> tuple[Noise, ...]:
@@ -99,7 +96,7 @@ class Sum(Noise):
             bounded=all(facts.bounded for facts in every),
             finite_variance=all(facts.finite_variance for facts in every),
             positive=any(facts.positive for facts in every),
-            source=next(word for word in ("declared", "checked", "analytic") if word in sources),
+            source=next(word for word in ORIGINS if word in sources),
         )
 
     @property

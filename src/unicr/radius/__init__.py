@@ -14,7 +14,7 @@ from unicr.radius._question import Evidence, Question, SecondLaw
 from unicr.radius._radius import certified_radius
 from unicr.radius._result import Radius
 from unicr.radius._spectrum import Spectrum
-from unicr.values import round_down
+from unicr.text import round_down
 
 __all__ = [
     "Evidence",

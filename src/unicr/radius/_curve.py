@@ -50,7 +50,9 @@ class RadiusCurve:
     vectorised. Below 1/2 the radius is 0; beyond 1 − 1e-11 it stays; p = 1 gives inf where the
     density is positive everywhere. Computed on first use, kept on disk.
 
-    See docs/theory.md#certifies.
+    `exact` says that a theorem gives the true radius: then the searched curve is the proved one.
+    `bracketed` says that the searched radius is one: of a noise that is known by its parts nobody
+    searches for the worst direction, and what is proved stands in its place. See docs/theory.md#certifies.
     """
 
     def __init__(self, noise: Noise, norm: Norm | float | str, dim: int | None = None) -> None:
@@ -58,10 +60,11 @@ class RadiusCurve:
         law = replace_noise(question, plainest(noise))
         self.question, self._scale = question, law.noise.scale
         self._parts: tuple[tuple[Part, RadiusCurve], ...] = ()
-        alone = law.noise.frame is None and len(law.noise.parts) == 1
+        alone = law.noise.frame is None and not law.noise.parts
         if alone or (law.noise.scales is not None and find_exact_bound(law) is not None):
             _check_curve(law)
             self.unit = get_unit_curve(law.unit)
+            self.exact, self.bracketed = self.unit.exact, True
             return
         self._parts = tuple(_list_curves(law))
         if not self._parts:
@@ -69,6 +72,8 @@ class RadiusCurve:
                 f"{noise.text} has no curve in {question.norm}, because none of its parts has one"
             )
         self.unit = self._parts[0][1].unit
+        self.exact = any(part.exact and curve.exact for part, curve in self._parts)
+        self.bracketed = self.exact
 
     @property
     def noise(self) -> Noise:
@@ -92,14 +97,6 @@ class RadiusCurve:
             return self.unit.grade
         grades = [(part.grade, curve.grade) for part, curve in self._parts]
         return find_weakest(*(find_weakest(a, b) for a, b in grades if b is not None))
-
-    @property
-    def bracketed(self) -> bool:
-        """Whether the searched radius is one: of a noise that is known by its parts nobody searches
-        for the worst direction, and what is proved stands in its place.
-        """
-        exact = any(part.exact and curve.unit.exact for part, curve in self._parts)
-        return exact or not self._parts
 
     @property
     def on_disk(self) -> bool:
@@ -143,6 +140,8 @@ def _list_curves(law: Question) -> Iterator[tuple[Part, RadiusCurve]]:
 def _check_curve(law: Question) -> None:
     """Raise NoCurveError where a noise that is no sum has no curve."""
     noise = law.noise
+    if noise.iid is not None:
+        return
     if noise.coordinate is None and noise.radial is None:
         raise NoCurveError(
             f"{noise.text} has no curve, because its coordinates are not independent"
@@ -162,11 +161,17 @@ def _check_curve(law: Question) -> None:
 
 
 class UnitCurve:
-    """The steps and tables of one curve at unit scale."""
+    """The steps and tables of one curve at unit scale.
+
+    `exact` says that a theorem gives the true radius: then the proved and the searched curve are
+    one.
+    """
 
     def __init__(self, question: Question) -> None:
         self.question = question
         self.key = f"{question.noise.cache_key}|{question.norm.text}|{question.dim}"
+        self._exact = find_exact_bound(question)
+        self.exact = self._exact is not None
 
     def instant(self, kind: str) -> bool:
         """Whether nothing is stored for this curve: it has a closed form, or is the other one."""
@@ -178,11 +183,6 @@ class UnitCurve:
     def on_disk(self) -> bool:
         """Whether its proved steps are kept on this machine's disk, and are not the package's."""
         return not self.instant("proved") and self._packaged is None
-
-    @property
-    def exact(self) -> bool:
-        """Whether a theorem gives the true radius: then both curves are one."""
-        return self._exact is not None
 
     @cached_property
     def proved(self) -> Steps:
@@ -231,10 +231,6 @@ class UnitCurve:
     def grade(self) -> Grade | None:
         """The weakest of the bounds that may have made a step."""
         return find_weakest(*(bound.grade for bound in self._bounds)) if self._bounds else None
-
-    @cached_property
-    def _exact(self) -> Bound | None:
-        return find_exact_bound(self.question)
 
     @cached_property
     def _bounds(self) -> tuple[Bound, ...]:

@@ -92,7 +92,7 @@ def compute_radii(
 def _choose_curve(question: Question) -> RadiusCurve | None:
     """The curve of a noise whose single radii take long; None where they are closed forms."""
     noise = plainest(question.noise)
-    known = noise.iid or noise.frame or len(noise.parts) > 1
+    known = noise.iid or noise.frame or noise.parts
     if not known and (noise.radial is None or noise.radial.order != 2):
         return None
     curve = RadiusCurve(question.noise, question.norm, question.dim)

@@ -12,7 +12,8 @@ from unicr.radius._grade import Grade
 from unicr.radius._question import SecondLaw
 from unicr.radius._spectrum import Spectrum
 from unicr.tables import to_html
-from unicr.values import Array, round_down
+from unicr.text import round_down
+from unicr.values import Array
 
 Guarantee = Literal["exact", "approximate", "abstain"]
 EXACT_WITHIN = 2e-3  # of the searched radius: what counts as exact, and is told to users so

@@ -1,7 +1,8 @@
 """Runs: a dataset certified into a folder that survives, resumes, exports and can be re-checked."""
 
-from unicr.runs._certify import Begun, certify_into, certify_run, find_begun
+from unicr.runs._certify import certify_into, certify_run, find_begun
 from unicr.runs._commit import (
+    Input,
     commit_again,
     copy_commitment,
     follow_commitment,
@@ -16,7 +17,6 @@ from unicr.runs._job import Job, Place, Terms
 from unicr.runs._reopen import NO_TRUST, Trusted
 from unicr.runs._require import Requirement
 from unicr.runs._run import Row, Run, load_run, scores_of
-from unicr.runs._schedule import Input
 from unicr.runs._scores import load_scores, score_log
 from unicr.runs._sign import (
     STATEMENT,
@@ -53,7 +53,6 @@ __all__ = [
     "COLUMNS",
     "NO_TRUST",
     "STATEMENT",
-    "Begun",
     "Column",
     "Database",
     "Execution",

@@ -9,17 +9,19 @@ from __future__ import annotations
 
 import hashlib
 import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from unicr.data import Dataset
+from unicr.data.internal import digest_input
 from unicr.errors import UNREADABLE, RunError, UnicrError
+from unicr.extras import torch
 from unicr.files import read_json, read_plain
 from unicr.folder import changes, plain, replace_file
 from unicr.runs._database import canonical
-from unicr.runs._schedule import Input, read_input
+from unicr.runs._run import ENVIRONMENT
 from unicr.runs._spec import GIVEN
 
 if TYPE_CHECKING:
@@ -36,6 +38,31 @@ LARGEST = 100_000_000  # bytes of a commitment: the tables of a noise are its la
 _lines: WeakKeyDictionary[Dataset, dict[tuple[int, int | None], dict[int, str]]] = (
     WeakKeyDictionary()
 )
+
+
+@dataclass(frozen=True)
+class Input:
+    """One input with its number, label and hash; `x` is None where it could not be read."""
+
+    index: int
+    x: torch.Tensor | None
+    label: int
+    digest: str
+
+
+def read_input(data: Dataset, index: int) -> Input:
+    """Input number `index`, or the reason why it cannot be read in place of its hash.
+
+    It is read once: the hash is of the very values that are certified, whatever a dataset with
+    transforms of its own would give the next time.
+    """
+    try:
+        x, label = data[index]
+        return Input(index, x, label, digest_input(x.numpy()))
+    except UnicrError as error:
+        return Input(index, None, -1, f"unreadable: {error}")
+    except (OSError, MemoryError) as error:
+        return Input(index, None, -1, f"{ENVIRONMENT}unreadable: {error}")
 
 
 def digest_of_inputs(inputs: Iterable[tuple[int, int, str]]) -> str:

@@ -12,6 +12,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from unicr.classifier import (
     Classifier,
     ModelOptions,
@@ -28,7 +30,6 @@ from unicr.noise import Lattice, Noise, parse
 from unicr.noise.internal import check_parses
 from unicr.norms import Norm
 from unicr.runs._commit import inputs_digest
-from unicr.runs._schedule import CHUNK
 from unicr.runs._spec import DRAWN, GIVEN, LOADING, Spec
 from unicr.smoothing import (
     AUTO,
@@ -41,6 +42,7 @@ from unicr.smoothing import (
     read_norms,
 )
 
+CHUNK = 10_000  # samples of a task; a lost worker costs at most this many
 REAL = "none"  # in place of a lattice: real-valued noise
 LOOKED_AT = 16  # inputs that the lattice and the warnings before a run look at
 CHANCE = 1.5  # times 1/classes: an accuracy no better than this is near chance
@@ -358,22 +360,18 @@ class Job(Terms, Place):
     def accuracies(self) -> Accuracies | None:
         """How often the model is right on a few inputs; None where it raises, which the run tells.
 
-        One draw of the noise, apart from all that the run samples.
+        Of the noise one copy behind all those that a plan may ask for.
         """
-        clean, noisy = [], []
+        behind, right = self.plan.n0 + self.plan.n, []
         try:
             for index, x, label in self.examples:
                 if label >= 0:
-                    copy = self.noise.sample(
-                        1, seed=(self.seed or 0) + 1, input_index=index, base=x
-                    )
-                    answers = self.classifier.predict(torch.stack([x, copy[0].to(x)]))
-                    clean.append(int(answers[0]) == label)
-                    noisy.append(int(answers[1]) == label)
+                    answers = self._counter.classify_with_copy(x, index, behind)
+                    right.append([answer == label for answer in answers])
         except Exception:  # a stranger's model may raise anything; the run says what
             return None
-        shares = (sum(right) / max(len(clean), 1) for right in (clean, noisy))
-        return Accuracies(len(clean), *shares)
+        clean, noisy = np.mean(right, axis=0).tolist() if right else (0.0, 0.0)
+        return Accuracies(len(right), clean, noisy)
 
     @cached_property
     def spec(self) -> Spec:

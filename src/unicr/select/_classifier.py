@@ -27,8 +27,7 @@ from unicr.smoothing import (
     lower_bound,
     read_norms,
 )
-from unicr.smoothing.measures import MemberVotes
-from unicr.smoothing.procedures import SelectiveCertificate, Selector
+from unicr.smoothing.procedures import MemberVotes, SelectiveCertificate, Selector
 from unicr.tables import to_html
 
 Query = Norm | float | str | Iterable[Norm | float | str]

@@ -12,10 +12,13 @@ from unicr.smoothing._closed import CODE, ClosedNoise, read_noise
 from unicr.smoothing._many import Certificates
 from unicr.smoothing._plan import EVERY_INPUT, THIS_INPUT, Plan, Procedure, Rule, Votes
 from unicr.smoothing._question import (
+    Counts,
     Exchange,
+    Measure,
     Request,
     Steps,
     Transcript,
+    add,
     answer_all,
     recompute,
     record,
@@ -29,7 +32,6 @@ from unicr.smoothing._smoothed import (
     read_norms,
     stream_key,
 )
-from unicr.smoothing.measures import Counts, Measure, add
 
 if TYPE_CHECKING:
     from unicr.smoothing._module import SmoothedModel, SmoothedModule

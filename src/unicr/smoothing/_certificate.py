@@ -15,7 +15,7 @@ from unicr.noise.internal import Frame, measure
 from unicr.norms import parse_norm
 from unicr.smoothing._question import BOUND, CHOOSE, EMPTY, Transcript
 from unicr.tables import to_html
-from unicr.values import round_down
+from unicr.text import round_down
 
 ABSTAIN = -1
 

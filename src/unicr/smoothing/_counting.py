@@ -19,7 +19,7 @@ from unicr.classifier import Classifier
 from unicr.classifier.internal import Tally
 from unicr.extras import torch
 from unicr.smoothing._batch import Passes, one_thread_each, pool
-from unicr.smoothing.measures import Counts, Measure, add
+from unicr.smoothing._question import Counts, Measure, add
 
 # fills a batch with the noisy copies of an input from a number on
 Draw: TypeAlias = "Callable[[torch.Tensor, int], object]"

@@ -8,29 +8,96 @@ same steps without a model.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
+from unicr.classifier import Classifier
 from unicr.errors import CertifyError
-from unicr.noise import Noise, parse
-from unicr.smoothing.measures import ClassVotes, Counts, Measure, add
+from unicr.extras import torch
+from unicr.noise import Lattice, Noise, parse
+from unicr.registry import Registered
 from unicr.values import LARGEST
 
 if TYPE_CHECKING:
     from unicr.smoothing._certificate import Certificate
 
+Counts = NDArray[np.int64]
 Result = TypeVar("Result")
 Kind = TypeVar("Kind", bound="Certificate")
-CLASSES = ClassVotes()
 # What the answer to a question is for. Samples that choose what to claim bound nothing.
 CHOOSE = "choose"
 BOUND = "bound"  # of the probability of the claim
 SUPPORT = "support"  # of another probability that the claim rests on
 PURPOSES = (CHOOSE, BOUND, SUPPORT)
+
+
+class Measure(Registered, ABC):
+    """Subclasses are frozen dataclasses.
+
+    Every copy has one vote, so that n copies have n votes in all: that is checked of every answer.
+    `noisy` is False for what is counted of the input itself.
+    """
+
+    kind = "measure"
+    noisy: ClassVar[bool] = True
+
+    @abstractmethod
+    def labels(self, model: Classifier, batch: torch.Tensor) -> torch.Tensor:
+        """What each copy votes for: whole numbers from 0 on, on the device of the batch.
+
+        A copy's vote must not depend on the other copies of the batch.
+        """
+
+    def size(self, model: Classifier, classes: int | None) -> int | None:
+        """How many things can be voted for; None where the votes themselves tell it."""
+        return model.num_classes if classes is None else classes
+
+    def copies(
+        self, noise: Noise, lattice: Lattice | None, x: torch.Tensor, key: bytes
+    ) -> Callable[[torch.Tensor, int], object] | None:
+        """What fills a batch with copies from a number on, None where the noise is sampled."""
+        return None
+
+
+def at(counts: Counts, index: int) -> int:
+    """One count; 0 where the counts do not reach that far."""
+    return int(counts[index]) if index < len(counts) else 0
+
+
+def add(a: Counts, b: Counts) -> Counts:
+    """Sum of two counts, of which one may be longer."""
+    total = np.zeros(max(len(a), len(b)), dtype=np.int64)
+    total[: len(a)] += a
+    total[: len(b)] += b
+    return total
+
+
+@dataclass(frozen=True)
+class ClassVotes(Measure):
+    """Every noisy copy votes for the class that f gives it."""
+
+    name = "classes"
+
+    def labels(self, model: Classifier, batch: torch.Tensor) -> torch.Tensor:
+        """The classes of the copies."""
+        return model.predict_unchecked(batch)
+
+
+@dataclass(frozen=True)
+class CleanVote(ClassVotes):
+    """The class that f gives the input itself, without noise: one vote."""
+
+    name = "clean"
+    noisy = False
+
+
+CLASSES = ClassVotes()
 
 
 @dataclass(frozen=True)

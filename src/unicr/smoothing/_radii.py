@@ -10,7 +10,7 @@ from functools import cached_property, lru_cache
 
 from unicr.errors import CertifyError
 from unicr.noise import Lattice, Noise
-from unicr.noise.internal import LatticeNoise
+from unicr.noise.internal import Frame, LatticeNoise
 from unicr.norms import Norm
 from unicr.radius import Grade, RadiusCurve, certified_radius
 from unicr.radius.internal import NOTHING_PROVED, Proof, find_weakest, name_guarantee
@@ -42,8 +42,8 @@ class Radii:
     ) -> None:
         if not norms:
             raise CertifyError("at least one norm is needed")
-        stretched, summed = noise.frame is not None, len(noise.parts) > 1
-        if noise.iid is None and noise.radial is None and not (stretched or summed):
+        stretched = noise.frame is not None
+        if noise.iid is None and noise.radial is None and not (stretched or noise.parts):
             raise CertifyError(
                 f"{noise.text} has no radius curve, so certify cannot use it: compute single radii "
                 "with unicr.radius.certified_radius(engine='montecarlo')"
@@ -51,8 +51,9 @@ class Radii:
         self.noise, self.norms, self.dim, self.searched = noise, tuple(norms), dim, searched
         self.lattice, self.any_change = lattice, True
         self._curves = [RadiusCurve(noise, norm, dim) for norm in norms]
-        # of ξ in Bξ: what is proved for it holds in the norm of B⁻¹δ (docs/theory.md#theorem-p)
-        self._cores = [RadiusCurve(noise.core, norm, dim) if stretched else None for norm in norms]
+        # Noise Bξ has a second radius: what is proved for ξ holds for every δ in the norm of B⁻¹δ
+        # (docs/theory.md#theorem-p).
+        self._cores = [RadiusCurve(noise.core, norm, dim) for norm in norms if stretched]
         self._least: dict[float, float] = {}
 
     @cached_property
@@ -97,22 +98,17 @@ class Radii:
 
         `more` gives radii that are proved from more than p_A and p_B.
         """
-        curves = zip(self.norms, self._curves, self._cores, strict=True)
-        return tuple(self._read_both(*three, p_a, p_b, more(three[0])) for three in curves)
+        both = zip(self.norms, self._curves, strict=True)
+        balls = [self._read(norm, curve, p_a, p_b, more(norm)) for norm, curve in both]
+        if (frame := self.noise.frame) is None:
+            return tuple(balls)
+        several = zip(balls, self.norms, self._cores, strict=True)
+        return tuple(self._add_set(*three, frame, p_a, p_b) for three in several)
 
-    def _read_both(
-        self,
-        norm: Norm,
-        curve: RadiusCurve,
-        core: RadiusCurve | None,
-        p_a: float,
-        p_b: float,
-        more: Proof,
+    def _add_set(
+        self, ball: NormRadius, norm: Norm, core: RadiusCurve, frame: Frame, p_a: float, p_b: float
     ) -> NormRadius:
         """The ball, and under noise Bξ the set {‖B⁻¹δ‖_p < reach}, always what is proved."""
-        ball, frame = self._read(norm, curve, p_a, p_b, more), self.noise.frame
-        if core is None or frame is None:
-            return ball
         known = self._read(norm, core, p_a, p_b, NOTHING_PROVED, of_set=True)
         grades = [Grade(one.grade) for one in (ball, known) if one.grade is not None]
         return replace(
@@ -150,11 +146,13 @@ class Radii:
             return NormRadius(norm.text, 0.0, 0.0, 0.0, "abstain")
         if p_b >= 1.0 - p_a:
             proved, grade = float(curve(p_a)), curve.grade
-            searched = max(float(curve(p_a, searched=True)), proved)
+            searched = proved if curve.exact else max(float(curve(p_a, searched=True)), proved)
         else:
             searched, proved, grade = _solve_free(curve.noise, norm, self.dim, p_a, p_b)
         radius = searched if self.searched else proved
-        says = name_guarantee(proved, searched) if curve.bracketed else "approximate"
+        says = "exact" if searched == proved else name_guarantee(proved, searched)
+        if not curve.bracketed:
+            says = "approximate"
         grade = grade if proved > 0 else None
         if more.radius > proved:
             proved, grade, says = more.radius, more.grade, "approximate"

@@ -37,9 +37,8 @@ from unicr.smoothing._batch import (
 from unicr.smoothing._certificate import ABSTAIN, Certificate
 from unicr.smoothing._counting import Ask, Draw, Runner, count_votes
 from unicr.smoothing._plan import Plan
-from unicr.smoothing._question import CLASSES, Request, answer_all
+from unicr.smoothing._question import CLASSES, Counts, Measure, Request, answer_all
 from unicr.smoothing._radii import Curves
-from unicr.smoothing.measures import Counts, Measure
 from unicr.tables import facts_to_html
 
 PASSES_EACH = 16  # of a thread: the last ones, of which some threads have none, are few among them
@@ -191,10 +190,7 @@ class VoteCounter:
                 noisy = first.fill(draw, question.start, shape, passes)
                 check_alone(self.classifier, noisy, x.to(noisy.device, torch.float32))
             self._alone = True
-        # a joint noise is drawn by code of the user's own, which may not stand threads
-        parts = [part.core for part in noise.parts]
-        in_threads = all(part.iid is not None or part.radial is not None for part in parts)
-        return Ask(draw, shape, question.n, question.start, question.counted, in_threads)
+        return Ask(draw, shape, question.n, question.start, question.counted, noise.in_threads)
 
     def _count_clean(self, question: Request, x: torch.Tensor) -> Counts:
         """The vote of the input itself, as it stands on the grid."""
@@ -205,6 +201,13 @@ class VoteCounter:
         tally, labels = Tally(self.classifier.name), question.counted.labels(self.classifier, batch)
         tally.add(labels, question.counted.size(self.classifier, self.num_classes))
         return tally.read().numpy()
+
+    def classify_with_copy(self, x: torch.Tensor, input_index: int, number: int) -> tuple[int, int]:
+        """The labels of an input and of its noisy copy of this number, in a pass of the two."""
+        both = torch.stack([x, x]).to(self.classifier.device, torch.float32)
+        self._make_draw(CLASSES, self.noise, x, input_index)(both[1:], number)
+        clean, noisy = self.classifier.predict(both).tolist()
+        return clean, noisy
 
     def choose_passes(
         self, x: torch.Tensor, sharing: int = 1, asks: Sequence[int] = (USUAL,)

@@ -31,7 +31,7 @@ from unicr.lab.report.html import write_report
 from unicr.lab.report.html._data import _ceil_text, floor_value, percent
 from unicr.lab.report.html._images import picture, picture_axes, value_range
 from unicr.lab.report.html._page import embed
-from unicr.lab.report.runs import score_table, summary
+from unicr.lab.report.tables import score_table, summary
 from unicr.noise import parse
 from unicr.runs import Row, Run, load_run, load_scores
 from unicr.smoothing import Certificate, ClosedNoise, NormRadius

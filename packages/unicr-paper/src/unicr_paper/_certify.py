@@ -22,13 +22,12 @@ from unicr.classifier import load_classifier
 from unicr.data import load_dataset
 from unicr.errors import SpecError
 from unicr.i_opt import Axis, Grid, IOpt, i_opt_run
-from unicr.lab.report.runs import RunBar, run_shown
 from unicr.metrics import Scores, accuracy_curve, best_of
 from unicr.noise import Noise, gaussian
 from unicr.norms import l1, l2, linf
-from unicr.runs import Job, Row, Run, scores_of
+from unicr.runs import Job, Row, Run, certify_run, scores_of
 from unicr.smoothing import Plan, read_norms
-from unicr.values import round_down
+from unicr.text import round_down
 from unicr_paper._item import Axes, Context, Figure, MissingDataError, Output, Table, panels
 
 NORMS = (l1.text, l2.text, linf.text)
@@ -109,7 +108,7 @@ class Pair:
         fixed = scores_of(self.fixed, self.norm, SIDES[0], ALPHA)
         return fixed, scores_of(self.chosen, self.norm, SIDES[1], ALPHA)
 
-    def searched(self) -> Both:
+    def upper_scores(self) -> Both:
         """Both sides with the searched radii of the same certificates."""
         fixed, chosen = self.scores()
         return replace_by_searched(fixed, self.fixed), replace_by_searched(chosen, self.chosen)
@@ -144,7 +143,9 @@ def certify(
 ) -> list[Row]:
     """The inputs certified with one noise, in all norms from the same votes, in `work / name`."""
     context.log(f"certifying with {noise.text}")
-    return run_shown(_job(context, setup, noise, norms), context.work / name)
+    job = _job(context, setup, noise, norms)
+    with certify_run(job, context.work / name, resume=True) as run:
+        return list(run.rows())
 
 
 def compare(context: Context, setup: Setup) -> dict[str, Pair]:
@@ -160,11 +161,7 @@ def compare(context: Context, setup: Setup) -> dict[str, Pair]:
     fixed = certify(context, setup, start, sizes["norms"], "fixed")
     context.log(f"searching among {grid.size} noises for each input")
     job = _job(context, setup, start, sizes["norms"])
-    with RunBar(job) as shown:
-        out = context.work / "i-opt"
-        folders = i_opt_run(
-            job, settings, out, resume=True, on_result=shown.add, on_samples=shown.count
-        )
+    folders = i_opt_run(job, settings, context.work / "i-opt", resume=True)
     pairs = {}
     for norm, folder in folders.items():
         with Run(folder) as run:
@@ -220,7 +217,7 @@ def top_table(pairs: Mapping[str, Mapping[float, Pair]]) -> Table:
         for norm, by_sigma in pairs.items()
         for sigma, pair in by_sigma.items()
         for values in zip(
-            SHARES, *top_means(pair.scores()), *top_means(pair.searched()), strict=True
+            SHARES, *top_means(pair.scores()), *top_means(pair.upper_scores()), strict=True
         )
     ]
     return Table(("sigma", "norm", "top_percent", *COLUMNS[:4]), rows)
@@ -271,7 +268,10 @@ class Sides:
 
         return cls(
             {norm: best([pair.scores() for pair in several]) for norm, several in pairs.items()},
-            {norm: best([pair.searched() for pair in several]) for norm, several in pairs.items()},
+            {
+                norm: best([pair.upper_scores() for pair in several])
+                for norm, several in pairs.items()
+            },
         )
 
     def all(self, norm: str) -> tuple[Scores, ...]:

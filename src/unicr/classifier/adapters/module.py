@@ -63,7 +63,7 @@ class ModuleClassifier(Classifier):
     @property
     def digests(self) -> dict[str, str]:
         if self.precision is None:
-            return super().digests
+            return {"model": self.digest}
         return {"model": self._own, "precision": self.precision}
 
     def predict(self, batch: torch.Tensor) -> torch.Tensor:

@@ -68,7 +68,7 @@ class AttackStore(Database):
 
     def begin(self, attack: str, settings: dict[str, Any], *, again: bool = False) -> None:
         """Take up an attack: with the settings it was begun with, or from nothing (`again`)."""
-        with self.writing():
+        with self.write():
             if again:
                 self._db.execute("DELETE FROM outcomes WHERE attack = ?", (attack,))
                 self._db.execute("DELETE FROM settings WHERE attack = ?", (attack,))
@@ -81,7 +81,7 @@ class AttackStore(Database):
 
     def add(self, outcomes: Iterable[Outcome]) -> None:
         """Write the outcomes of one task, all or none."""
-        with self.writing():
+        with self.write():
             for outcome in outcomes:
                 values = {**asdict(outcome), "counts": json.dumps(outcome.counts)}
                 self.put("outcomes", [tuple(values.values())])

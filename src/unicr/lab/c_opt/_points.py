@@ -15,8 +15,7 @@ from unicr.lab.train import Examples, Training, examples_of
 from unicr.noise import Noise, parse
 from unicr.runs import Terms
 from unicr.smoothing import Plan
-from unicr.text import write_call
-from unicr.values import number
+from unicr.text import number, write_call
 
 Shape = tuple[tuple[str, float], ...]
 

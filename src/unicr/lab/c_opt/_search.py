@@ -98,7 +98,8 @@ class PointWork:
         job = Job(
             classifier=classifier, data=test, noise=point.noise, model_arguments=given, **self.job
         )
-        certify_run(job, folder / "run", resume=True).close()
+        with silence():
+            certify_run(job, folder / "run", resume=True).close()
 
 
 class COpt:

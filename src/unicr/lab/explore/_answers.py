@@ -25,7 +25,8 @@ from unicr.noise.internal import HINT, plainest, usual_family
 from unicr.norms import Norm, parse_norm
 from unicr.radius import Question, Radius, RadiusCurve, certified_radius, round_down
 from unicr.radius.internal import find_exact_bound, read_from_below
-from unicr.values import Array, number
+from unicr.text import number
+from unicr.values import Array
 
 Query = Mapping[str, str]
 Answer = dict[str, Any]

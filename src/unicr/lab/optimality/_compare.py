@@ -20,7 +20,8 @@ from unicr.noise.internal import positive
 from unicr.norms import Norm
 from unicr.progress import tell
 from unicr.radius import RadiusCurve, certified_radius
-from unicr.values import Array, number
+from unicr.text import number
+from unicr.values import Array
 
 Verdict = Literal["proved", "tied", "open", "none"]
 

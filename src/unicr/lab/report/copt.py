@@ -10,7 +10,7 @@ from unicr.lab.c_opt import COpt, ShapeScore, Trained, find_best_shape
 from unicr.lab.report.plots import figure
 from unicr.lab.report.tables import as_csv, format_table
 from unicr.progress import Bar
-from unicr.values import number, round_down
+from unicr.text import number, round_down
 
 GAUSSIAN = (("beta", 2.0),)
 DIGITS = 4

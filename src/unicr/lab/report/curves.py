@@ -15,8 +15,9 @@ from unicr.lab.report.colours import PALETTE, assign_colours
 from unicr.lab.report.plots import FORMATS, figure, figures
 from unicr.lab.report.points import TABLE, Curve, RadiusPoints, label_curves
 from unicr.tables import to_latex
+from unicr.text import round_down
 from unicr.tightness import Judgement
-from unicr.values import Array, round_down
+from unicr.values import Array
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,6 +7,7 @@ same inputs; where no closed form is known the radius comes as a bracket, proved
 from __future__ import annotations
 
 import shutil
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -19,13 +20,13 @@ from unicr.data import Dataset, load_dataset
 from unicr.errors import RunError
 from unicr.lab.report.curves import draw_curves, probabilities
 from unicr.lab.report.plots import figures
-from unicr.lab.report.runs import COUNTED, draw_steps, run_shown, score_table
-from unicr.lab.report.tables import format_table
+from unicr.lab.report.runs import draw_steps
+from unicr.lab.report.tables import COUNTED, format_table, score_table
 from unicr.metrics import Scores
 from unicr.noise import parse
 from unicr.norms import l1, l2, linf
 from unicr.radius import RadiusCurve, round_down
-from unicr.runs import Job, Row, scores_of
+from unicr.runs import Job, Row, certify_run, scores_of
 from unicr.smoothing import Certificate, Plan
 
 if TYPE_CHECKING:
@@ -80,8 +81,10 @@ def _certify_digits(data: Dataset, name: str, folder: Path, inputs: int, n: int)
         limit=inputs,
         data_spec=DATA,
     )
+    print(f"certifying {inputs} digits under {NOISES[name]}", file=sys.stderr)
     try:
-        return run_shown(job, folder, f"certifying {inputs} digits under {NOISES[name]}")
+        with certify_run(job, folder, resume=True) as run:
+            return list(run.rows())
     except RunError as error:
         raise RunError(f"{error}; `unicr demo --fresh` starts from the beginning") from None
 

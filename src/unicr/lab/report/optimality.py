@@ -18,7 +18,7 @@ from unicr.noise import Noise
 from unicr.norms import Norm
 from unicr.progress import tell
 from unicr.radius import RadiusCurve
-from unicr.values import round_down
+from unicr.text import round_down
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

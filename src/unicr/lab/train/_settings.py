@@ -195,9 +195,9 @@ class SelectorTraining:
 
 def build(arch: str, shape: tuple[int, ...], num_classes: int) -> nn.Module:
     """An untrained network for inputs of this shape."""
+    from unicr.classifier import MLP
     from unicr.classifier.internal import RESNETS
     from unicr.classifier.lenet import LeNet, deep
-    from unicr.classifier.mlp import MLP
     from unicr.classifier.resnet import ResNet
 
     lenets = {"lenet": LeNet, "deep-lenet": deep}

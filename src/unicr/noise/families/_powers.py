@@ -11,7 +11,8 @@ from scipy import special
 from unicr.errors import NoiseError
 from unicr.law import RadialDensity
 from unicr.noise._family import Parameter
-from unicr.values import Array, number
+from unicr.text import number
+from unicr.values import Array
 
 MARGIN = 1e-12  # for the sign of a second derivative: some roundings of a power
 

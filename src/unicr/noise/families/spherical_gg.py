@@ -12,7 +12,8 @@ from unicr.errors import NoiseError
 from unicr.law import RadialDensity
 from unicr.noise._family import Parameter, RadialFamily
 from unicr.noise.families._balls import L2
-from unicr.values import Array, number
+from unicr.text import number
+from unicr.values import Array
 
 
 @dataclass(frozen=True)

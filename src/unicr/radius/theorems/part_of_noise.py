@@ -31,7 +31,7 @@ def list_parts(question: Question) -> Iterator[Part]:
     (docs/theory.md#theorem-p).
     """
     noise, norm, frame = question.noise, question.norm, question.noise.frame
-    if len(noise.parts) > 1:
+    if noise.parts:
         for part in noise.certifying:
             yield Part(part.unit, norm, part.scale, "part of a sum", Grade.CLOSED_FORM)
     if frame is None:

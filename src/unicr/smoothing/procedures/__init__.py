@@ -7,8 +7,8 @@ from unicr.smoothing._plan import EVERY_INPUT, THIS_INPUT, Procedure
 from unicr.smoothing.procedures._grid import Axis, Grid
 from unicr.smoothing.procedures.among import Among
 from unicr.smoothing.procedures.i_opt import IOpt, Method, share_answers
-from unicr.smoothing.procedures.offsets import Offsets
-from unicr.smoothing.procedures.selector import SelectiveCertificate, Selector
+from unicr.smoothing.procedures.offsets import Offsets, OffsetVotes
+from unicr.smoothing.procedures.selector import MemberVotes, SelectiveCertificate, Selector
 from unicr.smoothing.procedures.two_laws import TwoLawCertificate, TwoLawVotes
 from unicr.smoothing.procedures.two_steps import TwoSteps
 
@@ -19,7 +19,9 @@ __all__ = [
     "Axis",
     "Grid",
     "IOpt",
+    "MemberVotes",
     "Method",
+    "OffsetVotes",
     "Offsets",
     "Procedure",
     "SelectiveCertificate",

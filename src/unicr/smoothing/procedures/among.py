@@ -17,8 +17,7 @@ from unicr.noise.internal import check_parses
 from unicr.smoothing._certificate import Certificate
 from unicr.smoothing._closed import ClosedNoise, read_noise
 from unicr.smoothing._plan import THIS_INPUT, Plan
-from unicr.smoothing._question import BOUND, CHOOSE, Request, Steps
-from unicr.smoothing.measures import Counts, at
+from unicr.smoothing._question import BOUND, CHOOSE, Counts, Request, Steps, at
 from unicr.smoothing.procedures.i_opt import expect_p_a
 from unicr.smoothing.procedures.two_steps import TwoSteps
 

@@ -20,8 +20,7 @@ from unicr.errors import CertifyError, UnicrError
 from unicr.noise import Noise
 from unicr.smoothing._certificate import Certificate
 from unicr.smoothing._plan import THIS_INPUT, Plan, Votes
-from unicr.smoothing._question import BOUND, CHOOSE, Request, Steps
-from unicr.smoothing.measures import CleanVote, Counts, at
+from unicr.smoothing._question import BOUND, CHOOSE, CleanVote, Counts, Request, Steps, at
 from unicr.smoothing.procedures._grid import Grid, Node
 from unicr.smoothing.procedures.two_steps import TwoSteps
 from unicr.smoothing.rules.fixed import Fixed

@@ -21,6 +21,7 @@ import numpy as np
 from unicr.binomial import lower_bound as clopper_pearson
 from unicr.classifier import Classifier, Selective
 from unicr.errors import CertifyError, UnicrError
+from unicr.extras import torch
 from unicr.noise import Noise
 from unicr.noise.internal import check_parses
 from unicr.radius import Grade
@@ -28,8 +29,7 @@ from unicr.radius.internal import find_weakest, name_guarantee
 from unicr.smoothing._certificate import ABSTAIN, Certificate, NormRadius
 from unicr.smoothing._closed import ClosedNoise, read_noise
 from unicr.smoothing._plan import Plan
-from unicr.smoothing._question import BOUND, CHOOSE, SUPPORT, Request, Steps
-from unicr.smoothing.measures import Counts, MemberVotes, add
+from unicr.smoothing._question import BOUND, CHOOSE, SUPPORT, Counts, Measure, Request, Steps, add
 from unicr.smoothing.procedures.two_steps import TwoSteps
 
 if TYPE_CHECKING:
@@ -49,6 +49,33 @@ def median(counts: Counts) -> int:
 def share_of(counts: Counts, first: int, last: int) -> int:
     """How many votes are for first … last."""
     return int(counts[first : last + 1].sum())
+
+
+@dataclass(frozen=True)
+class MemberVotes(Measure):
+    """Every noisy copy votes for what member number `index` says; 0 is the selector."""
+
+    name = "member"
+    index: int = 0
+
+    def labels(self, model: Classifier, batch: torch.Tensor) -> torch.Tensor:
+        """Choices of the selector, classes of the others."""
+        return self._members(model)[self.index].predict_unchecked(batch)
+
+    def size(self, model: Classifier, classes: int | None) -> int | None:
+        """The number of choices for the selector, of classes for the others."""
+        members = self._members(model)
+        if self.index == 0:
+            return len(members) - 1
+        return members[self.index].num_classes if classes is None else classes
+
+    def _members(self, model: Classifier) -> Sequence[Classifier]:
+        if not isinstance(model, Selective) or not 0 <= self.index < len(model.members):
+            raise CertifyError(
+                f"{model.name} has no classifier number {self.index}: it is not the selector of "
+                "this run"
+            )
+        return model.members
 
 
 @dataclass(frozen=True)

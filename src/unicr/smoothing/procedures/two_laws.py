@@ -22,8 +22,7 @@ from unicr.radius import Evidence, Question, RadiusCurve, SecondLaw
 from unicr.radius.internal import NOTHING_PROVED, Proof, check_two_laws, prove
 from unicr.smoothing._certificate import Certificate
 from unicr.smoothing._plan import Plan
-from unicr.smoothing._question import BOUND, CHOOSE, SUPPORT, Request, Steps
-from unicr.smoothing.measures import Counts, at
+from unicr.smoothing._question import BOUND, CHOOSE, SUPPORT, Counts, Request, Steps, at
 from unicr.smoothing.procedures.two_steps import TwoSteps
 from unicr.smoothing.rules.fixed import Fixed
 

@@ -10,8 +10,17 @@ import numpy as np
 from unicr.noise import Noise
 from unicr.smoothing._certificate import ABSTAIN, Certificate
 from unicr.smoothing._plan import Plan, Procedure, Votes
-from unicr.smoothing._question import BOUND, CHOOSE, CLASSES, Request, Steps
-from unicr.smoothing.measures import Counts, Measure, add, at
+from unicr.smoothing._question import (
+    BOUND,
+    CHOOSE,
+    CLASSES,
+    Counts,
+    Measure,
+    Request,
+    Steps,
+    add,
+    at,
+)
 
 if TYPE_CHECKING:
     from unicr.smoothing._radii import Curves, Radii

@@ -3,18 +3,39 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from unicr.errors import CertifyError
+from unicr.noise import Lattice, Noise
 from unicr.smoothing._plan import Plan, Rule, Votes
-from unicr.smoothing.measures import count_offsets
 
 if TYPE_CHECKING:
     from unicr.smoothing._radii import Radii
 
+CLOSE = 1e-12  # how far from a whole number of steps 2λ may be written
 # Taken off p_A and added to p_B: 2λ may be written 1e-12 beside a whole number of steps (CLOSE),
 # and a division is rounded.
 SHAVE = 2e-12
+
+
+def count_offsets(noise: Noise, lattice: Lattice | None) -> int:
+    """How many offsets there are, W; refused where not all of them can be counted."""
+    if noise.interval is None or lattice is None:
+        raise CertifyError(
+            "every offset can be counted only for splitting noise on a lattice, not for "
+            f"{noise.text}{'' if lattice else ' on real numbers'}: use --noise "
+            "'splitting(scale=0.5)' and --lattice 1/255"
+        )
+    width = Fraction(noise.interval) / lattice.step
+    whole = max(round(width), 1)
+    if abs(width - whole) > CLOSE * whole:
+        raise CertifyError(
+            f"{noise.text} on the lattice {lattice.text} has {float(width):.6g} steps in an "
+            "interval, but a whole number is needed: use "
+            f"scale={float(whole * lattice.step / 2)!r} for {whole} steps"
+        )
+    return whole
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from unicr.noise import parse
 from unicr.norms import Norm, linf
 from unicr.radius import certified_radius
-from unicr.values import round_down
+from unicr.text import round_down
 from unicr_paper._item import Axes, Context, Output, Table, item, panels
 from unicr_paper._radii import DIM
 from unicr_paper.items.noises import NOISES as EVERY

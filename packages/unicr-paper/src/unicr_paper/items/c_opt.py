@@ -7,7 +7,7 @@ from unicr.lab.c_opt import COpt, Scales, ShapeScore, c_opt, grid, make_search
 from unicr.lab.report.copt import SearchBar
 from unicr.lab.train import Training
 from unicr.smoothing import read_norms
-from unicr.values import round_down
+from unicr.text import round_down
 from unicr_paper._certify import NORMS, TABLES, plan_of
 from unicr_paper._item import Axes, Context, Output, Table, item, panels
 

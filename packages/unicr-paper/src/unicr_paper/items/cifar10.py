@@ -20,7 +20,7 @@ from unicr.metrics import Scores, best_of
 from unicr.noise import gaussian, laplace
 from unicr.norms import l2, parse_norm
 from unicr.runs import read_log, recertify, score_log, scores_of
-from unicr.values import round_down
+from unicr.text import round_down
 from unicr_paper import _certify
 from unicr_paper._certify import (
     NORMS,

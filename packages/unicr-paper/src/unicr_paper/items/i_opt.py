@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from unicr.values import round_down
+from unicr.text import round_down
 from unicr_paper._certify import (
     COLUMNS,
     SHARES,
@@ -40,7 +40,7 @@ def run(context: Context) -> Output:
         (norm, *values)
         for norm, pair in pairs.items()
         for values in zip(
-            SHARES, *means[norm], *top_means(pair.searched()), *_paper(norm), strict=True
+            SHARES, *means[norm], *top_means(pair.upper_scores()), *_paper(norm), strict=True
         )
     ]
 

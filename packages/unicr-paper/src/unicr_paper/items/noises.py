@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from unicr.noise import parse
 from unicr.norms import linf
-from unicr.values import round_down
+from unicr.text import round_down
 from unicr_paper._item import Context, Output, Table, item
 from unicr_paper._radii import COLUMNS, CURVES, DIM, NORMS, Line, curves
 

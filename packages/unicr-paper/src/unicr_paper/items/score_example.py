@@ -10,7 +10,7 @@ from unicr.metrics import accuracy_curve, envelope, robustness_score
 from unicr.noise import gaussian
 from unicr.norms import l2
 from unicr.runs import scores_of
-from unicr.values import round_down
+from unicr.text import round_down
 from unicr_paper._certify import ALPHA, Setup, certify
 from unicr_paper._item import Axes, Context, Output, Table, item, panels
 

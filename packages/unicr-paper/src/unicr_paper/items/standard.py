@@ -49,7 +49,7 @@ def run(context: Context) -> Output:
     answers = _answers(setup, [row.idx for row in next(iter(pairs.values())).fixed])
     agreeing = Sides(
         {norm: _keep_agreeing(pair, pair.scores(), answers) for norm, pair in pairs.items()},
-        {norm: _keep_agreeing(pair, pair.searched(), answers) for norm, pair in pairs.items()},
+        {norm: _keep_agreeing(pair, pair.upper_scores(), answers) for norm, pair in pairs.items()},
     )
     remarks = [
         f"l{norm}, certified class equal to the model's own answer instead of the label: fixed "

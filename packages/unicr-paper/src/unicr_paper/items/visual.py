@@ -9,7 +9,7 @@ import numpy as np
 
 from unicr.data import load_dataset
 from unicr.noise import Noise, gaussian, parse
-from unicr.values import round_down
+from unicr.text import round_down
 from unicr_paper._certify import Pair, Setup, compare, make_sizes, sizes_text
 from unicr_paper._item import Axes, Context, Figure, Output, Table, item
 from unicr_paper.items import cifar10

@@ -22,7 +22,7 @@ from unicr.extras import require
 from unicr.lab.report.attack import attack_records
 from unicr.lab.report.colours import assign_colours
 from unicr.lab.report.html._images import Pictures
-from unicr.lab.report.runs import changes_meant, default_radii
+from unicr.lab.report.tables import changes_meant, default_radii
 from unicr.metrics import Scores, accuracy_curve, envelope, robustness_score
 from unicr.norms import parse_norm
 from unicr.radius import RadiusCurve, round_down
