@@ -52,7 +52,8 @@ class RadiusCurve:
 
     `exact` says that a theorem gives the true radius: then the searched curve is the proved one.
     `bracketed` says that the searched radius is one: of a noise that is known by its parts nobody
-    searches for the worst direction, and what is proved stands in its place. See docs/theory.md#certifies.
+    searches for the worst direction, and what is proved stands in its place.
+    See docs/theory.md#certifies.
     """
 
     def __init__(self, noise: Noise, norm: Norm | float | str, dim: int | None = None) -> None:

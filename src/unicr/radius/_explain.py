@@ -16,7 +16,7 @@ from unicr.norms import Norm
 from unicr.radius._question import Evidence, Question, SecondLaw, simplify_question
 from unicr.radius._rounding import CHARGES, lower_radius
 from unicr.radius.theorems import NOTHING_PROVED, Theorem, list_bounds, list_theorems, prove
-from unicr.values import round_down
+from unicr.text import round_down
 
 PACKAGE = Path(unicr.__file__).parent
 

@@ -267,7 +267,7 @@ class Sides:
             return best_of([fixed for fixed, _ in sides]), best_of([other for _, other in sides])
 
         return cls(
-            {norm: best([pair.scores() for pair in several]) for norm, several in pairs.items()},
+            {norm: best([pair.scores() for pair in each]) for norm, each in pairs.items()},
             {
                 norm: best([pair.upper_scores() for pair in several])
                 for norm, several in pairs.items()
