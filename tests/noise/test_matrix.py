@@ -71,8 +71,8 @@ def test_bounds_of_scales_are_on_the_safe_side_of_sixty_digits() -> None:
                     assert max(abs(mp.mpf(a) - b) for a, b in zip(y, pulled, strict=True)) <= error
                 length = exact_norm(np.array(pulled, dtype=object), p)
                 assert length <= frame.measure(delta, p) <= length * (1 + 1e-10)
-                assert length <= exact_norm(delta, p) / frame.inscribed(p) * (1 + 1e-14)
-            assert frame.measure(worst, p) >= (1 - 1e-14) / frame.inscribed(p)
+                assert length <= exact_norm(delta, p) / frame.inner_factor(p) * (1 + 1e-14)
+            assert frame.measure(worst, p) >= (1 - 1e-14) / frame.inner_factor(p)
 
 
 def test_a_matrix_that_is_nearly_singular_is_refused() -> None:

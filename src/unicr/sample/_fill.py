@@ -89,7 +89,7 @@ class Fill:
             count = self._kernel(
                 flat[low:high], undone, np.uint64(first + low), self._words, self._tile,
                 low % self._tile.size, self._integers, self._step, guide.cells, down, guide.first,
-                guide.origin, guide.wide, guide.starts, guide.masks, law.ends, law.starts,
+                guide.origin, guide.width, guide.starts, guide.masks, law.ends, law.starts,
                 law.widths, law.kinds,
             )  # fmt: skip
             if count:
