@@ -71,8 +71,8 @@ def test_bounds_of_scales_are_on_the_safe_side_of_sixty_digits() -> None:
                     assert max(abs(mp.mpf(a) - b) for a, b in zip(y, pulled, strict=True)) <= error
                 length = exact_norm(np.array(pulled, dtype=object), p)
                 assert length <= frame.measure(delta, p) <= length * (1 + 1e-10)
-                assert length <= exact_norm(delta, p) / frame.inscribed(p) * (1 + 1e-14)
-            assert frame.measure(worst, p) >= (1 - 1e-14) / frame.inscribed(p)
+                assert length <= exact_norm(delta, p) / frame.inner_factor(p) * (1 + 1e-14)
+            assert frame.measure(worst, p) >= (1 - 1e-14) / frame.inner_factor(p)
 
 
 def test_a_matrix_that_is_nearly_singular_is_refused() -> None:
@@ -99,7 +99,7 @@ def test_bounds_of_a_matrix_are_on_the_safe_side_of_sixty_digits(which: int) -> 
             length = exact_norm(inverse @ delta, p)
             measured = frame.measure(delta, p)
             assert length <= measured <= length * (1 + 1e-6)
-            assert exact_norm(delta, p) >= frame.inscribed(p) * length * (1 - 1e-14)
+            assert exact_norm(delta, p) >= frame.inner_factor(p) * length * (1 - 1e-14)
             image = b @ np.sign(delta)
             assert np.linalg.norm(image, p) <= frame.spread(p) * (1 + 1e-12)
     for x in rng.normal(size=(5, frame.dim)):
@@ -110,8 +110,8 @@ def test_bounds_of_a_matrix_are_on_the_safe_side_of_sixty_digits(which: int) -> 
     check_volume(frame, log_det, frame.dim * loss)
     # each norm's worst direction is nearly attained where it is known
     rows = np.abs(inverse.astype(float))
-    assert frame.inscribed(math.inf) == pytest.approx(1 / rows.sum(1).max(), rel=1e-6)
-    assert frame.inscribed(1.0) == pytest.approx(1 / rows.sum(0).max(), rel=1e-6)
+    assert frame.inner_factor(math.inf) == pytest.approx(1 / rows.sum(1).max(), rel=1e-6)
+    assert frame.inner_factor(1.0) == pytest.approx(1 / rows.sum(0).max(), rel=1e-6)
 
 
 @pytest.mark.parametrize("which", range(6))

@@ -195,6 +195,8 @@ class Law(ABC):
         """Least and largest log p(z − shift) − log p(z) for left < z < right, rounded outwards.
 
         None where that is not known. The cells must be apart from the `jumps` of both copies.
+
+        See docs/theory.md#lemma-4.
         """
         return None
 

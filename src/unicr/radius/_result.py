@@ -33,6 +33,8 @@ class Radius:
 
     Monte Carlo only: `radius_with_confidence` holds along `vector` (the direction found, ‖δ‖_p = 1)
     with probability `confidence`; `converged` says whether the swarm had settled.
+
+    See docs/theory.md#certifies.
     """
 
     radius: float

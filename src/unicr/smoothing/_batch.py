@@ -159,7 +159,8 @@ def check_alone(classifier: Classifier, noisy: torch.Tensor, x: torch.Tensor) ->
     half = len(noisy) // 2
     moved = torch.cat([noisy[half:], noisy[:half] + (noisy - x).abs().max()])
     try:
-        first, other = classifier.predict(noisy), classifier.predict(moved)
+        first = classifier.predict(noisy).clone()  # the next labels may take its memory
+        other = classifier.predict(moved).clone()
         changed = int((first[half:] != other[: len(noisy) - half]).sum())
         same = changed and torch.equal(classifier.predict(noisy), first)
         same = same and torch.equal(classifier.predict(moved), other)

@@ -37,6 +37,8 @@ class Bound(ABC):
     `theorem` is the name that results print, `grade` how good the proof is. `exact` says whether
     the radius is the true one; then `directions` holds the worst ones, one of which attains it (the
     two signs of one, at most), or None where they are no spectrum. `engine` says what computes.
+
+    See docs/theory.md#certifies.
     """
 
     theorem: str
@@ -81,6 +83,8 @@ class TradeOffBound(Bound):
     """A bound by a function below all T_δ with ‖δ‖_p ≤ r, for every r: the first r that fails.
 
     `tolerance` is how close to that r the search ends, on its certified side, as a share of it.
+
+    See docs/theory.md#certifies.
     """
 
     tolerance: float = TOLERANCE
@@ -133,7 +137,8 @@ class Theorem:
     `needs` says in words what `match` asks for. Theorems are asked in the order of `rank`: 0 for a
     formula in every norm, 1 for any other formula, 2 for the rest, 3 for what may take minutes, so
     that the others are known when time is over; those of two `laws` only where the evidence has
-    votes under a second law.
+    votes under a second law. `computed_in` names the modules that compute its trade-off function
+    or its radius, where the file of the theorem does not hold all of it, the first one first.
     """
 
     letter: str
@@ -142,11 +147,17 @@ class Theorem:
     match: Callable[[Question], Bound | None]
     rank: int = 2
     laws: int = 1
+    computed_in: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
         """As results print it."""
         return f"({self.letter}) {self.words}"
+
+    @property
+    def anchor(self) -> str:
+        """Its place on the theory page."""
+        return f"theorem-{self.letter}"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -170,7 +181,7 @@ class BestBound(Bound):
         return self.proof(evidence).radius
 
     def proof(self, evidence: Evidence) -> Proof:
-        return max((one.proof(evidence) for one in self.bounds), key=lambda proof: proof.radius)
+        return max((bound.proof(evidence) for bound in self.bounds), key=lambda proof: proof.radius)
 
 
 def compute_half_gap(quantile: Callable[[float], float], evidence: Evidence) -> float:

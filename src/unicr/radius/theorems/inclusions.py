@@ -20,7 +20,7 @@ def match(question: Question) -> BestBound | None:
     from unicr.radius.theorems import list_theorems
 
     homes = [question.in_norm(p) for p in HOMES if p != question.norm.p]
-    found = tuple(
+    bounds = tuple(
         ScaledBound(
             theorem=f"{bound.theorem} + (h) inclusion",
             grade=bound.grade,
@@ -28,15 +28,15 @@ def match(question: Question) -> BestBound | None:
             inner=bound,
             factor=factor_of_inclusion(question.norm, home.norm, question.dim),
         )
-        for one in list_theorems()
-        if one is not THEOREM and one.match(question) is None
+        for theorem in list_theorems()
+        if theorem is not THEOREM and theorem.match(question) is None
         for home in homes
-        if (bound := one.match(home)) is not None
+        if (bound := theorem.match(home)) is not None
     )
-    if not found:
+    if not bounds:
         return None
-    grade = find_weakest(*(one.grade for one in found))
-    return BestBound(theorem=THEOREM.name, grade=grade, bounds=found)
+    grade = find_weakest(*(bound.grade for bound in bounds))
+    return BestBound(theorem=THEOREM.name, grade=grade, bounds=bounds)
 
 
 THEOREM = Theorem(
