@@ -37,8 +37,8 @@ def missing(module: str, extra: str) -> MissingExtraError:
     )
 
 
-def missing_extra(error: ModuleNotFoundError) -> MissingExtraError | None:
-    """The same where a plain import failed; None if the module is of no extra."""
+def name_missing_extra(error: ModuleNotFoundError) -> MissingExtraError | None:
+    """The same where a plain import failed; None where the module is of no extra."""
     root = (error.name or "").partition(".")[0]
     return missing(root, EXTRAS[root]) if root in EXTRAS else None
 

@@ -58,7 +58,9 @@ def load_object(reference: str) -> Any:
 
 def is_among(file: str | Path, named: Iterable[str | Path]) -> bool:
     """Whether a file is one of those named, under whatever path."""
-    return Path(file).expanduser().resolve() in {Path(one).expanduser().resolve() for one in named}
+    return Path(file).expanduser().resolve() in {
+        Path(path).expanduser().resolve() for path in named
+    }
 
 
 def file_digest(path: Path) -> str:
@@ -109,11 +111,11 @@ def read_stored(value: Any) -> Any:
 
 
 def _refuse_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    values = dict(pairs)
+    if len(values) < len(pairs):
         names = [name for name, _ in pairs]
         raise ValueError(f"{next(n for n in names if names.count(n) > 1)!r:.60} is given twice")
-    return found
+    return values
 
 
 def _refuse_constant(text: str) -> Any:
@@ -127,7 +129,7 @@ def _read_finite(text: str) -> float:
     return value
 
 
-def combined_digest(*parts: str) -> str:
+def combine_digests(*parts: str) -> str:
     """One digest of several texts without line breaks."""
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 

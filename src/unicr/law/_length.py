@@ -24,7 +24,7 @@ from unicr.law._quadrature._logdensity import LogDensity
 from unicr.law._quadrature._scan import nice
 from unicr.values import Array
 
-WHOLE = (0.0, math.inf)
+WHOLE = (0.0, math.inf)  # every length
 _FLATTEST = 0.02  # least power of r by which the mass near the centre must vanish
 _HEAVIEST = -0.05  # greatest power of r by which the mass far out may vanish
 # Radii that are looked at wherever the mass is: a thousandth apart as logarithms, even near 1.

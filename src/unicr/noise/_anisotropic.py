@@ -87,11 +87,11 @@ class Anisotropic(Noise):
             word = "matrix" if self.scales is None else "scales"
             return f"{bracket(self.base.text)}.{word}({', '.join(map(number, values.ravel()))})"
         if self.scales is None:
-            what = f"a matrix {self.frame.digest[:16]} with {self.dim} rows"
+            about = f"a matrix {self.frame.digest[:16]} with {self.dim} rows"
         else:
             low, high = number(values.min()), number(values.max())
-            what = f"{self.dim} scales from {low} to {high}"
-        return f"Anisotropic({self.base.text}, {what})"
+            about = f"{self.dim} scales from {low} to {high}"
+        return f"Anisotropic({self.base.text}, {about})"
 
     @property
     def cache_key(self) -> str:
@@ -124,7 +124,7 @@ class Anisotropic(Noise):
         drift = mean**2 * float(np.sum(self.entries.sum(1) ** 2))
         return math.sqrt((spread + drift) / self.dim)
 
-    def _scaled(self, factor: float) -> Self:
+    def _scale_by(self, factor: float) -> Self:
         if self.scales is None:
             return type(self)(self.base.scaled(factor), matrix=self.entries)
         return type(self)(self.base, self.scales * factor)

@@ -236,14 +236,14 @@ class Noise(ABC):
         """The law of `factor`·ε."""
         factor = positive("factor", factor)
         if self._file is None:
-            return self._scaled(factor)
+            return self._scale_by(factor)
         reference, original, before = self._file
         total = before * factor
-        noise = original._scaled(total)._copy(_file=(reference, original, total))
+        noise = original._scale_by(total)._copy(_file=(reference, original, total))
         return cast(Self, noise)
 
     @abstractmethod
-    def _scaled(self, factor: float) -> Self: ...
+    def _scale_by(self, factor: float) -> Self: ...
 
     @abstractmethod
     def log_prob(self, z: torch.Tensor) -> torch.Tensor:
@@ -416,7 +416,7 @@ class FromLaw(Noise):
     def unit(self) -> Self:
         return self if self.scale == 1.0 else cast(Self, self._recipe.unit(self))
 
-    def _scaled(self, factor: float) -> Self:
+    def _scale_by(self, factor: float) -> Self:
         return cast(Self, self._recipe.scaled(self, factor))
 
     @abstractmethod
@@ -605,12 +605,12 @@ class IID(FromLaw):
         """
         if step is not None:
             return SamplerError(step, integer_law(self, positive("step", step)).tau)
-        law = sampled_law(self.unit)
+        law = make_sampled_law(self.unit)
         return SamplerError(law.step * self.scale, law.tau)
 
     def _fill(self, out: torch.Tensor, draws: Draws, base: torch.Tensor | None) -> None:
         row = np.zeros(out.shape[1]) if base is None else base.detach().cpu().numpy()
-        law = sampled_law(self.unit)
+        law = make_sampled_law(self.unit)
         fill = Fill(law, row, key=draws.key, step=law.step * self.scale, integers=False)
         fill.fill_tensor(out, draws.start)
 
@@ -663,8 +663,8 @@ def bracket(text: str) -> str:
 
 
 @lru_cache(maxsize=256)
-def sampled_law(law: Distribution) -> IntegerLaw:
-    """The law at the step that `Noise.sample` takes; NoiseError if its error is too large."""
+def make_sampled_law(law: Distribution) -> IntegerLaw:
+    """The law at the step that `Noise.sample` takes; NoiseError where its error is too large."""
     integers = integer_law(law, choose_step(law))
     if not integers.tau <= MOST_VARIATION:
         raise NoiseError(

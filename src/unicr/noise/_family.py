@@ -93,6 +93,11 @@ class Family(ABC, Generic[N]):
     ) -> N:
         """The noise of these numbers, of size `sigma` or `scale` (exactly one of them)."""
 
+    @property
+    @abstractmethod
+    def module(self) -> str:
+        """The module that holds its density."""
+
 
 @dataclass(frozen=True, eq=False)
 class IIDFamily(Family[IID]):
@@ -118,6 +123,10 @@ class IIDFamily(Family[IID]):
             made_by=self,
             numbers=checked,
         )
+
+    @property
+    def module(self) -> str:
+        return self.law.__module__
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,6 +160,10 @@ class RadialFamily(Family[RadialNoise]):
             made_by=self,
             numbers=checked,
         )
+
+    @property
+    def module(self) -> str:
+        return self.density.__module__
 
 
 def check_numbers(family: Family[Any], numbers: Mapping[str, float]) -> dict[str, float]:

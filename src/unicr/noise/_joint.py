@@ -133,7 +133,7 @@ class Joint(Noise):
         z = self.sample(4096, seed=1, dtype=torch.float64)
         return float(z.square().mean().sqrt())
 
-    def _scaled(self, factor: float) -> Self:
+    def _scale_by(self, factor: float) -> Self:
         return self._copy(_scale=self._scale * factor)
 
     def log_prob(self, z: torch.Tensor) -> torch.Tensor:

@@ -113,7 +113,7 @@ class Sum(Noise):
         z = self.sample(SAMPLES, seed=1)
         return float(z.square().mean().sqrt())
 
-    def _scaled(self, factor: float) -> Self:
+    def _scale_by(self, factor: float) -> Self:
         return type(self)(*(part.scaled(factor) for part in self.parts))
 
     def log_prob(self, z: torch.Tensor) -> torch.Tensor:

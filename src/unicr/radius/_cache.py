@@ -79,7 +79,7 @@ def pack_steps(alpha: Array, radius: Array) -> NDArray[np.int32]:
 
     Radii are e^(kS). At each of them −Φ⁻¹(1 − p) of the next step that reaches so far is kept,
     rounded up to e^(jQ): first k, then the j by their differences. A step that is read back is at
-    most one that was given, at no smaller p.
+    most one that was given, at no smaller p. See docs/theory.md#packaged-curves.
     """
     order = np.argsort(radius, kind="stable")
     alpha, radius = np.maximum.accumulate(alpha[order][::-1])[::-1], radius[order]
@@ -167,8 +167,8 @@ def _machine_key(folder: Path) -> bytes:
             file.write(secrets.token_bytes(32))
     # Another process may have made the file and not written it yet.
     for _ in range(100):
-        if len(found := path.read_bytes()) == 32:
-            return found
+        if len(secret := path.read_bytes()) == 32:
+            return secret
         time.sleep(0.01)
     raise OSError(f"{path} is damaged")
 

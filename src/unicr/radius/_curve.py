@@ -53,6 +53,7 @@ class RadiusCurve:
     `exact` says that a theorem gives the true radius: then the searched curve is the proved one.
     `bracketed` says that there is a searched radius. If a noise is known only by its parts, unicr
     does not search, and the proved radius is used in place of the searched one.
+    See docs/theory.md#certifies.
     """
 
     def __init__(self, noise: Noise, norm: Norm | float | str, dim: int | None = None) -> None:
@@ -191,7 +192,7 @@ class UnitCurve:
             return np.array([0.5]), np.array([0.0])
         if self.instant("proved"):
             return self._prove()
-        return self._packaged or self._stored(PROVED, self._prove)
+        return self._packaged or self._load_steps(PROVED, self._prove)
 
     @cached_property
     def _packaged(self) -> Steps | None:
@@ -199,9 +200,9 @@ class UnitCurve:
         what holds there holds here (docs/theory.md#a-larger-dimension).
         """
         question = self.question
-        own = read_shipped(PROVED, self.key, question.dim)
-        if own or question.norm.p > 2 or not LEAST_LENT <= question.dim < LENT_DIMENSION:
-            return own
+        packaged = read_shipped(PROVED, self.key, question.dim)
+        if packaged or question.norm.p > 2 or not LEAST_LENT <= question.dim < LENT_DIMENSION:
+            return packaged
         larger = f"{question.noise.cache_key}|{question.norm.text}|{LENT_DIMENSION}"
         return read_shipped(PROVED, larger, LENT_DIMENSION)
 
@@ -211,7 +212,7 @@ class UnitCurve:
         if self._exact:
             return self.proved
         shipped = read_shipped(SEARCHED, self.key, self.question.dim)
-        return shipped or self._stored(SEARCHED, self._search)
+        return shipped or self._load_steps(SEARCHED, self._search)
 
     @cached_property
     def proved_table(self) -> Readings:
@@ -230,13 +231,13 @@ class UnitCurve:
     @cached_property
     def grade(self) -> Grade | None:
         """The weakest of the bounds that may have made a step."""
-        return find_weakest(*(one.grade for one in self._bounds)) if self._bounds else None
+        return find_weakest(*(bound.grade for bound in self._bounds)) if self._bounds else None
 
     @cached_property
     def _bounds(self) -> tuple[Bound, ...]:
         return list_bounds(self.question)
 
-    def _stored(self, kind: str, make: Callable[[], Steps]) -> Steps:
+    def _load_steps(self, kind: str, make: Callable[[], Steps]) -> Steps:
         def arrays() -> dict[str, Array]:
             alpha, radius = make()
             return {"alpha": alpha, "radius": radius}

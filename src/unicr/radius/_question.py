@@ -9,8 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
+
 from unicr.errors import RadiusError
 from unicr.noise import Noise
+from unicr.noise.internal import plainest
 from unicr.norms import Norm, parse_norm
 
 LARGEST_DIM = 1 << 53  # beyond, a float no longer counts coordinates one by one
@@ -52,6 +55,17 @@ class Question:
         return Question(self.noise, Norm(p), self.dim)
 
 
+def simplify_question(question: Question, *, plain: bool) -> Question:
+    """The same question about the simplest form of the noise: equal scales are one scale; with
+    `plain`, also under the plainest name.
+    """
+    noise, scales = question.noise, question.noise.scales
+    if scales is not None and noise.coordinate is not None and np.ptp(scales) == 0:
+        noise = noise.coordinate * float(scales[0])
+    noise = plainest(noise) if plain else noise
+    return question if noise is question.noise else replace_noise(question, noise)
+
+
 def replace_noise(question: Question, noise: Noise) -> Question:
     """The same question about another noise of that dimension."""
     return Question(noise, question.norm, question.dim)
@@ -62,6 +76,8 @@ class SecondLaw(NamedTuple):
     there from below.
 
     The ball, in the norm of the noise's density, holds `share` of the noise.
+
+    See docs/theory.md#two-laws.
     """
 
     q_a: float
@@ -75,7 +91,7 @@ class Evidence:
 
     P(f = c) ≤ 1 − p_A for every other class c, so `p_b` is at most 1 − `p_a`, and that where it is
     not given (the binary case). `second` holds what votes under a second law prove, in the binary
-    case only.
+    case only. See docs/theory.md#certifies.
     """
 
     p_a: float

@@ -31,8 +31,10 @@ class Radius:
     `complete` is False if a time limit ended the computation. `proved` is then valid, but another
     theorem might give more, and nothing was searched.
 
-    For the Monte Carlo engine: `radius_with_confidence` holds along `vector` (the direction found,
-    ‖δ‖_p = 1) with probability `confidence`. `converged` says whether the swarm converged.
+    Monte Carlo only: `radius_with_confidence` holds along `vector` (the direction found, ‖δ‖_p = 1)
+    with probability `confidence`; `converged` says whether the swarm had settled.
+
+    See docs/theory.md#certifies.
     """
 
     radius: float

@@ -98,8 +98,8 @@ class Run(Database, Tabular):
 
     @property
     def started(self) -> bool:
-        """Whether the settings of the run were written."""
-        return bool(self.settings("spec"))
+        """Whether the run has its settings."""
+        return bool(self.read("SELECT 1 FROM spec LIMIT 1"))
 
     @cached_property
     def spec(self) -> Spec:
@@ -116,7 +116,7 @@ class Run(Database, Tabular):
 
     def set_spec(self, spec: Spec, execution: Execution | None = None) -> None:
         """Write the spec of a run, and where it is begun."""
-        with self.writing():
+        with self.write():
             self.put("spec", [(key, json.dumps(value)) for key, value in spec.to_dict().items()])
             if execution is not None:
                 facts = vars(execution).items()
@@ -133,7 +133,7 @@ class Run(Database, Tabular):
             claims = json.dumps(said | {"radii": [radius.to_dict() for radius in c.radii]})
             transcript = json.dumps(c.transcript.to_list())
         head = (row.idx, row.label, row.input_hash, row.seconds, row.reason)
-        with self.writing():
+        with self.write():
             self.put("results", [(*head, claims, transcript)])
         self._written[row.idx] = row
 

@@ -64,7 +64,7 @@ class SelectiveClassifier:
                 f"there are {len(several)} models for {len(choices)} noises: give one model for "
                 "each noise"
             )
-        members = [load_classifier(one) for one in several]
+        members = [load_classifier(model) for model in several]
         self.settings = Selector(noise, tuple(choices), **settings)
         self.model = Selective(load_classifier(selector), members)
         self._smoothed = VoteCounter(
@@ -82,15 +82,15 @@ class SelectiveClassifier:
 
     def _repr_html_(self) -> str:
         rows = zip(self.settings.laws, self.model.members, strict=True)  # the first: the selector
-        return to_html([{"model": one.name, "noise": repr(law)} for law, one in rows])
+        return to_html([{"model": member.name, "noise": repr(law)} for law, member in rows])
 
     @classmethod
     def load(cls, path: str | Path, *, trust: Trust = None, **settings: Any) -> SelectiveClassifier:
         """The predictor of a folder that `unicr select` made."""
         file = file_of(Path(path))
         model = cast("Selective", load_classifier(str(file), trust=trust))
-        found, one = load_selector(file), model.members
-        return cls(one[0], found.noise, one[1:], found.choices, **settings)
+        stored, members = load_selector(file), model.members
+        return cls(members[0], stored.noise, members[1:], stored.choices, **settings)
 
     def certify(
         self,
@@ -107,6 +107,8 @@ class SelectiveClassifier:
         """With probability ≥ 1 − α: g(x + δ) = g(x) for every ‖δ‖_p below the radius.
 
         n is for the chosen classifier, and the most for each test beside it; most need far fewer.
+
+        See docs/theory.md#the-selector.
         """
         plan = plan or Plan(n0=n0, n=n, alpha=alpha)
         plan = self.settings.fit(plan)
@@ -125,9 +127,11 @@ class SelectiveClassifier:
 
         Half of α is for the choices that n votes of h leave possible (one, as a rule), half for
         the classifiers of these, n votes each: all must clearly give one class.
+
+        See docs/theory.md#the-selector.
         """
-        found = self.class_votes(x, n, alpha / 4, input_index)
-        labels = {clear_winner(votes, alpha / (2 * len(found))) for votes in found}
+        sides = self.class_votes(x, n, alpha / 4, input_index)
+        labels = {clear_winner(votes, alpha / (2 * len(sides))) for votes in sides}
         return labels.pop() if len(labels) == 1 else ABSTAIN
 
     def class_votes(self, x: torch.Tensor, n: int, level: float, input_index: int) -> list[Counts]:

@@ -94,7 +94,9 @@ def _print_list(request: Request) -> None:
     from unicr.lab.report.tables import format_table
     from unicr_paper import ITEMS, state_of
 
-    rows = [(one.name, one.source, one.title, state_of(one, request)) for one in ITEMS.values()]
+    rows = [
+        (item.name, item.source, item.title, state_of(item, request)) for item in ITEMS.values()
+    ]
     print(format_table(("item", "in the paper", "what", "state"), rows))
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from unicr.errors import RunError
 from unicr.lab.c_opt._points import Point, Shape
-from unicr.lab.train.internal import training_folder
+from unicr.lab.train.internal import open_training
 from unicr.metrics import Scores, robustness_score
 from unicr.runs import Run, scores_of
 
@@ -26,7 +26,7 @@ class Trained:
 
 def is_done(folder: Path, inputs: int) -> bool:
     """Whether a point has failed, or is trained and has a result for each of its inputs."""
-    record = training_folder(folder).read()
+    record = open_training(folder).read()
     if record is None:
         return False
     if record["failed"] is not None:
@@ -40,7 +40,7 @@ def is_done(folder: Path, inputs: int) -> bool:
 def measure_progress(folder: Path, epochs: int, inputs: int) -> float:
     """Which part of a point is done, as its files say: training is one half of it."""
     try:
-        record = training_folder(folder).read()
+        record = open_training(folder).read()
         if record is None or not record["done"]:
             return 0.0 if record is None else 0.5 * len(record["history"]) / epochs
         with Run(folder / "run") as run:
@@ -51,7 +51,7 @@ def measure_progress(folder: Path, epochs: int, inputs: int) -> float:
 
 def read_result(point: Point, folder: Path) -> Trained:
     """What the files of a point say."""
-    record = training_folder(folder).read()
+    record = open_training(folder).read()
     if record is None:
         raise RunError(f"{folder} contains no result of a search")
     return Trained(point, folder, record["best"], record["failed"])

@@ -56,18 +56,18 @@ class RadiusPoints:
 
     @property
     def proved(self) -> Array:
-        """Radii that hold in every direction; 0 if nothing is proved."""
-        return np.array([one.proved for one in self._radii])
+        """Radii that hold in every direction; 0 where nothing is proved."""
+        return np.array([radius.proved for radius in self._radii])
 
     @property
     def searched(self) -> Array:
         """The smallest radii that the search found."""
-        return np.array([one.searched for one in self._radii])
+        return np.array([radius.searched for radius in self._radii])
 
     @property
     def confident(self) -> Array | None:
-        """Radii that hold along the direction found; None if nothing was sampled."""
-        radii = [one.radius_with_confidence for one in self._radii]
+        """Radii that hold along the direction found; None where nothing was sampled."""
+        radii = [radius.radius_with_confidence for radius in self._radii]
         if all(radius is None for radius in radii):
             return None
         return np.array([np.nan if radius is None else radius for radius in radii])

@@ -36,7 +36,9 @@ class Bound(ABC):
 
     `theorem` is the name that results print, `grade` how good the proof is. `exact` says whether
     the radius is the true one; then `directions` holds the worst ones, one of which attains it (the
-    two signs of one, at most), or None if they are no spectrum. `engine` says what computes.
+    two signs of one, at most), or None where they are no spectrum. `engine` says what computes.
+
+    See docs/theory.md#certifies.
     """
 
     theorem: str
@@ -81,6 +83,8 @@ class TradeOffBound(Bound):
     """A bound by a function below all T_δ with ‖δ‖_p ≤ r, for every r: the first r that fails.
 
     `tolerance` is how close to that r the search ends, on its certified side, as a share of it.
+
+    See docs/theory.md#certifies.
     """
 
     tolerance: float = TOLERANCE
@@ -135,7 +139,8 @@ class Theorem:
     `needs` says in words what `match` asks for. Theorems are asked in the order of `rank`: 0 for a
     formula in every norm, 1 for any other formula, 2 for the rest, 3 for what may take minutes, so
     that the others are known when time is over; those of two `laws` only where the evidence has
-    votes under a second law.
+    votes under a second law. `computed_in` names the modules that compute its trade-off function
+    or its radius, where the file of the theorem does not hold all of it, the first one first.
     """
 
     letter: str
@@ -144,11 +149,17 @@ class Theorem:
     match: Callable[[Question], Bound | None]
     rank: int = 2
     laws: int = 1
+    computed_in: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
         """As results print it."""
         return f"({self.letter}) {self.words}"
+
+    @property
+    def anchor(self) -> str:
+        """Its place on the theory page."""
+        return f"theorem-{self.letter}"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -180,7 +191,7 @@ class BestBound(Bound):
         return self.proof(evidence).radius
 
     def proof(self, evidence: Evidence) -> Proof:
-        return max((one.proof(evidence) for one in self.bounds), key=lambda proof: proof.radius)
+        return max((bound.proof(evidence) for bound in self.bounds), key=lambda proof: proof.radius)
 
     def curve(self) -> Steps | None:
         return merge_curves(self.bounds) if self.whole else None
@@ -189,13 +200,14 @@ class BestBound(Bound):
 def merge_curves(bounds: Iterable[Bound]) -> Steps | None:
     """The best of the whole curves of several bounds; None if no bound has one.
 
-    Every step of each curve is proved, and a radius that is proved at one p_A holds at a larger.
+    Every step of each curve is proved, and a radius that is proved at one p_A holds at a larger
+    (docs/theory.md#certifies).
     """
-    curves = [steps for one in bounds if (steps := one.curve()) is not None]
+    curves = [steps for bound in bounds if (steps := bound.curve()) is not None]
     if len(curves) < 2:
         return curves[0] if curves else None
-    alpha = np.concatenate([one[0] for one in curves])
-    radius = np.concatenate([one[1] for one in curves])
+    alpha = np.concatenate([curve[0] for curve in curves])
+    radius = np.concatenate([curve[1] for curve in curves])
     order = np.argsort(-alpha, kind="stable")
     return alpha[order], np.maximum.accumulate(radius[order])
 

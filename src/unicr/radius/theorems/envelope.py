@@ -51,4 +51,13 @@ def match(question: Question) -> EnvelopeBound | None:
     )
 
 
-THEOREM = Theorem("f", "envelope", "ℓ∞; unimodal coordinates without symmetry", match)
+THEOREM = Theorem(
+    "f",
+    "envelope",
+    "ℓ∞; unimodal coordinates without symmetry",
+    match,
+    computed_in=(
+        "unicr.tradeoff._envelope",
+        "unicr.tradeoff._compose",
+    ),
+)

@@ -21,10 +21,10 @@ def match(question: Question) -> BestBound | None:
 
     homes = [question.in_norm(p) for p in HOMES if p != question.norm.p]
     found: list[ScaledBound] = []
-    for one in list_theorems():
-        if one is THEOREM or one.match(question) is not None:
+    for theorem in list_theorems():
+        if theorem is THEOREM or theorem.match(question) is not None:
             continue
-        bounds = {home.norm.p: (home.norm, one.match(home)) for home in homes}
+        bounds = {home.norm.p: (home.norm, theorem.match(home)) for home in homes}
         # beyond ℓ2 what a theorem gives in ℓ1 loses another √d
         if question.norm.p > 2 and bounds[2.0][1] is not None:
             del bounds[1.0]
@@ -41,7 +41,7 @@ def match(question: Question) -> BestBound | None:
         ]
     if not found:
         return None
-    grade = find_weakest(*(one.grade for one in found))
+    grade = find_weakest(*(bound.grade for bound in found))
     law = question.noise.iid
     # For finite p there is a curve in the norm itself, or radii that are larger one by one. So are
     # those of a law that is 0 somewhere: docs/theory.md#jumps-apart serves single radii only.
