@@ -181,6 +181,27 @@ def test_a_device_without_doubles_gets_its_noise_and_is_not_waited_for(
     assert seen.crossings == ["copy_ to the device"] * 9 + ["_to_copy from the device"]
 
 
+@pytest.mark.parametrize("held", [1, 120, 1 << 16])
+def test_labels_that_wait_are_copies_and_all_are_counted(
+    held: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A model may write its labels to the same memory each time; 500 of them wait for a while."""
+    fresh = load_classifier(lambda batch: (batch.flatten(1) @ WEIGHTS).argmax(1))
+    expected = SmoothedClassifier(fresh, LAWS[0], seed=1, batch=50).votes(X, 500, start=0)
+    monkeypatch.setattr("unicr.classifier._base.MOST_HELD", held)
+    memory = torch.zeros(50, dtype=torch.int64)
+
+    def label(batch: torch.Tensor) -> torch.Tensor:
+        memory[: len(batch)] = (batch.flatten(1) @ WEIGHTS).argmax(1)
+        return memory[: len(batch)]
+
+    again = SmoothedClassifier(
+        load_classifier(label), LAWS[0], seed=1, batch=50, num_classes=len(expected)
+    )
+    assert again.votes(X, 500, start=0).tolist() == expected.tolist()
+    assert (expected > 0).sum() > 1
+
+
 def test_scores_that_are_not_finite_are_found_when_votes_are_read() -> None:
     with StandIn():
         model = Network((WEIGHTS * torch.tensor([1, 1, 1, 1, torch.inf])).to(AWAY))

@@ -17,15 +17,16 @@ from unicr.extras import torch
 # run. The largest public sets of labels have some ten thousand.
 MOST_CLASSES = 1 << 20
 NOT_FINITE = -(1 << 30)  # in place of a label: the scores hold NaN or infinity
+MOST_HELD = 1 << 16  # labels that wait to be counted: half a megabyte
 SHORT_INTEGERS = ("mps",)  # devices that add up 32-bit integers only
 
 
 class Classifier(ABC):
-    """Labels 0 … num_classes − 1 for batches of float32 inputs.
+    """A base classifier: it gives labels 0 … num_classes − 1 to batches of float32 inputs.
 
-    `name` is the text it was loaded from, `digest` a SHA-256 of all that decides its labels,
-    `classes` the original labels where the model has its own names for them, `features` the names
-    of the columns that it was fitted on.
+    `name` is the text from which it was loaded. `digest` is a SHA-256 of everything that decides
+    its labels. `classes` are the names of the classes, if the model has names. `features` are the
+    names of the columns on which it was fitted.
     """
 
     features: tuple[str, ...] | None = None
@@ -66,7 +67,7 @@ class Classifier(ABC):
     def predict(self, batch: torch.Tensor) -> torch.Tensor:
         """Labels, int64 of shape (n,), for a batch (n, …) of float32 on `device`.
 
-        Raises ModelError where the model fails or its output gives no labels.
+        Raises ModelError if the model fails or its output gives no labels.
         """
 
     def predict_unchecked(self, batch: torch.Tensor) -> torch.Tensor:
@@ -82,15 +83,16 @@ class Classifier(ABC):
         return False
 
     def at_precision(self, precision: str) -> Classifier:
-        """The same computed with fewer bits (bf16, fp16), which is another classifier."""
+        """This classifier computed with fewer bits (bf16, fp16). It is a different classifier."""
         raise ModelError(f"{self.name}: precision= works for torch models only")
 
     def compiled(self) -> Classifier:
-        """The same by torch.compile, which rounds otherwise and so is another classifier."""
+        """This classifier compiled by torch.compile. It rounds differently, so it is a different
+        classifier."""
         raise ModelError(f"{self.name}: torch.compile works for torch models only")
 
     def replica(self) -> Classifier | None:
-        """A copy that another thread may use at the same time, or None where that is not safe."""
+        """A copy that another thread may use at the same time, or None if that is not safe."""
         return None
 
     def _labels(self, output: object, n: int) -> torch.Tensor:
@@ -104,9 +106,9 @@ class Classifier(ABC):
         return labels
 
     def votes(self, batch: torch.Tensor, num_classes: int | None = None) -> torch.Tensor:
-        """How often each label occurs in the batch: int64 counts on the CPU.
-
-        `num_classes` fixes their number; without it, it is the model's own or as large as needed.
+        """How often each label occurs in the batch: int64 counts on the CPU. `num_classes` is the
+        number of counts. If it is left out, it is the model's number of classes, or as many as
+        needed.
         """
         tally = Tally(self.name)
         labels = self.predict_unchecked(batch)
@@ -117,11 +119,16 @@ class Classifier(ABC):
 class Tally:
     """Votes by label, counted on the device where the labels are; `read` is their only transfer.
 
-    Where nobody knows how many labels there are, they are counted on the CPU as they come.
+    Labels are kept and counted together: a pass of a small network takes hardly longer than what it
+    takes to count its labels. Where nobody knows how many labels there are, they are counted on the
+    CPU as they come.
     """
 
     def __init__(self, name: str) -> None:
         self._name = name
+        self._size = 0
+        self._waiting: list[torch.Tensor] = []
+        self._held = 0  # how many labels wait
         self._counts: torch.Tensor | None = None  # below 0, label 0, …, last label, too large
         self._ends: torch.Tensor | None = None  # the smallest and the largest label
         self._on_host = torch.zeros(0, dtype=torch.int64)
@@ -136,19 +143,30 @@ class Tally:
             found[: len(self._on_host)] += self._on_host
             self._on_host = found
             return
-        if labels.device.type in SHORT_INTEGERS:
-            labels = labels.to(torch.int32)
-        ends = torch.stack([labels.min(), labels.max()])
+        kind = torch.int32 if labels.device.type in SHORT_INTEGERS else torch.int64
+        self._size = size
+        # copied: a model may write its next labels where these are
+        self._waiting.append(labels.to(kind, copy=True))
+        self._held += len(labels)
+        if self._held >= MOST_HELD:
+            self._count()
+
+    def _count(self) -> None:
+        labels = torch.cat(self._waiting)
+        self._waiting, self._held = [], 0
+        low, high = labels.min(), labels.max()
         if self._counts is None or self._ends is None:
-            self._counts, self._ends = labels.new_zeros(size + 2), ends
+            self._counts, self._ends = labels.new_zeros(self._size + 2), torch.stack([low, high])
         self._ends = torch.stack(
-            [torch.minimum(self._ends[0], ends[0]), torch.maximum(self._ends[1], ends[1])]
+            [torch.minimum(self._ends[0], low), torch.maximum(self._ends[1], high)]
         )
-        slots = (labels.clamp(-1, size) + 1).to(torch.int64)
+        slots = (labels.clamp(-1, self._size) + 1).to(torch.int64)
         self._counts.scatter_add_(0, slots, torch.ones_like(labels))
 
     def read(self) -> torch.Tensor:
         """The counts as int64 on the CPU; ModelError where something was no label."""
+        if self._waiting:
+            self._count()
         if self._counts is None or self._ends is None:
             return self._on_host
         both = torch.cat([self._ends, self._counts]).cpu().to(torch.int64)

@@ -82,26 +82,26 @@ class Fill:
         law, guide = self._law, self._law.guide
         down = np.uint32(32 - (guide.cells.size.bit_length() - 1))
         first = self._first_draw(start, flat.size)
-        left: list[Integers] = []
+        pending: list[Integers] = []
 
         def work(low: int, high: int) -> None:
             undone = np.empty((high - low, 2), np.int64)
             count = self._kernel(
                 flat[low:high], undone, np.uint64(first + low), self._words, self._tile,
                 low % self._tile.size, self._integers, self._step, guide.cells, down, guide.first,
-                guide.origin, guide.wide, guide.starts, guide.masks, law.ends, law.starts,
+                guide.origin, guide.width, guide.starts, guide.masks, law.ends, law.starts,
                 law.widths, law.kinds,
             )  # fmt: skip
             if count:
-                left.append(undone[:count] + np.array([low, 0]))
+                pending.append(undone[:count] + np.array([low, 0]))
 
         def work_in_numpy(low: int, high: int) -> None:
             e = draw_integers(law, self._key, first + low, high - low)
             self._put(flat, np.arange(low, high), e)
 
         in_pieces(work if self._kernel else work_in_numpy, flat.size, self._threads)
-        if left:
-            at, k = np.concatenate(left).T
+        if pending:
+            at, k = np.concatenate(pending).T
             inside = law.inside(self._key, (at + first).astype(np.uint64), k)
             self._put(flat, at, law.starts[k] + inside)
 

@@ -12,7 +12,8 @@ from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 import numpy as np
-from numba import njit
+from numba import njit, types
+from numba.extending import intrinsic
 
 from unicr.sample._law import EVEN, REST, RISING
 from unicr.sample._stream import FIRST, OFFSET, OTHER_OFFSET, SECOND
@@ -30,14 +31,32 @@ _ALL = _W(0xFFFFFFFF)  # the lower half of a word of 64 bits
 def _compile(inline: bool = False) -> Callable[[_F], _F]:
     """Compile without the GIL; keep the code on disk where some cache directory can be written."""
 
-    def compiled(function: _F) -> _F:
+    def compile_function(function: _F) -> _F:
         try:
             result = njit(nogil=True, cache=True, forceinline=inline)(function)
         except RuntimeError:
             result = njit(nogil=True, forceinline=inline)(function)
         return cast(_F, result)
 
-    return compiled
+    return compile_function
+
+
+def _widen(context: Any) -> Any:
+    """Let LLVM use registers of 512 bits in the function that calls this.
+
+    It keeps to 256 on some processors, where a program that seldom needs more would lose by it.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        attributes = builder.function.attributes
+        if isinstance(attributes, set):  # llvmlite's own `add` refuses what it does not know
+            set.add(attributes, '"prefer-vector-width"="512"')
+        return context.get_dummy_value()
+
+    return types.void(), generate
+
+
+_use_widest_registers: Any = intrinsic(_widen)
 
 
 # numba widens sums and shifts of 32-bit numbers to 64 bits, so every step is cut to 32 again. The
@@ -98,6 +117,7 @@ def _block(k0: Any, k1: Any, k2: Any, k3: Any, k4: Any, k5: Any, k6: Any, k7: An
 @_compile()
 def fill_words(out: Any, key: Any, plane: Any, first: Any) -> None:
     """Words `first`, … of a plane; `first` and the size of `out` are multiples of 256."""
+    _use_widest_registers()
     k0, k1, k2, k3, k4, k5, k6, k7 = (
         key[0], key[1], key[2], key[3], key[4], key[5], key[6], key[7],
     )  # fmt: skip
@@ -152,6 +172,7 @@ def _word(some: Any, key: Any, plane: Any, position: Any) -> Any:
 @_compile()
 def _look_up(number: Any, unsure: Any, doubts: Any, words: Any, cells: Any, down: Any) -> Any:
     """Outcomes of the draws that are certain; how many are not, listed in `unsure`."""
+    _use_widest_registers()
     doubt = doubts.view(np.uint8)
     low_bits = _U((_U(1) << down) - _U(1))
     for k in range(number.size):
@@ -174,47 +195,69 @@ def _look_up(number: Any, unsure: Any, doubts: Any, words: Any, cells: Any, down
 
 
 @_compile()
+def _count_on(e: Any, number: Any, offset: Any, origin: Any, width: Any) -> None:
+    """Integers of outcomes that are all 2^width wide, where row 0 would begin at `origin`."""
+    _use_widest_registers()
+    size = np.float64(1 << width)
+    mask = _U((1 << width) - 1)
+    for k in range(e.size):
+        inside = np.float64(np.int32(offset[k] & mask))
+        e[k] = origin + np.float64(np.int32(number[k])) * size + inside
+
+
+@_compile()
 def _place(e: Any, number: Any, offset: Any, starts: Any, masks: Any) -> None:
+    _use_widest_registers()
     for k in range(e.size):
         e[k] = starts[number[k]] + np.float64(np.int32(offset[k] & masks[number[k]]))
 
 
 @_compile()
-def _count_from(e: Any, number: Any, origin: Any) -> None:
-    for k in range(e.size):
-        e[k] = origin + np.float64(np.int32(number[k]))
-
-
-@_compile()
 def _add_integers(out: Any, tile: Any, e: Any, step: Any) -> None:
+    _use_widest_registers()
     for k in range(out.size):
         out[k] = (tile[k] + e[k]) * step
 
 
 @_compile()
 def _add_reals(out: Any, tile: Any, e: Any, step: Any) -> None:
+    _use_widest_registers()
     for k in range(out.size):
         out[k] = tile[k] + e[k] * step
 
 
 @_compile()
-def _search(ends: Any, number: Any, word: Any) -> Any:
-    """The first outcome at or after `number` whose end lies beyond the word."""
-    leap = 1
-    while number + leap <= ends.size and ends[number + leap - 1] <= word:
-        number += leap
-        leap *= 2
-    while leap > 0:
-        if number + leap <= ends.size and ends[number + leap - 1] <= word:
-            number += leap
-        leap //= 2
-    return number
+def _bound(cells: Any, cell: Any, down: Any, begin: Any, last: Any) -> Any:
+    """The first and the last outcome that a word of this cell may have."""
+    entry = cells[cell]
+    if entry >> down > _U(0):
+        low = begin + np.int64(entry >> down)
+        return low, min(low + 1, last)
+    high = last
+    if cell + 1 < cells.size:
+        after = cells[cell + 1]
+        if after >> down > _U(0):
+            high = begin + np.int64(after >> down)
+        elif after < (_U(1) << down) - _U(1):  # else it is cut off, see `_guide`
+            high = np.int64(after)
+    return np.int64(entry), high
+
+
+@_compile()
+def _search(ends: Any, low: Any, high: Any, word: Any) -> Any:
+    """The outcome low … high whose end is the first beyond the word; without branches."""
+    left = high - low
+    while left > 0:
+        half = (left + 1) >> 1
+        low += half * np.int64(ends[low + half - 1] <= word)
+        left -= half
+    return low
 
 
 @_compile()
 def fill_draws(
     out: Any,
-    left: Any,
+    pending: Any,
     first: Any,
     key: Any,
     tile: Any,
@@ -225,7 +268,7 @@ def fill_draws(
     down: Any,
     begin: Any,
     origin: Any,
-    wide: Any,
+    width: Any,
     row_starts: Any,
     row_masks: Any,
     ends: Any,
@@ -236,17 +279,18 @@ def fill_draws(
     """Write draws number first, …: (tile + e)·step where `integral`, tile + e·step where not.
 
     `tile` is repeated, from its place `at_tile` on. Returns how many draws were left undone; `left`
-    holds which, with their outcomes. `cells` gives row r of an outcome, which is number begin + r:
-    where `wide`, its first integer and the mask of its offset stand in that row; else e = origin
-    + r.
+    holds which, with their outcomes. `cells` gives row r of an outcome, which is number begin + r.
+    It begins at origin + r·2^width, and has 2^width integers; where `width` is negative, its first
+    integer and the mask of its offset stand in row r of `row_starts` and `row_masks`.
 
     `down` = 32 − the bits of the guide: an argument, since compiled code that was kept would not
     see a constant of another file change.
 
     Sums are exact: all integers here are below 2^52, and those of the searched draws are 64-bit.
     """
+    _use_widest_registers()
     words = np.empty(_BATCH, np.uint32)
-    offsets = np.empty(_BATCH, np.uint32)
+    offsets = np.zeros(_BATCH, np.uint32)
     some = np.empty(16, np.uint32)
     number = np.empty(_BATCH, np.uint32)
     e = np.empty(_BATCH, np.float64)
@@ -263,11 +307,13 @@ def fill_draws(
         whole = -(-(skip + n) // _GROUP) * _GROUP
         fill_words(words[:whole], key, FIRST, aligned)
         count = _look_up(number[:n], unsure, doubts, words[skip : skip + n], cells, down)
-        if wide:
+        if width != 0:
             fill_words(offsets[:whole], key, OFFSET, aligned)
-            _place(e[:n], number[:n], offsets[skip : skip + n], row_starts, row_masks)
+        if width >= 0:
+            _count_on(e[:n], number[:n], offsets[skip : skip + n], origin, width)
         else:
-            _count_from(e[:n], number[:n], origin)
+            _place(e[:n], number[:n], offsets[skip : skip + n], row_starts, row_masks)
+        begin_tile = t
         at = 0
         while at < n:
             m = min(n - at, tile.size - t)
@@ -284,33 +330,38 @@ def fill_draws(
             k = unsure[h]
             here = position + _W(k)
             word = _W(words[skip + k]) << _W(32)
-            entry = cells[words[skip + k] >> down]
-            row = entry >> down
-            outcome = _search(ends, np.int64(begin + row if row else entry), word)
+            cell = np.int64(words[skip + k] >> down)
+            low, high = _bound(cells, cell, down, begin, ends.size)
+            outcome = _search(ends, low, high, word)
             if outcome < ends.size and ends[outcome] >> _W(32) == word >> _W(32):
                 word |= _W(_word(some, key, SECOND, here))
                 while outcome < ends.size and ends[outcome] <= word:
                     outcome += 1
-            width, kind = widths[outcome], kinds[outcome]
-            if kind == REST or (width > 31 and kind != EVEN):
-                left[undone, 0] = done + k
-                left[undone, 1] = outcome
+            bits, kind = widths[outcome], kinds[outcome]
+            if kind == REST or (bits > 31 and kind != EVEN):
+                pending[undone, 0] = done + k
+                pending[undone, 1] = outcome
                 undone += 1
                 continue
             j = starts[outcome]
-            if width > 0:
-                mask = (_W(1) << _W(width)) - _W(1)
-                one = _W(offsets[skip + k] if wide else _word(some, key, OFFSET, here))
-                f = one & mask
-                if width > 31:
-                    both = one << _W(32) | _W(_word(some, key, OTHER_OFFSET, here))
-                    f = both >> _W(64 - width)
+            if bits > 0:
+                mask = (_W(1) << _W(bits)) - _W(1)
+                low_word = _W(offsets[skip + k] if width != 0 else _word(some, key, OFFSET, here))
+                f = low_word & mask
+                if bits > 31:
+                    both_words = low_word << _W(32) | _W(_word(some, key, OTHER_OFFSET, here))
+                    f = both_words >> _W(64 - bits)
                 elif kind != EVEN:
-                    two = one >> _W(16) if width <= 16 else _W(_word(some, key, OTHER_OFFSET, here))
-                    g = two & mask
+                    other_word = (
+                        low_word >> _W(16)
+                        if bits <= 16
+                        else _W(_word(some, key, OTHER_OFFSET, here))
+                    )
+                    g = other_word & mask
                     f = max(f, g) if kind == RISING else min(f, g)
                 j += np.int64(f)
-            beside = tile[(at_tile + done + k) % tile.size]
+            at = begin_tile + k
+            beside = tile[at if at < tile.size else at - tile.size]
             if integral:
                 out[done + k] = np.float64(np.int64(beside) + j) * step
             else:

@@ -80,14 +80,15 @@ class Distribution(Protocol):
 class Guide:
     """What the top bits of a word say of its outcome; see `_guide` for the bits of `cells`.
 
-    Row r stands for outcome first + r. Where `wide`, `starts` and `masks` hold its first integer
-    and the mask of its offset; else each is one integer, origin + r.
+    Row r stands for outcome first + r, the integers from origin + r·2^width on, as many as 2^width.
+    Where outcomes differ (`width` is −1), `starts` and `masks` hold the first integer of row r and
+    the mask of its offset.
     """
 
     cells: NDArray[np.uint32]
     first: int
     origin: float
-    wide: bool
+    width: int
     starts: Array
     masks: NDArray[np.uint32]
 
@@ -144,17 +145,14 @@ class IntegerLaw:
         """
         offsets = np.zeros(k.size, np.int64)
         todo = np.arange(k.size)
-        attempt = 0
-        # An attempt is taken with a probability near 1/2 or more: 2^20 of them never all fail. Few
-        # positions are tried several times at once, so that numpy has enough to do.
-        while attempt < 1 << 20:
-            tries = range(attempt, attempt + max(1, min(4, 1000 // todo.size)))
-            block = np.hstack([blocks(key, positions[todo], REJECTION, a) for a in tries])
-            block = block.astype(np.uint64)
-            numbers = block[:, 0::2] << np.uint64(32) | block[:, 1::2]
+        # An attempt is four tries, of which each is taken with a probability near 1/2 or more: 2^20
+        # of them never all fail.
+        for attempt in range(1 << 20):
             which = k[todo][:, None]
-            down = np.uint64(64) - self.widths[which].astype(np.uint64)
+            block = blocks(key, positions[todo], REJECTION, attempt).astype(np.uint64)
+            numbers = block[:, 0::2] << np.uint64(32) | block[:, 1::2]
             first, second = numbers[:, 0::2], numbers[:, 1::2]
+            down = np.uint64(64) - self.widths[which].astype(np.uint64)
             offset = _select(self.kinds[which], first >> down, second >> down).astype(np.int64)
             accepted = np.broadcast_to(self.kinds[which] != REST, offset.shape).copy()
             ask = np.flatnonzero(~accepted[:, 0])
@@ -163,7 +161,6 @@ class IntegerLaw:
             todo = todo[~accepted.any(axis=1)]
             if not todo.size:
                 return offsets
-            attempt = tries.stop
         raise NoiseError(
             f"{self.law.text} cannot be sampled: too many draws are rejected"
         )  # pragma: no cover
@@ -311,15 +308,17 @@ class _Builder:
         """
         low: Array = (starts.astype(np.float64) - 0.5) * self.step
         high: Array = (starts.astype(np.float64) + (size - 0.5)) * self.step
-        if (own := self.law.masses(low, high)) is not None:
+        if (mass := self.law.masses(low, high)) is not None:
             with np.errstate(all="ignore"):
-                digits = OWN_UNITS + 2 * np.abs(np.log(np.where(own > 0, own / (high - low), 1.0)))
-            charge = float(np.sum(digits * ULP * own))
+                digits = OWN_UNITS + 2 * np.abs(
+                    np.log(np.where(mass > 0, mass / (high - low), 1.0))
+                )
+            charge = float(np.sum(digits * ULP * mass))
             if math.frexp(self.step)[0] != 0.5 or getattr(self.law, "scale", 1.0) != 1.0:
                 # ends are products or quotients, right to a rounding; else they are exact
                 ends = ULP * (np.abs(low) + np.abs(high)) / np.maximum(high - low, self.step)
-                charge += 2 * float(np.sum(ends * own))
-            return own, charge
+                charge += 2 * float(np.sum(ends * mass))
+            return mass, charge
         middle, half, owner, cut = _panels(self.step, starts, size, self.law.breakpoints)
         lower, upper = middle - half, middle + half
         rough, fine = (_gauss(self.law, middle, half, n) for n in (8, 12))
@@ -416,8 +415,8 @@ def _gauss(law: Distribution, middle: Array, half: Array, n: int) -> Array:
 def _masses(law: Distribution, step: float, integers: Integers, n: int = 3) -> Array:
     """P(e = j) of single integers: the law's own, or n-point Gauss where the density is smooth."""
     whole = integers.astype(np.float64)
-    if (own := law.masses((whole - 0.5) * step, (whole + 0.5) * step)) is not None:
-        return own
+    if (mass := law.masses((whole - 0.5) * step, (whole + 0.5) * step)) is not None:
+        return mass
     nodes, weights = _NODES[n]
     x = (whole[..., None] + nodes / 2) * step
     result: Array = law.pdf(x) @ weights * (step / 2)
@@ -469,18 +468,23 @@ def _guide(
     64. So has every word of a cell with more than two outcomes, or with one that is not plain.
     There the top bits are 0, and the others are the cell's first outcome (or an earlier one).
     """
-    wide = float(mass[widths > 0].sum()) > OFTEN
     peak = int(np.where(kinds == EVEN, mass, -1.0).argmax())
     first = max(0, peak - (1 << GUIDE - 1)) - 1  # row 0 means: search
     rows = np.arange(starts.size) - first
     plain = (kinds == EVEN) & (rows > 0) & (rows < 1 << GUIDE)
     plain &= (np.abs(starts) < EXACT) & (widths < 32)
-    origin = int(starts[peak]) - int(rows[peak])
-    if not wide:
-        plain &= (widths == 0) & (starts - origin == rows)
-    row_starts, row_masks = np.zeros(1 << GUIDE), np.zeros(1 << GUIDE, np.uint32)
-    row_starts[rows[plain]] = starts[plain]
-    row_masks[rows[plain]] = (np.int64(1) << widths[plain].astype(np.int64)) - 1
+    row_starts, row_masks = np.zeros(1), np.zeros(1, np.uint32)
+    for width in (0, min(int(widths[peak]), 31)):
+        origin = int(starts[peak]) - (int(rows[peak]) << width)
+        alike = (widths == width) & (starts - origin == rows << width)
+        if abs(origin) < EXACT and mass[plain & ~alike].sum() <= OFTEN:
+            plain &= alike
+            break
+    else:
+        width = -1
+        row_starts, row_masks = np.zeros(1 << GUIDE), np.zeros(1 << GUIDE, np.uint32)
+        row_starts[rows[plain]] = starts[plain]
+        row_masks[rows[plain]] = (np.int64(1) << widths[plain].astype(np.int64)) - 1
 
     cells = np.arange(1 << GUIDE, dtype=np.uint64) << np.uint64(64 - GUIDE)
     k = np.searchsorted(ends, cells, side="right")
@@ -492,4 +496,4 @@ def _guide(
         (rows[k].astype(np.uint32) << np.uint32(32 - GUIDE)) | np.where(last > k, begins, rest),
         np.minimum(k, rest).astype(np.uint32),
     )
-    return Guide(entries, first, float(origin), wide, row_starts, row_masks)
+    return Guide(entries, first, float(origin), width, row_starts, row_masks)

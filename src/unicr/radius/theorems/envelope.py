@@ -44,7 +44,10 @@ class EnvelopeBound(TradeOffBound):
 
             if math.isinf(best) or compute_margin(along(best), evidence.p_a, evidence.p_b) < 0:
                 guess = self.guess(evidence) if math.isinf(best) else best
-                best = find_radius(along, evidence, guess, tolerance=self.tolerance)
+                # p_A = 1: a half-line that moves inwards never fails
+                best = find_radius(
+                    along, evidence, guess, tolerance=self.tolerance, endless=evidence.p_a == 1.0
+                )
         return best
 
     def tradeoff(self, r: float) -> TradeOff:
@@ -53,8 +56,7 @@ class EnvelopeBound(TradeOffBound):
         return LeastTradeOff(tuple(parts))
 
     def curve(self) -> Steps:
-        """Inclusions of (j) prove no more: its kernels are above both signs everywhere."""
-        return self.prove_whole_curve()
+        return self.prove_steps()  # (h) proves no more: kernels of (j) are above both signs
 
     def guess(self, evidence: Evidence) -> float:
         return guess_radius(evidence.p_a, evidence.p_b) / math.sqrt(self.dim)
@@ -92,4 +94,13 @@ def match(question: Question) -> EnvelopeBound | None:
     )
 
 
-THEOREM = Theorem("f", "envelope", "ℓ∞; unimodal coordinates without symmetry", match)
+THEOREM = Theorem(
+    "f",
+    "envelope",
+    "ℓ∞; unimodal coordinates without symmetry",
+    match,
+    computed_in=(
+        "unicr.tradeoff._envelope",
+        "unicr.tradeoff._compose",
+    ),
+)
