@@ -72,7 +72,7 @@ class Answer:
 
     @property
     def scope(self) -> str:
-        """Of which smoothed classifier the certificate behind this answer speaks."""
+        """Which smoothed classifier the certificate behind this answer speaks of."""
         if self.noise is None:
             return "the run's noise"
         return "this input's noise" if self.source == "fresh" else f"region {self.region}'s noise"

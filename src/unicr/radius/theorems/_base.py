@@ -49,7 +49,7 @@ class Bound(ABC):
 
     @abstractmethod
     def radius(self, evidence: Evidence) -> float:
-        """The radius that holds for every direction; 0 where nothing is gained.
+        """The radius that holds for every direction; 0 where the theorem proves nothing.
 
         `radius.theorems.prove` rounds it down: nobody else hands it out.
         """

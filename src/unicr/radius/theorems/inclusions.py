@@ -14,8 +14,7 @@ HOMES = (1.0, 2.0, math.inf)  # norms in which some theorem is exact
 def match(question: Question) -> BestBound | None:
     """‖δ‖_q ≤ ‖δ‖_p for p ≤ q, so R_p ≥ R_q; and ‖δ‖_q ≤ d^(1/q − 1/p)·‖δ‖_p beyond.
 
-    Asked are the theorems that say nothing in the norm itself
-    (docs/theory.md#theorem-h).
+    Only theorems that say nothing in the norm itself are asked (docs/theory.md#theorem-h).
     """
     from unicr.radius.theorems import list_theorems
 
