@@ -246,12 +246,13 @@ class UnitCurve:
         return stored["alpha"], stored["radius"]
 
     def _prove(self) -> Steps:
-        """The best of all whole curves; where no theorem has one, radii at some nodes."""
+        """The best of all curves that theorems give; where no theorem has one, radii at some
+        nodes."""
         whole = [steps for bound in self._bounds if (steps := bound.curve()) is not None]
         return _merge_steps(whole) if whole else self._prove_nodes()
 
     def _prove_nodes(self) -> Steps:
-        """Where theorems answer one p_A at a time: at some nodes of the searched curve."""
+        """Steps at some nodes of the searched curve, for theorems that answer one p_A at a time."""
         alpha, searched = self.searched
         keep = np.unique(np.linspace(0, len(alpha) - 1, NODES // 2).astype(int))
         proved = np.zeros(len(keep))

@@ -94,7 +94,7 @@ class TradeOffBound(Bound):
 
     @abstractmethod
     def guess(self, evidence: Evidence) -> float:
-        """About how large the radius is: where the search begins, which proves nothing."""
+        """The size of radius at which the search begins. It proves nothing."""
 
     def radius(self, evidence: Evidence) -> float:
         return find_radius(self.tradeoff, evidence, self.guess(evidence), tolerance=self.tolerance)
