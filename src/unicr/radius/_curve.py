@@ -246,8 +246,7 @@ class UnitCurve:
         return stored["alpha"], stored["radius"]
 
     def _prove(self) -> Steps:
-        """The best of all curves that theorems give; where no theorem has one, radii at some
-        nodes."""
+        """The best of the theorems' curves; where no theorem has one, radii at some nodes."""
         whole = [steps for bound in self._bounds if (steps := bound.curve()) is not None]
         return _merge_steps(whole) if whole else self._prove_nodes()
 

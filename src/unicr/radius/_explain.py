@@ -151,8 +151,7 @@ def _name_certainty(noise: Noise, evidence: Evidence) -> str:
 
 
 def _list_modules(noise: Noise, used: Iterable[Theorem]) -> Iterator[str]:
-    """The modules on the way: of the density, the theorem, what computes it, and the last
-    rounding."""
+    """The modules of the density, the theorem, what computes it, and the last rounding."""
     for part in noise.parts:
         core = part.core
         yield type(core).__module__ if core.made_by is None else core.made_by.module
