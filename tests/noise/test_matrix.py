@@ -146,15 +146,13 @@ def test_a_matrix_times_whole_numbers_is_exact(which: int) -> None:
 )
 def test_what_is_no_covariance_is_named(cov: object, reason: str) -> None:
     with pytest.raises(NoiseError, match=reason):
-        noise.gaussian(cov=cov)
-    with pytest.raises(NoiseError, match="either cov= or sigma=, not both"):
-        noise.gaussian(cov=COV, sigma=1)  # type: ignore[call-overload]
+        noise.gaussian.with_covariance(cov)
     with pytest.raises(NoiseError, match="singular"):
         noise.Anisotropic(noise.laplace(sigma=1), matrix=[[1, 1], [1, 1]])
 
 
 def test_gaussian_noise_with_a_covariance() -> None:
-    law = noise.gaussian(cov=COV)
+    law = noise.gaussian.with_covariance(COV)
     assert (
         noise.parse(law.text) == law == noise.from_data(json.loads(json.dumps(noise.to_data(law))))
     )
@@ -175,7 +173,7 @@ def test_gaussian_noise_with_a_covariance() -> None:
 @pytest.mark.parametrize("p_a", [0.6, 0.9, 0.999])
 def test_the_l2_radius_is_that_of_the_weakest_direction(p_a: float) -> None:
     """f(z) = [v·z < t], v the eigenvector of λ_min: the class changes at √λ_min·Φ⁻¹(p_A)."""
-    law = noise.gaussian(cov=COV)
+    law = noise.gaussian.with_covariance(COV)
     least = math.sqrt(np.linalg.eigvalsh(law.entries @ law.entries.T)[0])
     exact = least * NormalDist().inv_cdf(p_a)
     found = certified_radius(law, 2, p_a=p_a)
@@ -197,12 +195,12 @@ def test_the_l2_radius_is_that_of_the_weakest_direction(p_a: float) -> None:
 
 def test_a_stretched_law_is_exact_in_l2_for_gaussian_noise_alone() -> None:
     stretched = noise.Anisotropic(noise.uniform(sigma=1), matrix=[[2.0, 0.5], [0.0, 1.0]])
-    for law, p in ((stretched, 2), (noise.gaussian(cov=COV), math.inf)):
+    for law, p in ((stretched, 2), (noise.gaussian.with_covariance(COV), math.inf)):
         assert certified_radius(law, p, p_a=0.9).guarantee == "approximate"
 
 
 def test_an_input_beyond_the_exact_whole_numbers_of_a_matrix_is_refused() -> None:
-    model = LatticeNoise(noise.gaussian(cov=COV), Lattice.parse("2^-20"))
+    model = LatticeNoise(noise.gaussian.with_covariance(COV), Lattice.parse("2^-20"))
     most = 2.0**-20 * model.noise.frame.most_steps / 2  # type: ignore[union-attr]
     direction = model.noise.frame.matrix @ np.array([1.0, 0.0])  # type: ignore[union-attr]
     assert model.integers(0.99 * most * direction)[0] < model.noise.frame.most_steps / 2  # type: ignore[union-attr]

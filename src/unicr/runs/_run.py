@@ -99,7 +99,7 @@ class Run(Database, Tabular):
     @property
     def started(self) -> bool:
         """Whether the run has its settings."""
-        return bool(self.settings("spec"))
+        return bool(self.read("SELECT 1 FROM spec LIMIT 1"))
 
     @cached_property
     def spec(self) -> Spec:

@@ -41,7 +41,15 @@ class Votes:
     selection: tuple[int, ...] = ()
 
 
-class Rule(Registered, ABC):
+class Setting(Registered, ABC):
+    """A rule or a procedure: what a plan has beside its numbers."""
+
+    def check_plan(self, plan: Plan) -> None:
+        """Raise CertifyError where the plan's other settings do not fit this one."""
+        return None
+
+
+class Rule(Setting):
     """Subclasses are frozen dataclasses; `proof` says why `conclude` errs with at most α."""
 
     kind = "rule"
@@ -52,10 +60,6 @@ class Rule(Registered, ABC):
     """Whether p_B has a bound of its own; else it is 1 − p_A."""
     among_noises: ClassVar[bool] = False
     """Whether the noise was chosen, out of several, by the very samples that certify."""
-
-    def check(self, plan: Plan) -> None:
-        """Raise CertifyError where the settings do not fit the plan."""
-        return None
 
     def next(self, votes: Votes, plan: Plan, radii: Radii) -> int:
         """How many samples to take now; 0 where the votes are enough. All that are left, here."""
@@ -84,7 +88,7 @@ RULES: Catalogue[type[Rule]] = Catalogue("unicr.rules", "unicr.smoothing.rules",
 Rule.catalogue = RULES
 
 
-class Procedure(Registered, ABC):
+class Procedure(Setting):
     """Subclasses are frozen dataclasses: their fields are all that decides the steps beside the
     plan, the run's noise and the radii. `certificate` may add fields: they are stored as well.
 
@@ -122,10 +126,6 @@ class Procedure(Registered, ABC):
     def fit(self, plan: Plan) -> Plan:
         """The plan with this procedure, and with what it needs of a plan."""
         return replace(plan, procedure=self)
-
-    def check_plan(self, plan: Plan) -> None:
-        """Raise CertifyError where the plan is none that `fit` makes."""
-        return None
 
     def check(self, plan: Plan, radii: Radii, model: Classifier | None = None) -> None:
         """Raise CertifyError where nothing can be claimed with this noise and these norms, or of
@@ -203,8 +203,8 @@ class Plan:
         exact = self.rule.exact and self.alpha == 0
         if not (isinstance(self.alpha, float) and (0 < self.alpha < 1 or exact)):
             raise CertifyError(f"alpha={self.alpha!r} must lie strictly between 0 and 1")
-        self.rule.check(self)
-        self.procedure.check_plan(self)
+        for setting in (self.rule, self.procedure):
+            setting.check_plan(self)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for the spec of a run."""

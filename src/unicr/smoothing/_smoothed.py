@@ -27,15 +27,18 @@ from unicr.norms import Norm, l2, parse_norm
 from unicr.smoothing._batch import (
     MOST_ON_CPU,
     USUAL,
+    Ask,
+    Draw,
     Passes,
+    Runner,
     check_alone,
     choose_passes,
+    count_votes,
     keep_memory,
     one_thread_each,
     pool,
 )
 from unicr.smoothing._certificate import ABSTAIN, Certificate
-from unicr.smoothing._counting import Ask, Draw, Runner, count_votes
 from unicr.smoothing._plan import Plan
 from unicr.smoothing._question import CLASSES, Counts, Measure, Request, answer_all
 from unicr.smoothing._radii import Curves

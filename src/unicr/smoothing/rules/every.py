@@ -46,7 +46,7 @@ class Every(Rule):
     proof = "nothing is drawn: all W values of the one offset are counted, so there is no α"
     exact = True
 
-    def check(self, plan: Plan) -> None:
+    def check_plan(self, plan: Plan) -> None:
         """Offsets are what is counted."""
         if plan.procedure.name != "offsets":
             raise CertifyError("--rule every works only for splitting noise")

@@ -38,7 +38,7 @@ class Pilot(Rule):
         "Clopper–Pearson errs with probability ≤ α"
     )
 
-    def check(self, plan: Plan) -> None:
+    def check_plan(self, plan: Plan) -> None:
         """A share, not negative."""
         if not 0 <= self.share < math.inf:
             raise CertifyError(f"share={self.share!r} must be a finite number of at least 0")
