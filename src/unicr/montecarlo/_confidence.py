@@ -207,7 +207,10 @@ def _choose_slope(values: Array, alpha: float) -> float:
 def accept(
     method: Method, select: Ratios, fresh: Ratios, p_a: float, p_b: float, failure: float
 ) -> bool:
-    """Whether the perturbation is certified, with failure probability at most `failure`."""
+    """Whether the perturbation is certified, with failure probability at most `failure`.
+
+    See docs/theory.md#the-monte-carlo-engine.
+    """
     if method == "dkw":
         return accept_dkw(fresh, p_a, p_b, failure)
     if method == "hockey-stick":

@@ -165,7 +165,7 @@ class UnitCurve:
     """The steps and tables of one curve at unit scale.
 
     `exact` says that a theorem gives the true radius: then the proved and the searched curve are
-    one.
+    one. See docs/theory.md#certifies.
     """
 
     def __init__(self, question: Question) -> None:

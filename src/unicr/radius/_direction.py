@@ -113,6 +113,8 @@ def search_direction(
 
     `closed=False` composes even where one coordinate has a closed form. In one dimension the
     search of a density with several modes begins at what is `proved`.
+
+    See docs/theory.md#directions-of-iid-noise.
     """
     noise, norm, dim = question.noise, question.norm, question.dim
     p_a, p_b, guess = evidence.p_a, evidence.p_b, _guess(question, evidence)
