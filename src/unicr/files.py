@@ -70,7 +70,7 @@ def file_digest(path: Path) -> str:
 
 
 def read_plain(path: Path, most: int) -> bytes:
-    """The bytes of a plain file of at most so many; OSError where it is a pipe, a device, a folder
+    """The bytes of a plain file of at most so many; OSError if it is a pipe, a device, a folder
     or longer: none of these may hold up whoever looks into a stranger's folder.
     """
     with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
@@ -85,7 +85,7 @@ def read_plain(path: Path, most: int) -> bytes:
 def read_json(text: str | bytes) -> Any:
     """Plain values of a JSON text (bytes: of UTF-8) that says the same to every reader.
 
-    ValueError where a name is given twice in one object (some programs take the first value, others
+    ValueError if a name is given twice in one object (some programs take the first value, others
     the last), for numbers that JSON does not have or a float cannot hold, and for halves of
     characters, which no file can be written with.
     """
@@ -102,7 +102,7 @@ def read_json(text: str | bytes) -> Any:
 
 
 def read_stored(value: Any) -> Any:
-    """`read_json` of a cell of a table: ValueError where that is no text, which other programs may
+    """`read_json` of a cell of a table: ValueError if that is no text, which other programs may
     read in another way.
     """
     if not isinstance(value, str):

@@ -77,7 +77,7 @@ def plain(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def refuse_links(*paths: Path) -> None:
-    """RunError where one of these is a link, or a file that has another name too.
+    """RunError if one of these is a link, or a file that has another name too.
 
     A folder may come from a stranger: whoever writes through a link in it writes elsewhere.
     """
@@ -159,7 +159,7 @@ class Lock:
             os.close(handle)
 
     def release(self) -> None:
-        """Let others have it; nothing where it is not held."""
+        """Let others have it; nothing if it is not held."""
         with self._guard:
             if self._handle is None:
                 return
@@ -210,7 +210,7 @@ class Folder:
     ) -> dict[str, Any] | None:
         """The record that is there, None in a new folder.
 
-        A RunError where there is one and nobody asked to `resume`, or where its settings are others
+        A RunError if there is one and nobody asked to `resume`, or where its settings are others
         than these (but for those in `free`).
         """
         old = self.read()
@@ -224,7 +224,7 @@ class Folder:
         return old
 
     def read(self) -> dict[str, Any] | None:
-        """The record; None where there is none."""
+        """The record; None if there is none."""
         try:
             if not self.record.is_file():
                 return None

@@ -27,7 +27,7 @@ class Tabular:
         raise NotImplementedError
 
     def to_dict(self) -> dict[str, list[Any]]:
-        """A list of values for each column; None where a row has none."""
+        """A list of values for each column; None if a row has none."""
         rows = self.plain_rows()
         return {name: [row.get(name) for row in rows] for name in columns(rows)}
 

@@ -22,7 +22,7 @@ from unicr.files import combine_digests
 
 
 class Normalised(Classifier):
-    """A classifier fed with (x − mean) / std, by channel (the first axis of an input)."""
+    """A classifier that gets (x − mean) / std, by channel (the first axis of an input)."""
 
     def __init__(
         self, classifier: Classifier, mean: float | Sequence[float], std: float | Sequence[float]
@@ -98,10 +98,10 @@ class Normalised(Classifier):
 
 
 class Denoised(Classifier):
-    """A classifier fed with what a denoiser makes of its input (denoised smoothing).
+    """A denoiser followed by a classifier (denoised smoothing).
 
-    The pair is one base classifier, so every guarantee holds as before. The denoiser is a module
-    or a callable from a batch to a batch.
+    The two together are one base classifier, so every guarantee holds for them. The denoiser is a
+    module or a function from a batch to a batch.
     """
 
     def __init__(

@@ -72,10 +72,10 @@ def radius(
     share
         The share of the noise inside that ball, e.g. 0.8.
     searched
-        Report the searched radius (the paper's approximate one) in place of the proved one.
+        Report the searched radius (the paper's approximate one) instead of the proved one.
     engine
         auto, exact (theorems only), numeric (composition, no closed forms) or montecarlo (the
-        paper's own algorithm, for any density; auto takes it where nothing else applies).
+        paper's own algorithm, for any density). auto uses montecarlo if nothing else applies.
     seconds
         Stop after this many seconds of computing, with what is proved by then.
     explain

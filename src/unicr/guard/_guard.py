@@ -57,13 +57,13 @@ def policy(spec: Spec, classifier: Classifier, seed: int, trusted: Trusted = NO_
 
 
 class Guard:
-    """Answers queries so that no answer ever contradicts a region given out before.
+    """Answers queries and never contradicts an earlier answer.
 
-    `certify` makes the certificate of a new point, at failure probability `alpha` or less; it is
-    called by one thread at a time. For any sequence of queries: a query in the region of an earlier
-    one gets the same answer, always; and with probability ≥ 1 − `memory.spent` every region lies in
-    the set where the classifier smoothed with its own noise gives its class. Queries are moved to
-    the `lattice` first, as that classifier does: regions speak of its points.
+    `certify` certifies a new point with failure probability at most `alpha`. One thread at a time
+    calls it. Two statements hold for every sequence of queries. A query in the region of an earlier
+    one always gets the same answer. With probability at least 1 − `memory.spent`, every region is
+    correct for the classifier smoothed with that region's noise. Queries are moved to the `lattice`
+    first, as that classifier does, so regions are about lattice points.
     """
 
     def __init__(

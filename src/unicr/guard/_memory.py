@@ -206,7 +206,7 @@ class Memory(Regions):
         return flat
 
     def look_up(self, x: Any) -> Answer | None:
-        """The answer of the deepest region that x is in, None where it is in none."""
+        """The answer of the deepest region that x is in, None if it is in none."""
         return self._answer_from(self._regions(), self.point(x))
 
     def reserve(self, alpha: float) -> int:
@@ -230,7 +230,7 @@ class Memory(Regions):
             return self._settle(point, certificate, stream)
 
     def plant(self, x: Any, certificate: Certificate, index: int) -> Answer | None:
-        """`settle` for input number `index` of a run; None where that input was planted before."""
+        """`settle` for input number `index` of a run; None if that input was planted before."""
         point = self.point(x)
         if not 0 <= index < FIRST_STREAM:
             raise RunError(f"input number {index}: it must be from 0 to {FIRST_STREAM - 1}")

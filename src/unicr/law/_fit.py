@@ -49,7 +49,7 @@ class Stretch:
 def fit_pieces(
     density: TabulatedDensity, *, symmetric: bool | None = None, log_concave: bool | None = None
 ) -> Pieces:
-    """The law that stands for a density; NotOfThatShapeError where it has not what is declared."""
+    """The law that stands for a density; NotOfThatShapeError if it has not what is declared."""
     tolerance = CLOSE
     while True:
         pieces = _fit(density, tolerance, symmetric, log_concave)

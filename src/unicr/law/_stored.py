@@ -38,7 +38,7 @@ def table_to_data(table: Table) -> dict[str, Any]:
 
 
 def table_from_data(data: Any) -> Table:
-    """The table that `table_to_data` wrote, bit for bit; NoiseError where it is not a density."""
+    """The table that `table_to_data` wrote, bit for bit; NoiseError if it is not a density."""
     if not isinstance(data, Mapping) or set(data) != KEYS:
         raise NoiseError(
             f"the table of a density must have the fields {', '.join(sorted(KEYS))}, and no others"

@@ -31,10 +31,10 @@ WRITTEN = 128
 class Anisotropic(Noise):
     """The law of Bξ, ξ i.i.d. from `base`: B = diag(`scales`), or the `matrix` B.
 
-    `scales` multiply the scale that `base` has already, and may have any shape: it is read in the
-    order of the coordinates. The dimension is the number of scales or rows. Of a matrix the
-    leading 26 bits of each row are kept, so that samples on a lattice are exact; what is kept
-    (`noise.frame.matrix`) is what is certified.
+    `scales` multiply the scale of `base`. They can have any shape, and are read in the order of the
+    coordinates. The dimension is the number of scales or rows. A matrix is rounded to 26 bits in
+    each row, which makes samples on a lattice exact. The certificate is about the rounded matrix
+    (`noise.frame.matrix`).
     """
 
     dim: int

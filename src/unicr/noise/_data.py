@@ -37,7 +37,7 @@ _REFERENCE = re.compile(r"[^\n]+\.py:[^\W\d]\w*(\([\w=., +-]*\))?")
 
 
 def to_data(noise: Noise) -> Data:
-    """`noise` in JSON's own types, with a SHA-256 digest of what it says; `from_data` reads it.
+    """Write a noise in JSON types, with a SHA-256 digest. `from_data` reads it.
 
     A noise that rests on Python functions of a whole vector (`Joint`, `from_radial_density`) has no
     table and is refused.
@@ -47,10 +47,12 @@ def to_data(noise: Noise) -> Data:
 
 
 def from_data(data: Any) -> Noise:
-    """The noise that `to_data` wrote: equal to it, with the same samples and radii.
+    """Read a noise that `to_data` wrote. It is equal to the original, with the same samples and
+    radii.
 
-    Runs no code of the data's author. Raises NoiseError where the digest, the law or a claimed fact
-    does not hold: a table is symmetric, log-concave or unimodal only if its very numbers are.
+    This runs no code of the data's author. It raises NoiseError if the digest is wrong, the table
+    is not a distribution, or its numbers contradict a stated fact (symmetric, log-concave,
+    unimodal).
     """
     if not isinstance(data, Mapping) or set(data) != {"format", "noise", "sha256"}:
         raise NoiseError(

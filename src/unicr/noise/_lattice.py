@@ -125,7 +125,7 @@ class LatticeNoise:
     def tau(self) -> float | None:
         """A bound of the total variation between one coordinate drawn and its law.
 
-        None where there is no bound: spherical and joint noises are drawn as real numbers, then
+        None if there is no bound: spherical and joint noises are drawn as real numbers, then
         rounded, and nothing is known of the law of a float. For a sum only the law of the
         certifying part counts, so it is the largest of those.
         """

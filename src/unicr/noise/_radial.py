@@ -58,7 +58,7 @@ class UnitBall:
     """E θ_i² of a direction θ, in this dimension."""
 
     def std(self, length: LengthLaw) -> float:
-        """sqrt(E ε_i²) of noise with this law of the length; inf where it does not exist."""
+        """sqrt(E ε_i²) of noise with this law of the length; inf if it does not exist."""
         return math.sqrt(length.second_moment * self.square(length.dim))
 
 

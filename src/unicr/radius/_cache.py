@@ -105,7 +105,7 @@ def unpack_steps(numbers: NDArray[Any]) -> tuple[Array, Array]:
 
 
 def read_shipped(kind: str, key: str, dim: int) -> tuple[Array, Array] | None:
-    """The steps of a curve that comes with the package, None where it has none.
+    """The steps of a curve that comes with the package, None if it has none.
 
     Steps of a proved curve are moved to a larger p_A by what they may lack in `dim` dimensions
     (docs/theory.md#packaged-curves).
@@ -182,7 +182,7 @@ def _digest(folder: Path, key: str, arrays: dict[str, Array]) -> str:
 
 
 def _read(path: Path, key: str) -> dict[str, Array] | None:
-    """The arrays of a file, None where it is missing, damaged, or not written by this user."""
+    """The arrays of a file, None if it is missing, damaged, or not written by this user."""
     try:
         with path.open("rb") as handle, np.load(handle, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}

@@ -90,7 +90,7 @@ def compute_radii(
 
 
 def _choose_curve(question: Question) -> RadiusCurve | None:
-    """The curve of a noise whose single radii take long; None where they are closed forms."""
+    """The curve of a noise whose single radii take long; None if they are closed forms."""
     noise = plainest(question.noise)
     known = noise.iid or noise.frame or noise.parts
     if not known and (noise.radial is None or noise.radial.order != 2):

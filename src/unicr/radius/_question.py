@@ -21,7 +21,8 @@ LARGEST_DIM = 1 << 53  # beyond, a float no longer counts coordinates one by one
 
 @dataclass(frozen=True, init=False)
 class Question:
-    """How far may an input move in this norm and dimension, if it is smoothed with this noise?"""
+    """The question for a radius: how far may an input move in this norm and dimension under this
+    noise?"""
 
     noise: Noise
     norm: Norm
@@ -71,7 +72,8 @@ def replace_noise(question: Question, noise: Noise) -> Question:
 
 
 class SecondLaw(NamedTuple):
-    """What votes within a ball prove: `q_a` bounds the top class's probability from below there.
+    """A bound from votes under noise restricted to a ball: `q_a` bounds the top class's probability
+    there from below.
 
     The ball, in the norm of the noise's density, holds `share` of the noise.
 
@@ -84,7 +86,8 @@ class SecondLaw(NamedTuple):
 
 @dataclass(frozen=True, init=False)
 class Evidence:
-    """Bounds of probabilities: `p_a` of the top class from below, `p_b` of every other from above.
+    """Bounds of probabilities: `p_a` for the top class from below, `p_b` for every other class from
+    above.
 
     P(f = c) ≤ 1 − p_A for every other class c, so `p_b` is at most 1 − `p_a`, and that where it is
     not given (the binary case). `second` holds what votes under a second law prove, in the binary

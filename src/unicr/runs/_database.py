@@ -249,7 +249,7 @@ class Database:
         return seal
 
     def stored_seal(self) -> str | None:
-        """The seal that the last writer left; None where it did not finish."""
+        """The seal that the last writer left; None if it did not finish."""
         seals = self.read(f"SELECT seal FROM {SEALED}")
         return str(seals[0][0]) if len(seals) == 1 else None
 

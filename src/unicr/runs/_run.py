@@ -46,7 +46,7 @@ ELSEWHERE = {"transcript", "seed"}  # fields of a certificate with a column, or 
 
 @dataclass(frozen=True)
 class Row:
-    """One input of a run: its certificate, or why there is none."""
+    """One input of a run: its certificate, or the reason why it has none."""
 
     idx: int
     label: int
@@ -64,7 +64,7 @@ class Row:
 
     @property
     def predict(self) -> int:
-        """The certified class, −1 where there is none."""
+        """The certified class, or −1."""
         return -1 if self.certificate is None else self.certificate.predict
 
     @property
@@ -73,7 +73,7 @@ class Row:
         return self.certificate is not None and self.predict == self.label and self.label >= 0
 
     def radius(self, norm: str) -> float:
-        """The certified radius in one norm, 0 where there is none."""
+        """The certified radius in one norm, or 0."""
         return 0.0 if self.certificate is None else self.certificate.radius(norm)
 
     def proved(self, norm: str) -> float:
@@ -103,7 +103,7 @@ class Run(Database, Tabular):
 
     @cached_property
     def spec(self) -> Spec:
-        """All that decides the run."""
+        """Everything that decides the results of the run."""
         values = self.settings("spec")
         if not values:
             raise RunError(f"{self.folder} has no settings, so the run was never started")

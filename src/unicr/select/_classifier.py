@@ -34,13 +34,14 @@ Query = Norm | float | str | Iterable[Norm | float | str]
 
 
 class SelectiveClassifier:
-    """A selector h under `noise`, and a classifier (or one for all) under each noise of `choices`.
+    """A classifier that chooses its noise for each input by a selector.
 
-    h gives the number of a choice; s(x) is the median of h(x + η), with two choices the more
-    probable one; g(x) is the most probable class of the chosen classifier under its noise. Models
-    are anything that `load_classifier` takes. There is no memory: nothing depends on what was asked
-    before, and a certificate speaks of every input in its ball. `seed`, `nonce` and `lattice` are
-    those of `VoteCounter`; the lattice is one for all members.
+    The selector h gives the number of a choice. s(x) is the median of h(x + η), where η is `noise`.
+    g(x) is the most probable class of the chosen classifier under its noise, one of `choices`.
+    There is one classifier for each choice, or one for all; models are anything that
+    `load_classifier` takes. Answers do not depend on earlier queries, and a certificate holds for
+    every input in its ball. `seed`, `nonce` and `lattice` are as in `VoteCounter`; all members
+    share one lattice.
     """
 
     def __init__(
@@ -122,7 +123,7 @@ class SelectiveClassifier:
     def predict(
         self, x: torch.Tensor, *, n: int = 1000, alpha: float = 0.001, input_index: int = 0
     ) -> int:
-        """g(x), or −1 where the votes do not show it: wrong with probability at most α.
+        """g(x), or −1 if the votes do not show it: wrong with probability at most α.
 
         Half of α is for the choices that n votes of h leave possible (one, as a rule), half for
         the classifiers of these, n votes each: all must clearly give one class.

@@ -134,7 +134,7 @@ def choose_passes(
 
 
 def _try(measure: Callable[[Passes], float], passes: Passes, device: torch.device) -> float | None:
-    """Seconds of an input; infinite without memory; None where the model fails in another way."""
+    """Seconds of an input; infinite without memory; None if the model fails in another way."""
     try:
         return measure(passes)
     except Exception as error:  # a stranger's model; what else is wrong is told with the votes
@@ -182,7 +182,7 @@ def out_of_memory(error: BaseException) -> bool:
 
 
 def measure_free_memory(device: torch.device) -> float:
-    """Bytes of memory that are free; infinite where nothing tells."""
+    """Bytes of memory that are free; infinite if nothing tells."""
     if device.type == "cuda":
         return float(torch.cuda.mem_get_info(device)[0])
     bytes_ = [math.inf]

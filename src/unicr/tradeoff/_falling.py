@@ -120,7 +120,7 @@ class Levels:
         return mass * (1 - TABULATED), mixed * (1 - TABULATED)
 
     def _by_chords(self, ended: bool) -> tuple[Array, Array] | None:
-        """Masses from below, where log φ is concave in w = log r; None where it is not.
+        """Masses from below, where log φ is concave in w = log r; None if it is not.
 
         The length has the density e^ℓ in w, ℓ = d·w + log φ. Chords of ℓ give a cell its mass from
         below; between the prolonged chords of its neighbours ℓ exceeds its own chord by at most a
@@ -193,7 +193,7 @@ class Levels:
 
     def _gaps(self, t: float) -> Gaps:
         """(left, right, at) for each cell [a, b] of r: D ≥ right, and for every c ≥ 0
-        (c − D)/r ≤ max((c − left)/a, (c − right)/at). −inf where no ρ has so high a level.
+        (c − D)/r ≤ max((c − left)/a, (c − right)/at). −inf if no ρ has so high a level.
 
         If log φ = h(v) is convex or concave in v = r^e, then D is monotone, or rises and then
         falls, so that it is least at an edge: left = right = that value, at = b. Where it is convex
@@ -219,7 +219,7 @@ class Levels:
         return left, np.minimum(left, right), np.clip(at, edges[:-1], edges[1:])
 
     def _gap_at_edges(self, t: float) -> Array:
-        """D = ρ^e − r^e at the edges, from below; −inf where no ρ of the table is high enough.
+        """D = ρ^e − r^e at the edges, from below; −inf if no ρ of the table is high enough.
 
         A chord of the table and more steps along it come near to the gap; what is returned was
         tested: log φ at ρ is high enough, roundings counted, and φ falls.

@@ -37,8 +37,8 @@ def paper(
 ) -> int:
     """Make the tables and figures of the UniCR paper again.
 
-    Without a name it prints what there is; what is done is skipped. Exit code 3 if an item failed,
-    4 if one was skipped because its data is not there. Example:
+    Without a name the command lists all items. Items that are done are skipped. Exit code 3 if an
+    item failed, 4 if one was skipped because its data is missing. Example:
 
     unicr paper formulas noises --quick
 
@@ -51,11 +51,11 @@ def paper(
     full
         The paper's numbers of images and samples.
     out
-        Each item writes CSV, PNG, SVG, comparison.txt and item.json into a folder of its own here.
+        Each item writes CSV, PNG, SVG, comparison.txt and item.json into a folder here.
     data_dir
-        Where datasets and weights lie; $UNICR_PAPER_DATA or ./data if left out.
+        The folder of datasets and weights; $UNICR_PAPER_DATA or ./data if left out.
     fresh
-        Make items again that are done.
+        Repeat items that are done.
     workers
         Processes for certification runs; 0 runs everything in this one.
     set_

@@ -58,7 +58,7 @@ def read_result(point: Point, folder: Path) -> Trained:
 
 
 def score_shape(results: Iterable[Trained], norm: str) -> float | None:
-    """The robustness score over the scales of one shape; None where a training failed."""
+    """The robustness score over the scales of one shape; None if a training failed."""
     several = list(results)
     if any(result.failed is not None for result in several):
         return None
@@ -95,6 +95,6 @@ def score_shapes(results: Mapping[Point, Trained], norms: Sequence[str]) -> list
 
 
 def find_best_shape(lines: Iterable[ShapeScore], norm: str) -> ShapeScore | None:
-    """The line with the largest score in a norm; None where all failed."""
+    """The line with the largest score in a norm; None if all failed."""
     scored = [line for line in lines if line.scores[norm] is not None]
     return max(scored, key=lambda line: line.scores[norm] or 0.0) if scored else None

@@ -63,7 +63,7 @@ class PointWork:
     home: Path
 
     def open(self) -> Callable[[Point], dict[str, bytes] | None]:
-        """The function from a point to its files, or to None where they are in `folder`."""
+        """The function from a point to its files, or to None if they are in `folder`."""
         test = from_arrays(self.inputs, self.labels, name="test", source=self.job["data_spec"])
 
         def work(point: Point) -> dict[str, bytes] | None:

@@ -41,7 +41,7 @@ FILE = "density.py"
 
 
 def answer(path: str, query: Query) -> Answer:
-    """The answer to one question of the page. Raises UnicrError where it cannot be answered."""
+    """The answer to one question of the page. Raises UnicrError if it cannot be answered."""
     return QUESTIONS[path](query)
 
 

@@ -136,7 +136,7 @@ def gallery(
 
 
 def rescale_to(noise: Noise, sigma: float) -> Noise:
-    """The noise rescaled to `sigma`; an error where it has no variance to compare at."""
+    """The noise rescaled to `sigma`; an error if it has no variance to compare at."""
     if not math.isfinite(noise.sigma):
         raise NoiseError(
             f"{noise.text} has no finite variance, but noises are compared at equal sigma: "

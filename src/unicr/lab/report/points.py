@@ -51,7 +51,7 @@ class RadiusPoints:
 
     @property
     def grade(self) -> Grade | None:
-        """How good the proofs are; None where nothing is proved."""
+        """How good the proofs are; None if nothing is proved."""
         return self._radii[0].grade
 
     @property

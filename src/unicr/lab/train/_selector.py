@@ -52,7 +52,7 @@ LEAST = 0.02  # a stake below this share of the radius teaches nothing
 def estimate_worth(
     model: Classifier, noise: Noise, norm: Norm, examples: Examples, training: SelectorTraining
 ) -> torch.Tensor:
-    """About the radius of one choice on every training input; 0 where it is wrong."""
+    """About the radius of one choice on every training input; 0 if it is wrong."""
     radii = Radii(noise, [norm], math.prod(examples.shape))
     grid = torch.linspace(0.5, BEST, 2000, dtype=torch.float64)
     curve = torch.tensor([radii.first(p) for p in grid.tolist()])
@@ -202,7 +202,7 @@ def train_selector(
 
 
 def refuse_selector(folder: Path) -> None:
-    """A RunError where a folder has a selector: another one would not be what its runs name."""
+    """A RunError if a folder has a selector: another one would not be what its runs name."""
     if (folder / SELECTOR_FILE).exists():
         raise RunError(f"{folder} already contains a selector: use another folder")
 

@@ -173,7 +173,7 @@ class Trainer:
     def _tune_method(self) -> tuple[Tuned, Reach | None]:
         """The method's settings, and the radii it works with and that the progress estimates.
 
-        None where nobody asked for a norm and the noise has no closed form: a curve takes time.
+        None if nobody asked for a norm and the noise has no closed form: a curve takes time.
         """
         given, usual = self.settings, self.method.usual
         names = ("samples", "weight", "radius", "steps")

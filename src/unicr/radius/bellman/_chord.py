@@ -89,7 +89,7 @@ def _measure_excess(unit: IID, width: float, share: float) -> float:
         crossing = np.where(least < 0, 0.5 * most * most / (most - least), 0.5 * (most + least))
         chord = length * np.where(most > 0, crossing, 0.0)
         positive = np.where(most + 2 * gap / length <= 0, 0.0, chord + gap)
-    # a convex density lies below its chord: nothing where none of the three has a concave part
+    # a convex density lies below its chord: nothing if none of the three has a concave part
     first = np.searchsorted(curvature.falls, z[:-1] - on, side="left")
     last = np.searchsorted(curvature.falls, z[1:] + back, side="right")
     inside = [(z[:-1] - on < high) & (z[1:] + back > low) for low, high in curvature.concave]

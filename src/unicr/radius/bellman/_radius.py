@@ -41,7 +41,7 @@ CLOSE_ENOUGH = 0.993  # of what no radius exceeds: there half as much patience w
 
 @lru_cache(maxsize=256)
 def bellman_radius(unit: IID, norm: Norm, dim: int, p_a: float, p_b: float) -> float:
-    """A proved radius at unit scale (docs/theory.md#theorem-j); 0 where nothing could be proved.
+    """A proved radius at unit scale (docs/theory.md#theorem-j); 0 if nothing could be proved.
 
     Where that leaves much open, jumps are taken apart (docs/theory.md#jumps-apart).
     """

@@ -190,7 +190,7 @@ class Sheet:
         return other
 
     def tighten(self, i: int) -> int:
-        """Prove cell i by something tighter; what it costs, 0 where nothing is left to do.
+        """Prove cell i by something tighter; what it costs, 0 if nothing is left to do.
 
         The chord of a wide cell is cut; then no flow allows steps that are not left; then flows
         are cut more finely; then narrow cells are cut too.

@@ -43,7 +43,7 @@ def list_theorems() -> tuple[Theorem, ...]:
 
 
 def find_exact_bound(question: Question) -> Bound | None:
-    """The bound that gives the true radius, at unit scale; None where there are only bounds.
+    """The bound that gives the true radius, at unit scale; None if there are only bounds.
 
     The first theorem in the list that is exact is taken, so that a closed form goes first.
     """
@@ -73,9 +73,9 @@ def _list_bounds(unit: Question, laws: int) -> tuple[Bound, ...]:
 def prove(question: Question, evidence: Evidence, *, laws: int = 1) -> Proof:
     """The largest radius that a theorem of so many laws gives, in real units and rounded down.
 
-    A theorem whose numbers cannot be computed proves nothing; that is an error where no other one
-    proves anything either. Where time is over (`OutOfTime`), what was proved by then stands and is
-    not `complete`; it is an error too where nothing was proved. See docs/theory.md#certifies.
+    A theorem whose numbers cannot be computed proves nothing; that is an error if no other one
+    proves anything either. If time is over (`OutOfTime`), what was proved by then stands and is
+    not `complete`; it is an error too if nothing was proved. See docs/theory.md#certifies.
     """
     best, failed, complete = NOTHING_PROVED, None, True
     for bound in list_bounds(question, laws=laws):

@@ -52,7 +52,7 @@ class Every(Rule):
             raise CertifyError("--rule every works only for splitting noise")
 
     def conclude(self, votes: Votes, plan: Plan, radii: Radii) -> tuple[float, float]:
-        """The two largest shares, rounded outwards; nothing where not every offset was counted.
+        """The two largest shares, rounded outwards; nothing if not every offset was counted.
 
         docs/certificates.md#on-a-real-machine: the one exception.
         """

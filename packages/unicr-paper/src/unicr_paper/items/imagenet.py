@@ -109,7 +109,7 @@ def _models(context: Context) -> dict[float, dict[str, Any]]:
 
 
 def _numbers(name: str, text: str | None) -> Sequence[float] | None:
-    """The numbers of an option, or None where it was not given."""
+    """The numbers of an option, or None if it was not given."""
     if text is None:
         return None
     try:

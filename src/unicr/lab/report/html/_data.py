@@ -337,7 +337,7 @@ def _probabilities(top: float) -> Array:
 
 
 def _rows(rows: Sequence[Row], spec: Spec, noisy: list[str | None]) -> dict[str, Any]:
-    """The inputs by column; None where a failed input has no value."""
+    """The inputs by column; None if a failed input has no value."""
     certificates = [row.certificate for row in rows]
     return {
         "idx": [row.idx for row in rows],
