@@ -152,9 +152,8 @@ def _name_certainty(noise: Noise, evidence: Evidence) -> str:
 
 def _list_modules(noise: Noise, used: Iterable[Theorem]) -> Iterator[str]:
     """The modules of the density, the theorem, what computes it, and the last rounding."""
-    for part in noise.parts:
-        core = part.core
-        yield type(core).__module__ if core.made_by is None else core.made_by.module
+    for part in noise.certifying:
+        yield type(part).__module__ if part.made_by is None else part.made_by.module
     for theorem in used:
         yield theorem.match.__module__
         yield from theorem.computed_in

@@ -19,7 +19,7 @@ def match(question: Question) -> BestBound | None:
     from unicr.radius.theorems import list_theorems
 
     homes = [question.in_norm(p) for p in HOMES if p != question.norm.p]
-    found: list[ScaledBound] = []
+    carried: list[ScaledBound] = []
     for theorem in list_theorems():
         if theorem is THEOREM or theorem.match(question) is not None:
             continue
@@ -27,7 +27,7 @@ def match(question: Question) -> BestBound | None:
         # beyond ℓ2 what a theorem gives in ℓ1 loses another √d
         if question.norm.p > 2 and bounds[2.0][1] is not None:
             del bounds[1.0]
-        found += [
+        carried += [
             ScaledBound(
                 theorem=f"{bound.theorem} + (h) inclusion",
                 grade=bound.grade,
@@ -38,14 +38,14 @@ def match(question: Question) -> BestBound | None:
             for home, bound in bounds.values()
             if bound is not None
         ]
-    if not found:
+    if not carried:
         return None
-    grade = find_weakest(*(bound.grade for bound in found))
+    grade = find_weakest(*(bound.grade for bound in carried))
     law = question.noise.iid
     # For finite p there is a curve in the norm itself, or radii that are larger one by one. So are
     # those of a law that is 0 somewhere: docs/theory.md#jumps-apart serves single radii only.
     whole = math.isinf(question.norm.p) and law is not None and law.facts.positive
-    return BestBound(theorem=THEOREM.name, grade=grade, bounds=tuple(found), whole=whole)
+    return BestBound(theorem=THEOREM.name, grade=grade, bounds=tuple(carried), whole=whole)
 
 
 THEOREM = Theorem(
