@@ -86,6 +86,10 @@ class Classifier(ABC):
         """The same computed with fewer bits (bf16, fp16), which is another classifier."""
         raise ModelError(f"{self.name}: precision= works for torch models only")
 
+    def at_own_precision(self) -> Classifier:
+        """The same with the model's own bits, to compare how long they take: it has no digest."""
+        return self
+
     def compiled(self) -> Classifier:
         """The same by torch.compile, which rounds otherwise and so is another classifier."""
         raise ModelError(f"{self.name}: torch.compile works for torch models only")

@@ -52,7 +52,8 @@ class ModelOptions:
         See mean.
     precision
         Compute a torch model with fewer bits (autocast): for GPUs, and with bf16 for CPUs that
-        have instructions for it (avx512_bf16, amx_bf16), nearly twice as fast there.
+        have instructions for it (avx512_bf16, amx_bf16). `unicr certify` measures it:
+        it warns where a pass takes longer, and prints its share of the time with --verbose.
     trust
         A file that may run its author's code: .pt2, TorchScript, pickles (.pt, .joblib) and Python
         files that a run or a selector names are opened only if they are named here. May be given
