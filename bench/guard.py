@@ -26,7 +26,7 @@ def main() -> None:
     for norm in (l2, l1):
         spent = []
         for look_up in (
-            lambda x, norm=norm: regions.holding(Metric(norm), x.astype(np.float64)),
+            lambda x, norm=norm: regions.list_holding(Metric(norm), x.astype(np.float64)),
             lambda x, norm=norm: np.linalg.norm(regions.points - x, ord=norm.p, axis=1),
         ):
             begin = time.process_time()

@@ -258,6 +258,36 @@ def test_what_looks_wrong_is_a_warning_that_names_the_cure(
         smoothed.certify(floats, **FEW)  # without labels there is nothing to warn of
 
 
+def test_noise_that_spoils_the_model_is_a_warning(recwarn: pytest.WarningsRecorder) -> None:
+    """A value of 0.6 or 0.4 tells the class; under noise of sigma 20 nothing does."""
+    x = torch.where(torch.arange(32)[:, None] % 4 == 0, 0.6, 0.4).expand(32, 2)
+    labels = (x[:, 0] > 0.5).long()
+
+    def model(batch: torch.Tensor) -> torch.Tensor:
+        other = (batch.abs() > 1).any(1)
+        return torch.where(other, 3, (batch[:, 0] > 0.5).long())
+
+    loud = SmoothedClassifier(model, "gaussian(sigma=20)", num_classes=4, seed=0)
+    with pytest.warns(UserWarning, match="use a smaller sigma") as told:
+        loud.certify((x, labels), **FEW)
+    assert "100% without noise, 0% with one draw" in str(told[0].message)
+    quiet = SmoothedClassifier(model, "gaussian(sigma=0.01)", num_classes=4, seed=0)
+    quiet.certify((x, labels), **FEW)
+    assert len(recwarn) == 0
+
+
+def test_colour_channels_at_the_end_are_a_warning(recwarn: pytest.WarningsRecorder) -> None:
+    def model(batch: torch.Tensor) -> torch.Tensor:
+        return (batch.mean((1, 2, 3)) > 0.5).long()
+
+    smoothed = SmoothedClassifier(model, "gaussian(sigma=0.25)", num_classes=2, seed=0)
+    smoothed.certify(torch.rand(2, 3, 8, 8), **FEW)
+    smoothed.certify(torch.rand(2, 4, 4, 4), **FEW)
+    assert len(recwarn) == 0
+    with pytest.warns(UserWarning, match="transpose"):
+        smoothed.certify(torch.rand(2, 8, 8, 3), **FEW)
+
+
 def test_classes_name_the_outputs(digits: tuple[np.ndarray, np.ndarray]) -> None:
     names = [f"digit {i}" for i in range(10)]
     smoothed = SmoothedClassifier(MODEL, TEXT, classes=names, seed=0)

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 
 class UnicrError(Exception):
-    """Root of every error that unicr raises on purpose."""
+    """The base class of all errors that unicr raises on purpose."""
 
 
 class NoiseError(UnicrError, ValueError):
@@ -70,7 +70,7 @@ def foreign(kind: type[UnicrError], what: str) -> Iterator[None]:
 
 
 def did_you_mean(name: str, known: Iterable[str], most: int = 1, least: float = 0.4) -> str:
-    """The part of a message that names what is like `name`; empty where nothing is."""
+    """The part of a message that names what is like `name`; empty if nothing is."""
     near = difflib.get_close_matches(name, list(known), n=most, cutoff=least)
     return f"did you mean {' or '.join(near)}? " if near else ""
 

@@ -58,7 +58,9 @@ def load_object(reference: str) -> Any:
 
 def is_among(file: str | Path, named: Iterable[str | Path]) -> bool:
     """Whether a file is one of those named, under whatever path."""
-    return Path(file).expanduser().resolve() in {Path(one).expanduser().resolve() for one in named}
+    return Path(file).expanduser().resolve() in {
+        Path(path).expanduser().resolve() for path in named
+    }
 
 
 def file_digest(path: Path) -> str:
@@ -68,7 +70,7 @@ def file_digest(path: Path) -> str:
 
 
 def read_plain(path: Path, most: int) -> bytes:
-    """The bytes of a plain file of at most so many; OSError where it is a pipe, a device, a folder
+    """The bytes of a plain file of at most so many; OSError if it is a pipe, a device, a folder
     or longer: none of these may hold up whoever looks into a stranger's folder.
     """
     with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
@@ -83,7 +85,7 @@ def read_plain(path: Path, most: int) -> bytes:
 def read_json(text: str | bytes) -> Any:
     """Plain values of a JSON text (bytes: of UTF-8) that says the same to every reader.
 
-    ValueError where a name is given twice in one object (some programs take the first value, others
+    ValueError if a name is given twice in one object (some programs take the first value, others
     the last), for numbers that JSON does not have or a float cannot hold, and for halves of
     characters, which no file can be written with.
     """
@@ -100,7 +102,7 @@ def read_json(text: str | bytes) -> Any:
 
 
 def read_stored(value: Any) -> Any:
-    """`read_json` of a cell of a table: ValueError where that is no text, which other programs may
+    """`read_json` of a cell of a table: ValueError if that is no text, which other programs may
     read in another way.
     """
     if not isinstance(value, str):
@@ -109,11 +111,11 @@ def read_stored(value: Any) -> Any:
 
 
 def _refuse_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    values = dict(pairs)
+    if len(values) < len(pairs):
         names = [name for name, _ in pairs]
         raise ValueError(f"{next(n for n in names if names.count(n) > 1)!r:.60} is given twice")
-    return found
+    return values
 
 
 def _refuse_constant(text: str) -> Any:
@@ -127,7 +129,7 @@ def _read_finite(text: str) -> float:
     return value
 
 
-def combined_digest(*parts: str) -> str:
+def combine_digests(*parts: str) -> str:
     """One digest of several texts without line breaks."""
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 

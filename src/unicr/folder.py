@@ -77,16 +77,16 @@ def plain(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def refuse_links(*paths: Path) -> None:
-    """RunError where one of these is a link, or a file that has another name too.
+    """RunError if one of these is a link, or a file that has another name too.
 
     A folder may come from a stranger: whoever writes through a link in it writes elsewhere.
     """
     for path in paths:
         try:
-            found = path.lstat()
+            status = path.lstat()
         except (FileNotFoundError, NotADirectoryError):
             continue
-        if stat.S_ISLNK(found.st_mode) or (stat.S_ISREG(found.st_mode) and found.st_nlink > 1):
+        if stat.S_ISLNK(status.st_mode) or (stat.S_ISREG(status.st_mode) and status.st_nlink > 1):
             raise RunError(
                 f"{path} is a symbolic link, and nothing is written through a link: copy the folder"
             )
@@ -119,10 +119,10 @@ class Lock:
         with self._guard:
             if self._key in self._held:
                 raise RunError(f"{self.path} is already being written to by this process")
-            self._handle = self._locked_handle()
+            self._handle = self._open_locked()
             self._held.add(self._key)
 
-    def _locked_handle(self) -> int:
+    def _open_locked(self) -> int:
         while True:
             try:
                 handle = os.open(self._file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
@@ -159,7 +159,7 @@ class Lock:
             os.close(handle)
 
     def release(self) -> None:
-        """Let others have it; nothing where it is not held."""
+        """Let others have it; nothing if it is not held."""
         with self._guard:
             if self._handle is None:
                 return
@@ -196,11 +196,11 @@ class Folder:
         except OSError as error:
             raise RunError(f"cannot write to {self.path}: {error.strerror}") from None
         try:
-            for left in self.path.glob(f"{NEW}*"):
-                if left.is_dir():
-                    shutil.rmtree(left, ignore_errors=True)
+            for rest in self.path.glob(f"{NEW}*"):
+                if rest.is_dir():
+                    shutil.rmtree(rest, ignore_errors=True)
                 else:
-                    left.unlink(missing_ok=True)
+                    rest.unlink(missing_ok=True)
             yield
         finally:
             lock.release()
@@ -210,7 +210,7 @@ class Folder:
     ) -> dict[str, Any] | None:
         """The record that is there, None in a new folder.
 
-        A RunError where there is one and nobody asked to `resume`, or where its settings are others
+        A RunError if there is one and nobody asked to `resume`, or where its settings are others
         than these (but for those in `free`).
         """
         old = self.read()
@@ -224,14 +224,14 @@ class Folder:
         return old
 
     def read(self) -> dict[str, Any] | None:
-        """The record; None where there is none."""
+        """The record; None if there is none."""
         try:
             if not self.record.is_file():
                 return None
-            found = json.loads(self.record.read_text(encoding="utf-8"))
-            if not isinstance(found, dict) or not isinstance(found.get("settings"), dict):
+            record = json.loads(self.record.read_text(encoding="utf-8"))
+            if not isinstance(record, dict) or not isinstance(record.get("settings"), dict):
                 raise ValueError("it has no settings")
-            return found
+            return record
         except (OSError, ValueError, RecursionError) as error:
             raise RunError(f"cannot read {self.record}: {error}") from None
 

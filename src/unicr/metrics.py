@@ -15,13 +15,14 @@ from unicr.values import Array
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """One run in one norm: for every input its radius, whether it counts, whether it abstained.
+    """The scores of one run in one norm: for every input its radius, whether it counts, and whether
+    it abstained.
 
-    With labels an input counts if it is correct. Without labels (`labelled` is false) it counts if
-    it is certified, and no share of inputs is called an accuracy. Inputs that failed never count.
-    `grid` is the grid between whose points the radii hold, None where they hold for every change.
-    `p_a` are the lower bounds of the top class's probability of the certified inputs, None where a
-    log does not have them.
+    With labels, an input counts if it is correct. Without labels (`labelled` is false), it counts
+    if it is certified, and no share of inputs is called an accuracy. Failed inputs never count. If
+    radii hold only between the points of a grid, `grid` is this grid; otherwise it is None. `p_a`
+    are the lower bounds of the top class's probability of the certified inputs, or None if a log
+    does not have them.
     """
 
     name: str
@@ -43,11 +44,11 @@ class Scores:
         return np.where(self.counted.astype(bool), self.radius, -1.0)
 
     def certified_share(self, radius: float) -> float:
-        """Share of inputs that count with a radius of at least `radius` (0: all that count)."""
+        """The share of inputs that count and have at least this radius."""
         return float(np.mean(self._radii >= radius))
 
     def certified_accuracy(self, radius: float) -> float:
-        """Share of inputs that are correct with a radius of at least `radius` (0: all of them)."""
+        """The share of inputs that are correct and have at least this radius."""
         if not self.labelled:
             raise UnicrError(
                 f"{self.name} has no labels, so it has no accuracy: use certified_share"
@@ -56,12 +57,12 @@ class Scores:
 
     @property
     def average_radius(self) -> float:
-        """Mean certified radius, 0 for inputs that do not count."""
+        """The mean certified radius. Inputs that do not count have radius 0."""
         return float(np.mean(np.maximum(self._radii, 0.0)))
 
     @property
     def median_radius(self) -> float:
-        """The middle one of the same radii."""
+        """The median of the same radii."""
         return float(np.median(np.maximum(self._radii, 0.0)))
 
     @property
@@ -74,11 +75,12 @@ class Scores:
 
     @property
     def abstention(self) -> float:
-        """Share of inputs without a class."""
+        """The share of inputs without a class."""
         return float(np.mean(self.abstained))
 
     def accuracy_bound(self, radius: float, failure: float = 0.001) -> float:
-        """A lower bound of the accuracy that truly holds here, at confidence 1 − failure.
+        """A lower bound of the share of inputs that are correct and whose certificate is true, at
+        confidence 1 − failure.
 
         Each certificate is wrong with probability at most α, independently: the number of wrong
         ones is at most the exact binomial quantile, and those are taken off.

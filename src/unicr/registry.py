@@ -137,24 +137,24 @@ class Catalogue(Mapping[str, Thing]):
                 for value in vars(module).values()
                 if self._fits(value) and value.__module__ == module.__name__
             ]
-        found: dict[int, Thing] = {}
+        things: dict[int, Thing] = {}
         for value in vars(module).values():
-            for one in value if isinstance(value, tuple) else (value,):
-                if self._fits(one):
-                    found[id(one)] = one
-        return list(found.values())
+            for thing in value if isinstance(value, tuple) else (value,):
+                if self._fits(thing):
+                    things[id(thing)] = thing
+        return list(things.values())
 
     def _of_entry(self, point: EntryPoint) -> list[Thing]:
         value = point.load()
         if isinstance(value, ModuleType):
-            found = self._of_module(value)
+            things = self._of_module(value)
         else:
-            found = list(value) if isinstance(value, tuple) else [value]
-            found = found if all(map(self._fits, found)) else []
-        if not found:
+            things = list(value) if isinstance(value, tuple) else [value]
+            things = things if all(map(self._fits, things)) else []
+        if not things:
             kind = "subclass" if self._classes else "instance"
             raise UnicrError(f"{point.value} contains no {kind} of {self._base.__name__}")
-        return found
+        return things
 
     def _fits(self, value: object) -> bool:
         if not self._classes:
@@ -268,9 +268,9 @@ class Registered:
     @classmethod
     def read(cls, settings: Mapping[str, Any]) -> Self:
         """The value with these settings, which are numbers; a subclass may read others."""
-        own = {f.name for f in fields(cls)}  # type: ignore[arg-type]
+        known = {f.name for f in fields(cls)}  # type: ignore[arg-type]
         for key, value in settings.items():
-            if key not in own or isinstance(value, str | bool | list | dict):
+            if key not in known or isinstance(value, str | bool | list | dict):
                 raise CertifyError(f"the {cls.kind} {cls.name} has no setting {key}={value!r}")
         try:
             return cls(**settings)

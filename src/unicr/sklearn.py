@@ -87,8 +87,8 @@ class SmoothedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  #
         smoothed, n = self.smoothed_, self.samples
         counts = [smoothed.votes(x, n, start=0, input_index=_stream(x)) for x in rows]
         votes = np.zeros((len(counts), len(self.classes_)))
-        for into, found in zip(votes, counts, strict=True):
-            into[: len(found)] = found
+        for into, some in zip(votes, counts, strict=True):
+            into[: len(some)] = some
         return votes / self.samples
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:

@@ -61,15 +61,15 @@ class SmoothedClassifier(VoteCounter):
     classes
         The names of the model's outputs, in their order: a list, or a text file.
     num_classes
-        The number of classes, where neither the model nor its output tells it.
+        The number of classes, if it is known neither from the model nor from its output.
     bounds
         (low, high): inputs outside are refused. Noise may leave the bounds.
     batch, channels_last
         How many noisy copies one forward pass has, and their order in memory. unicr measures what
         is fastest if they are left out.
     seed, nonce
-        Where the noise comes from: a nonce of 64 hexadecimal digits (drawn if left out), or, for
-        experiments, a seed, which anybody can predict.
+        What decides the noise: a nonce of 64 hexadecimal digits (drawn at random if left out). For
+        experiments, a seed; the noise is then predictable.
     lattice
         The grid of inputs and noise; by default so fine that a radius holds for every change.
     input_shape
@@ -165,16 +165,16 @@ class SmoothedClassifier(VoteCounter):
         norm
             One norm or several: 1, 2, "inf", or any p > 0.
         labels
-            The labels of many inputs, where x does not hold them.
+            The labels of many inputs, if x does not contain them.
         plan
-            More than n0, n and alpha: another rule, or early stopping.
+            Replaces n0, n and alpha, and can have another rule.
         searched
             Report the paper's approximate radii instead of proved ones.
         input_index
             The number of the noise stream of a single input.
         folder
-            Write the results of many inputs into this folder as they are made. A run that was
-            interrupted continues there.
+            Save the results of many inputs in this folder as they are made. After an interruption,
+            the same call continues.
         workers
             The number of processes for many inputs; 0 is this process.
         progress
@@ -230,9 +230,9 @@ class SmoothedClassifier(VoteCounter):
         """The class of g at x, or −1: wrong with probability at most α.
 
         A two-sided binomial test compares the two classes with most votes. x is one input, or many
-        as in `certify`; for many the answer is an array. An n at which even votes that all agree
-        would abstain is refused. With `seconds`, n is what the model can do in that time for one
-        input; the clock chooses n, not the votes, so that the test stays valid.
+        as in `certify`; then the answer is an array. If n is so small that it would always abstain,
+        it is refused. With `seconds`, n is the number of votes that the model can give in that
+        time. The clock chooses n, not the votes, so the test stays valid.
         """
         data = self._dataset(x, None)
         if seconds is not None:
@@ -278,7 +278,7 @@ class SmoothedClassifier(VoteCounter):
         return run
 
     def _dataset(self, x: Any, labels: Any) -> Dataset | None:
-        """Many inputs as a dataset that fits the model; None where x is one input."""
+        """Many inputs as a dataset that fits the model; None if x is one input."""
         is_array = isinstance(x, np.ndarray | torch.Tensor)
         if is_array and labels is None and not self._is_stack(x):
             return None

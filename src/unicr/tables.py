@@ -27,7 +27,7 @@ class Tabular:
         raise NotImplementedError
 
     def to_dict(self) -> dict[str, list[Any]]:
-        """A list of values for each column; None where a row has none."""
+        """A list of values for each column; None if a row has none."""
         rows = self.plain_rows()
         return {name: [row.get(name) for row in rows] for name in columns(rows)}
 
@@ -71,9 +71,9 @@ def to_latex(rows: Sequence[Record]) -> str:
     """A LaTeX tabular with every character escaped; numbers are right-aligned."""
     names = columns(rows)
     right = {n for n in names if all(isinstance(r.get(n), int | float | None) for r in rows)}
-    head = " & ".join(map(_escaped, names)) + r" \\"
+    head = " & ".join(map(_escape, names)) + r" \\"
     body = [
-        " & ".join(_escaped(cell(name, row.get(name))) for name in names) + r" \\" for row in rows
+        " & ".join(_escape(cell(name, row.get(name))) for name in names) + r" \\" for row in rows
     ]
     form = "".join("r" if name in right else "l" for name in names)
     lines = [rf"\begin{{tabular}}{{{form}}}", r"\hline", head, r"\hline", *body, r"\hline"]
@@ -119,5 +119,5 @@ def _harmless(value: Any) -> Any:
     return "\n".join(map(printable, quoted.split("\n")))
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     return "".join(SPECIAL.get(sign, sign) for sign in printable(text))

@@ -77,7 +77,7 @@ def _chain(node: ast.expr) -> list[Call]:
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
         return [*_chain(node.left), Call(TIMES, (_number(node.right),))]
     if isinstance(node, ast.Call):
-        positional = tuple(_number(one) for one in node.args)
+        positional = tuple(_number(argument) for argument in node.args)
         named: dict[str, float] = {}
         for keyword in node.keywords:
             if keyword.arg is None:
@@ -165,12 +165,12 @@ def read_assignment(text: str) -> tuple[str, str]:
 
 def read_fraction(text: str) -> Fraction:
     """`1/255`, `3` or `2^-20`, exactly; a whole number above 0 over another, or a power of two."""
-    found = _FRACTION.fullmatch(text.strip())
-    if found is None:
+    match = _FRACTION.fullmatch(text.strip())
+    if match is None:
         raise SpecError(f"{text!r} is not a fraction such as 1/255 or 2^-20")
-    if found["power"] is not None:
-        return Fraction(2) ** int(found["power"])
-    return Fraction(int(found["up"]), int(found["down"] or 1))
+    if match["power"] is not None:
+        return Fraction(2) ** int(match["power"])
+    return Fraction(int(match["up"]), int(match["down"] or 1))
 
 
 def split_reference(text: str) -> tuple[str, str]:

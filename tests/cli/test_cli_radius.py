@@ -196,3 +196,15 @@ def test_tightness_lists_formulas(capsys: pytest.CaptureFixture[str]) -> None:
     out = capsys.readouterr().out
     assert "cohen" in out
     assert "teng" in out
+
+
+def test_explain_tells_theorem_files_and_charges(capsys: pytest.CaptureFixture[str]) -> None:
+    words = split("radius --noise gaussian(sigma=0.5) --norm 2 --dim 3072 --pa 0.99 --explain")
+    run(*words)
+    out = capsys.readouterr().out
+    assert "(d) Gaussian: docs/theory.md#theorem-d" in out
+    assert "unicr/noise/families/gaussian.py: " in out
+    assert "radius/_rounding.py TAIL_CHARGE" in out
+    run(*words, "--json")
+    told = json.loads(capsys.readouterr().out)
+    assert told["explanation"]["proved"] == told["proved"]

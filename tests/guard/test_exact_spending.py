@@ -73,7 +73,7 @@ def test_a_region_wider_than_its_certificate_is_told(reach: float, holds: bool) 
     with Memory(None, norm=l2, shape=(1,), made_for=made_for(spec)) as store:
         stream = store.reserve(plan.alpha)
         store.settle(np.zeros(1, np.float32), certificate(0, 1.0), stream)
-        with store.writing():
+        with store.write():
             store._db.execute("UPDATE regions SET reach = ?", (reach,))
         found = list(check_memory(store, spec, {}))
     assert (not found) is holds, found

@@ -49,12 +49,12 @@ def assert_disjoint(norm: str, regions: list[Stored]) -> None:
 
     A promise is 4e-12 of the reach below it: that far a rounded distance may err.
     """
-    promised = Metric(parse_norm(norm)).promised
+    shrink = Metric(parse_norm(norm)).shrink_radius
     for i, (a, r, label) in enumerate(regions):
         for b, s, other in regions[:i]:
             if label != other:
                 assert np.any(a != b)
-                both = Fraction(promised(r)) + Fraction(promised(s))
+                both = Fraction(shrink(r)) + Fraction(shrink(s))
                 assert exact(norm, a, b) >= (both * both if norm == "2" else both)
 
 

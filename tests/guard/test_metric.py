@@ -75,7 +75,7 @@ def test_radius_and_reach_are_rounded_down(p: float, radius: float) -> None:
     assert metric.reach(radius) <= radius**metric.power
     assert metric.radius(metric.reach(radius)) <= radius
     assert metric.radius(metric.reach(radius)) == pytest.approx(radius, rel=1e-10)
-    assert metric.promised(metric.reach(radius)) < radius
+    assert metric.shrink_radius(metric.reach(radius)) < radius
 
 
 @pytest.mark.parametrize("inverse", [2, 4])
@@ -92,5 +92,7 @@ def test_infinite_and_zero_reach() -> None:
     for p in (0.5, 2.0):
         metric = Metric(Norm(p))
         assert metric.reach(math.inf) == metric.radius(math.inf) == math.inf
-        assert metric.promised(math.inf, 3.0) == math.inf
-        assert metric.reach(0.0) == metric.promised(0.0) == metric.promised(1.0, 2.0) == 0.0
+        assert metric.shrink_radius(math.inf, 3.0) == math.inf
+        assert (
+            metric.reach(0.0) == metric.shrink_radius(0.0) == metric.shrink_radius(1.0, 2.0) == 0.0
+        )

@@ -92,7 +92,7 @@ def test_a_look_up_finds_what_every_single_distance_says(kind: Kind, p: str, dim
             away = [metric.above(z, c.astype(np.float64)) for c in points[:upto]]
             inside = [i for i in range(upto) if away[i] == 0 or away[i] < reach[i]]
             inside.sort(key=lambda i: (away[i] - reach[i], i))
-            assert regions.holding(metric, z) == [(i, away[i]) for i in inside]
+            assert regions.list_holding(metric, z) == [(i, away[i]) for i in inside]
             held += len(inside)
             others = [i for i in range(upto) if i % 3 != 1]
             below = [float(metric.below(z, points[i : i + 1])[0]) for i in others]

@@ -20,7 +20,7 @@ from unicr.errors import NoiseError, RadiusError
 from unicr.montecarlo._boundary import (
     Boundary,
     quantile_corners,
-    weighted_corners,
+    weigh_corners,
 )
 from unicr.montecarlo._confidence import compute_dkw_width, confirm_radius
 from unicr.montecarlo._logratio import LogRatios
@@ -64,7 +64,7 @@ def test_log_ratios_of_a_gaussian() -> None:
 
 def test_both_estimators_give_the_trade_off_function() -> None:
     under_p, under_q = gaussian_ratios(1.0, 40_000)
-    for corners in (weighted_corners(under_q), quantile_corners(under_p, under_q)):
+    for corners in (weigh_corners(under_q), quantile_corners(under_p, under_q)):
         for alpha in (0.02, 0.1, 0.4):
             truth = special.ndtr(-special.ndtri(alpha) - 1.0)
             assert corners.beta(alpha) == pytest.approx(truth, abs=0.02)
@@ -82,7 +82,7 @@ def test_atoms_are_interpolated() -> None:
     move = torch.full((1, 1), u, dtype=torch.float64)
     under_p, under_q = ratios.under_p(move)[0], ratios.under_q(move)[0]
     top = 0.5 * math.exp(-u)  # P-mass of the atom L = u, whose Q-mass is 1/2
-    for corners in (weighted_corners(under_q), quantile_corners(under_p, under_q)):
+    for corners in (weigh_corners(under_q), quantile_corners(under_p, under_q)):
         for share in (0.1, 0.5, 0.9):
             assert corners.beta(share * top) == pytest.approx(1 - 0.5 * share, abs=0.02)
 

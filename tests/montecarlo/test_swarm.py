@@ -11,7 +11,7 @@ import torch
 
 from unicr import noise
 from unicr.montecarlo import MonteCarlo
-from unicr.montecarlo._swarm import Swarm, starting_directions, swarm, unit_rows, weak_directions
+from unicr.montecarlo._swarm import Swarm, list_first_directions, swarm, unit_rows, weak_directions
 from unicr.norms import Norm
 from unicr.values import Array
 
@@ -83,13 +83,13 @@ def test_rows_have_unit_length(p: float) -> None:
 
 
 def test_it_starts_from_the_positions_of_the_paper() -> None:
-    rows = starting_directions(noise.laplace(sigma=1), Norm(2.0), 20, count=24, seed=0)
+    rows = list_first_directions(noise.laplace(sigma=1), Norm(2.0), 20, count=24, seed=0)
     assert len(rows) >= 24
     patterns = {tuple(row.tolist()) for row in rows}
     for k in (1, 2, 4, 16, 20):
         assert (1.0,) * k + (0.0,) * (20 - k) in patterns
     skewed = noise.from_density(lambda x: -np.exp(-x) - x)
-    rows = starting_directions(skewed, Norm(2.0), 20, count=24, seed=0)
+    rows = list_first_directions(skewed, Norm(2.0), 20, count=24, seed=0)
     patterns = {tuple(row.tolist()) for row in rows}
     assert (-1.0,) + (0.0,) * 19 in {tuple(x + 0.0 for x in row) for row in patterns}
 

@@ -71,8 +71,8 @@ def test_bounds_of_scales_are_on_the_safe_side_of_sixty_digits() -> None:
                     assert max(abs(mp.mpf(a) - b) for a, b in zip(y, pulled, strict=True)) <= error
                 length = exact_norm(np.array(pulled, dtype=object), p)
                 assert length <= frame.measure(delta, p) <= length * (1 + 1e-10)
-                assert length <= exact_norm(delta, p) / frame.inscribed(p) * (1 + 1e-14)
-            assert frame.measure(worst, p) >= (1 - 1e-14) / frame.inscribed(p)
+                assert length <= exact_norm(delta, p) / frame.inner_factor(p) * (1 + 1e-14)
+            assert frame.measure(worst, p) >= (1 - 1e-14) / frame.inner_factor(p)
 
 
 def test_a_matrix_that_is_nearly_singular_is_refused() -> None:
@@ -99,7 +99,7 @@ def test_bounds_of_a_matrix_are_on_the_safe_side_of_sixty_digits(which: int) -> 
             length = exact_norm(inverse @ delta, p)
             measured = frame.measure(delta, p)
             assert length <= measured <= length * (1 + 1e-6)
-            assert exact_norm(delta, p) >= frame.inscribed(p) * length * (1 - 1e-14)
+            assert exact_norm(delta, p) >= frame.inner_factor(p) * length * (1 - 1e-14)
             image = b @ np.sign(delta)
             assert np.linalg.norm(image, p) <= frame.spread(p) * (1 + 1e-12)
     for x in rng.normal(size=(5, frame.dim)):
@@ -110,8 +110,8 @@ def test_bounds_of_a_matrix_are_on_the_safe_side_of_sixty_digits(which: int) -> 
     check_volume(frame, log_det, frame.dim * loss)
     # each norm's worst direction is nearly attained where it is known
     rows = np.abs(inverse.astype(float))
-    assert frame.inscribed(math.inf) == pytest.approx(1 / rows.sum(1).max(), rel=1e-6)
-    assert frame.inscribed(1.0) == pytest.approx(1 / rows.sum(0).max(), rel=1e-6)
+    assert frame.inner_factor(math.inf) == pytest.approx(1 / rows.sum(1).max(), rel=1e-6)
+    assert frame.inner_factor(1.0) == pytest.approx(1 / rows.sum(0).max(), rel=1e-6)
 
 
 @pytest.mark.parametrize("which", range(6))
@@ -146,15 +146,13 @@ def test_a_matrix_times_whole_numbers_is_exact(which: int) -> None:
 )
 def test_what_is_no_covariance_is_named(cov: object, reason: str) -> None:
     with pytest.raises(NoiseError, match=reason):
-        noise.gaussian(cov=cov)
-    with pytest.raises(NoiseError, match="either cov= or sigma=, not both"):
-        noise.gaussian(cov=COV, sigma=1)  # type: ignore[call-overload]
+        noise.gaussian.with_covariance(cov)
     with pytest.raises(NoiseError, match="singular"):
         noise.Anisotropic(noise.laplace(sigma=1), matrix=[[1, 1], [1, 1]])
 
 
 def test_gaussian_noise_with_a_covariance() -> None:
-    law = noise.gaussian(cov=COV)
+    law = noise.gaussian.with_covariance(COV)
     assert (
         noise.parse(law.text) == law == noise.from_data(json.loads(json.dumps(noise.to_data(law))))
     )
@@ -175,7 +173,7 @@ def test_gaussian_noise_with_a_covariance() -> None:
 @pytest.mark.parametrize("p_a", [0.6, 0.9, 0.999])
 def test_the_l2_radius_is_that_of_the_weakest_direction(p_a: float) -> None:
     """f(z) = [v·z < t], v the eigenvector of λ_min: the class changes at √λ_min·Φ⁻¹(p_A)."""
-    law = noise.gaussian(cov=COV)
+    law = noise.gaussian.with_covariance(COV)
     least = math.sqrt(np.linalg.eigvalsh(law.entries @ law.entries.T)[0])
     exact = least * NormalDist().inv_cdf(p_a)
     found = certified_radius(law, 2, p_a=p_a)
@@ -197,12 +195,12 @@ def test_the_l2_radius_is_that_of_the_weakest_direction(p_a: float) -> None:
 
 def test_a_stretched_law_is_exact_in_l2_for_gaussian_noise_alone() -> None:
     stretched = noise.Anisotropic(noise.uniform(sigma=1), matrix=[[2.0, 0.5], [0.0, 1.0]])
-    for law, p in ((stretched, 2), (noise.gaussian(cov=COV), math.inf)):
+    for law, p in ((stretched, 2), (noise.gaussian.with_covariance(COV), math.inf)):
         assert certified_radius(law, p, p_a=0.9).guarantee == "approximate"
 
 
 def test_an_input_beyond_the_exact_whole_numbers_of_a_matrix_is_refused() -> None:
-    model = LatticeNoise(noise.gaussian(cov=COV), Lattice.parse("2^-20"))
+    model = LatticeNoise(noise.gaussian.with_covariance(COV), Lattice.parse("2^-20"))
     most = 2.0**-20 * model.noise.frame.most_steps / 2  # type: ignore[union-attr]
     direction = model.noise.frame.matrix @ np.array([1.0, 0.0])  # type: ignore[union-attr]
     assert model.integers(0.99 * most * direction)[0] < model.noise.frame.most_steps / 2  # type: ignore[union-attr]

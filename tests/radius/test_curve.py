@@ -4,6 +4,7 @@ import hashlib
 import math
 import multiprocessing
 import stat
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ from scipy import special
 from unicr import noise
 from unicr.errors import RadiusError
 from unicr.norms import linf
-from unicr.radius import Question, RadiusCurve, _cache, _curve, certified_radius
+from unicr.radius import Evidence, Grade, Question, RadiusCurve, _cache, _curve, certified_radius
 from unicr.radius.internal import find_exact_bound
 from unicr.radius.theorems import _base
 
@@ -260,3 +261,45 @@ def test_a_closed_form_is_read_closely_near_one_half(spec: str) -> None:
     read = RadiusCurve(law, 1, 3072)(p)
     assert np.all(read <= direct)
     assert np.all(read >= 0.997 * direct)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class _Given(_base.Bound):
+    """A bound whose whole curve is given: proved at the p_A of its steps."""
+
+    steps: _base.Steps | None
+
+    def radius(self, evidence: Evidence) -> float:
+        raise AssertionError("a whole curve is not asked one by one")
+
+    def curve(self) -> _base.Steps | None:
+        return self.steps
+
+
+def _give(steps: _base.Steps | None) -> _Given:
+    return _Given(theorem="(t) test", grade=Grade.CLOSED_FORM, steps=steps)
+
+
+def test_whole_curves_are_joined_to_the_best_of_them() -> None:
+    one = _give((np.array([0.5, 0.2, 0.1]), np.array([0.0, 1.0, 3.0])))
+    other = _give((np.array([0.5, 0.3, 0.05]), np.array([0.0, 2.0, 2.5])))
+    joined = _base.merge_curves([one, _give(None), other])
+    assert joined is not None
+    assert joined[0].tolist() == [0.5, 0.5, 0.3, 0.2, 0.1, 0.05]
+    assert joined[1].tolist() == [0.0, 0.0, 2.0, 2.0, 3.0, 3.0]
+    assert _base.merge_curves([_give(None)]) is None
+    half = _base.ScaledBound(theorem="(t) test", grade=Grade.CLOSED_FORM, inner=one, factor=0.5)
+    scaled = half.curve()
+    assert scaled is not None
+    assert scaled[1].tolist() == [0.0, 0.5, 1.5]
+
+
+@pytest.mark.slow
+def test_a_law_without_symmetry_has_a_whole_curve_in_linf() -> None:
+    """Its envelope (f) and what (j) proves in ℓ2 (h), joined: below the radius at every p_A."""
+    law = noise.from_density(lambda x: np.where(x < 0, 2 * x, -x), name="two slopes", sigma=1)
+    curve = RadiusCurve(law, math.inf, 3)
+    assert len(curve.unit.proved[0]) > 500
+    for p_a in (0.6, 0.9, 0.999):
+        found = certified_radius(law, math.inf, 3, p_a=p_a)
+        assert 0.97 * found.proved <= float(curve(p_a)) <= found.searched * (1 + 1e-3)

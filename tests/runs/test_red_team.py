@@ -455,7 +455,7 @@ def test_an_attack_on_an_input_without_a_class_is_none(
     )
     with AttackStore(folder) as store:
         store.begin("gaussian", {"alpha": 0.01, "votes": 50})
-        with store.writing():
+        with store.write():
             for idx in (0, 2):
                 store.put(
                     "outcomes", [("gaussian", "2", 1.0, idx, -1, 0.0, 0.0, "[0, 50]", "kept")]
@@ -475,7 +475,7 @@ def test_attacks_that_were_changed_after_their_seal_are_not_shown(
 
     with AttackStore(folder) as store:
         store.begin("gaussian", {"alpha": 0.01, "votes": 50})
-        with store.writing():
+        with store.write():
             store.put("outcomes", [("gaussian", "2", 1.0, 0, 0, 0.1, 0.1, "[0, 50]", "changed")])
         store.set_seal()
     unicr("report", folder, "-o", tmp_path / "page.html")

@@ -249,7 +249,7 @@ def test_another_kind_of_certificate_goes_all_the_way(tmp_path: Path) -> None:
             assert c.low <= first - c.radius(2)
             assert first + c.radius(2) <= c.high
     assert certified == len(rows)
-    with Run(tmp_path / "run", create=True) as run, run.writing():
+    with Run(tmp_path / "run", create=True) as run, run.write():
         run._db.execute("UPDATE results SET claims = replace(claims, '\"low\": ', '\"low\": 1')")
     with Run(tmp_path / "run") as run:
         wrong = [problem.idx for problem in verify(run)]

@@ -26,7 +26,7 @@ from unicr.runs import Job, Run, certify_run, export, find_difference, prove_aga
 from unicr.sample import draw_integers, integer_law
 from unicr.smoothing import NormRadius, Plan, Radii, VoteCounter, read_norms
 
-COV = noise.gaussian(cov=[[0.5, 0.2, 0.0], [0.2, 0.3, 0.1], [0.0, 0.1, 0.2]])
+COV = noise.gaussian.with_covariance([[0.5, 0.2, 0.0], [0.2, 0.3, 0.1], [0.0, 0.1, 0.2]])
 SCALES = noise.Anisotropic(noise.gaussian(sigma=0.5), [0.5, 1.0, 2.0])
 SUM = noise.parse("sum(gaussian(sigma=0.5), laplace(sigma=0.2))")
 W = np.array([1.0, -2.0, 0.5])

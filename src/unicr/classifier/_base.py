@@ -23,11 +23,11 @@ SHORT_INTEGERS = ("mps",)  # devices that add up 32-bit integers only
 
 
 class Classifier(ABC):
-    """Labels 0 … num_classes − 1 for batches of float32 inputs.
+    """A base classifier: it gives labels 0 … num_classes − 1 to batches of float32 inputs.
 
-    `name` is the text it was loaded from, `digest` a SHA-256 of all that decides its labels,
-    `classes` the original labels where the model has its own names for them, `features` the names
-    of the columns that it was fitted on.
+    `name` is the text from which it was loaded. `digest` is a SHA-256 of everything that decides
+    its labels. `classes` are the names of the classes, if the model has names. `features` are the
+    names of the columns on which it was fitted.
     """
 
     features: tuple[str, ...] | None = None
@@ -68,7 +68,7 @@ class Classifier(ABC):
     def predict(self, batch: torch.Tensor) -> torch.Tensor:
         """Labels, int64 of shape (n,), for a batch (n, …) of float32 on `device`.
 
-        Raises ModelError where the model fails or its output gives no labels.
+        Raises ModelError if the model fails or its output gives no labels.
         """
 
     def predict_unchecked(self, batch: torch.Tensor) -> torch.Tensor:
@@ -84,7 +84,7 @@ class Classifier(ABC):
         return False
 
     def at_precision(self, precision: str) -> Classifier:
-        """The same computed with fewer bits (bf16, fp16), which is another classifier."""
+        """This classifier computed with fewer bits (bf16, fp16). It is a different classifier."""
         raise ModelError(f"{self.name}: precision= works for torch models only")
 
     def at_own_precision(self) -> Classifier:
@@ -92,11 +92,12 @@ class Classifier(ABC):
         return self
 
     def compiled(self) -> Classifier:
-        """The same by torch.compile, which rounds otherwise and so is another classifier."""
+        """This classifier compiled by torch.compile. It rounds differently, so it is a different
+        classifier."""
         raise ModelError(f"{self.name}: torch.compile works for torch models only")
 
     def replica(self) -> Classifier | None:
-        """A copy that another thread may use at the same time, or None where that is not safe."""
+        """A copy that another thread may use at the same time, or None if that is not safe."""
         return None
 
     def _labels(self, output: object, n: int) -> torch.Tensor:
@@ -110,9 +111,9 @@ class Classifier(ABC):
         return labels
 
     def votes(self, batch: torch.Tensor, num_classes: int | None = None) -> torch.Tensor:
-        """How often each label occurs in the batch: int64 counts on the CPU.
-
-        `num_classes` fixes their number; without it, it is the model's own or as large as needed.
+        """How often each label occurs in the batch: int64 counts on the CPU. `num_classes` is the
+        number of counts. If it is left out, it is the model's number of classes, or as many as
+        needed.
         """
         tally = Tally(self.name)
         labels = self.predict_unchecked(batch)

@@ -19,7 +19,7 @@ from typing import Any
 
 from unicr.errors import ModelError
 from unicr.extras import torch
-from unicr.files import combined_digest, file_digest
+from unicr.files import combine_digests, file_digest
 
 PLAIN = (bool, int, float, str, bytes, type(None))
 
@@ -27,7 +27,7 @@ PLAIN = (bool, int, float, str, bytes, type(None))
 def files_digest(main: str, folder: Path, names: Iterable[str]) -> str:
     """`main`, or where a model reads other files of its folder, one digest of it and of those."""
     parts = [f"{json.dumps(name)} {file_digest(folder / name)}" for name in sorted(set(names))]
-    return combined_digest(main, *parts) if parts else main
+    return combine_digests(main, *parts) if parts else main
 
 
 def check_inside(model: Path, folder: Path, name: str) -> None:
@@ -112,5 +112,5 @@ def _carrying(digest: str, name: str, carried: Any) -> str:
         content = pickle.dumps(carried, protocol=4)
     except Exception:  # a stranger's object may refuse to be pickled in any way
         return f"unhashable:{name}:{digest}"
-    whole = combined_digest(digest, hashlib.sha256(content).hexdigest())
+    whole = combine_digests(digest, hashlib.sha256(content).hexdigest())
     return f"unhashable:{name}:{whole}" if digest.startswith("unhashable:") else whole

@@ -37,7 +37,7 @@ PARALLEL = ("module.", "_orig_mod.")  # put before names by DataParallel and tor
 
 @dataclass(frozen=True)
 class ModelOptions:
-    """How a model is opened: what `load_classifier` takes beside the model itself.
+    """How a model is opened: the options of `load_classifier`.
 
     Parameters
     ----------
@@ -51,19 +51,19 @@ class ModelOptions:
     std
         See mean.
     precision
-        Compute a torch model with fewer bits (autocast): for GPUs, and with bf16 for CPUs that
-        have instructions for it (avx512_bf16, amx_bf16). `unicr certify` measures it:
-        it warns where a pass takes longer, and prints its share of the time with --verbose.
+        Run a torch model with fewer bits (autocast). This is faster on GPUs, and with bf16 on CPUs
+        that have avx512_bf16 or amx_bf16. `unicr certify` measures it: it warns if a pass takes
+        longer, and prints its share of the time with --verbose.
     trust
-        A file that may run its author's code: .pt2, TorchScript, pickles (.pt, .joblib) and Python
-        files that a run or a selector names are opened only if they are named here. May be given
-        several times. `unicr convert` makes a file that needs no trust.
+        Allow this file to run its author's code. .pt2, TorchScript and pickle files (.pt, .joblib),
+        and Python files that a run or a selector names, are opened only if you name them here. May
+        be given several times. `unicr convert` makes a file that needs no trust.
     num_classes
-        The number of classes, where neither the model nor its output tells it.
+        The number of classes, if it is known neither from the model nor from its output.
     classes
-        Names of the outputs, in their order; or a text file with one name per line.
+        Names of the outputs, in their order, or a text file with one name per line.
     compile
-        torch.compile the model, which takes some seconds first: for long runs.
+        Compile the model with torch.compile. This takes some seconds and pays in long runs.
     """
 
     weights: Path | None = None
@@ -81,7 +81,7 @@ class ModelOptions:
 class ModelAsked:
     """A model to load: its text, or the object it is, and what the user said about it.
 
-    `weights` is a file for an architecture, `device` is None where an object may stay where it is,
+    `weights` is a file for an architecture, `device` is None if an object may stay where it is,
     `trust` are the files that may run their author's code, `normalised` says that the user gave
     mean and std.
     """
@@ -152,17 +152,17 @@ def load_classifier(
     compile: bool = False,
     classes: Classes = None,
 ) -> Classifier:
-    """The classifier that `spec` names, or an adapter around the object that it is.
+    """Load a classifier from a text such as `model.onnx`, or wrap an object such as a torch module.
 
-    `weights` is a state dict for an architecture (`file.py:factory`, `builtin:resnet20`, a
-    module). `mean` and `std` wrap a model that expects normalised inputs, so that noise and radius
-    stay in the space of the raw input. `trust` names the files that may run their author's code,
-    which every format but .onnx, .safetensors and hf:DIR can carry. `num_classes` is only needed
-    where neither the model nor its output tells it. Without `device` a module in memory stays where
-    it is and all else runs on the CPU; of several (`cuda:0,cuda:1`) the first is taken. `precision`
-    (bf16, fp16) computes a torch model with fewer bits, `compile` by torch.compile: both change its
-    digest, since they change its last bits. `classes` names the outputs, in their order: a list,
-    or a text file with one name per line.
+    `weights` is a state dict for an architecture (`file.py:factory`, `builtin:resnet20`, a module).
+    `mean` and `std` are for a model that expects normalised inputs; noise and radius then stay in
+    the units of the raw input. `trust` lists the files that may run their author's code (files of
+    every format can do so, except .onnx, .safetensors and hf:DIR). `num_classes` is needed only if
+    it is known neither from the model nor from its output. Without `device`, a module in memory
+    stays where it is, and every other model runs on the CPU; of several devices (`cuda:0,cuda:1`)
+    the first is used. `precision` (bf16, fp16) runs a torch model with fewer bits, and `compile`
+    uses torch.compile. Both change the last bits of the scores, so they change the digest.
+    `classes` names the outputs, in their order: a list, or a text file with one name per line.
     """
     if (mean is None) != (std is None):
         raise ModelError("mean and std belong together: give both or neither")

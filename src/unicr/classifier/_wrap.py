@@ -18,11 +18,11 @@ from unicr.classifier.adapters.function import takes_numpy
 from unicr.classifier.adapters.module import evaluating
 from unicr.errors import ModelError, foreign
 from unicr.extras import torch
-from unicr.files import combined_digest
+from unicr.files import combine_digests
 
 
 class Normalised(Classifier):
-    """A classifier fed with (x − mean) / std, by channel (the first axis of an input)."""
+    """A classifier that gets (x − mean) / std, by channel (the first axis of an input)."""
 
     def __init__(
         self, classifier: Classifier, mean: float | Sequence[float], std: float | Sequence[float]
@@ -35,13 +35,13 @@ class Normalised(Classifier):
         self._texts = (f"mean={means}", f"std={stds}")
         super().__init__(
             name=classifier.name,
-            digest=combined_digest(classifier.digest, *self._texts),
+            digest=combine_digests(classifier.digest, *self._texts),
             device=classifier.device,
             num_classes=classifier.num_classes,
             classes=classifier.classes,
         )
         self.classifier = classifier
-        self._preprocessing = combined_digest(*self._texts)
+        self._preprocessing = combine_digests(*self._texts)
         self._mean = torch.tensor(means, device=self.device)
         self._std = torch.tensor(stds, device=self.device)
 
@@ -55,13 +55,13 @@ class Normalised(Classifier):
     def digests(self) -> dict[str, str]:
         inner = self.classifier.digests
         before = [inner["preprocessing"]] if "preprocessing" in inner else []
-        own = combined_digest(self._preprocessing, *before) if before else self._preprocessing
+        own = combine_digests(self._preprocessing, *before) if before else self._preprocessing
         return inner | {"preprocessing": own}
 
     def at_precision(self, precision: str) -> Normalised:
         twin = copy.copy(self)
         twin.classifier = self.classifier.at_precision(precision)
-        twin.digest = combined_digest(twin.classifier.digest, *self._texts)
+        twin.digest = combine_digests(twin.classifier.digest, *self._texts)
         return twin
 
     def at_own_precision(self) -> Normalised:
@@ -103,10 +103,10 @@ class Normalised(Classifier):
 
 
 class Denoised(Classifier):
-    """A classifier fed with what a denoiser makes of its input (denoised smoothing).
+    """A denoiser followed by a classifier (denoised smoothing).
 
-    The pair is one base classifier, so every guarantee holds as before. The denoiser is a module
-    or a callable from a batch to a batch.
+    The two together are one base classifier, so every guarantee holds for them. The denoiser is a
+    module or a function from a batch to a batch.
     """
 
     def __init__(
@@ -127,7 +127,7 @@ class Denoised(Classifier):
         own = getattr(denoiser, "__name__", type(denoiser).__name__)
         super().__init__(
             name=f"{own} + {inner.name}",
-            digest=combined_digest(digest, inner.digest),
+            digest=combine_digests(digest, inner.digest),
             device=inner.device,
             num_classes=inner.num_classes,
             classes=inner.classes,

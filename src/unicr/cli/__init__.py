@@ -112,7 +112,7 @@ def _run(words: list[str]) -> NoReturn:
     from cyclopts import CycloptsError
 
     from unicr.cli._app import app
-    from unicr.extras import missing_extra
+    from unicr.extras import name_missing_extra
     from unicr.progress import show
 
     try:
@@ -124,7 +124,7 @@ def _run(words: list[str]) -> NoReturn:
     except UnicrError as error:
         _stop(_as_typed(str(error), words))
     except ModuleNotFoundError as error:
-        lacking = missing_extra(error)
+        lacking = name_missing_extra(error)
         if lacking is None:
             raise
         _stop(str(lacking))

@@ -25,6 +25,7 @@ from unicr.text import read_assignment, read_list, read_range
 FAILED = 3  # exit code: single inputs, trainings or items failed
 # Fields that a command names in the singular, or by a shorter word.
 NAMES = {"norms": "norm", "limit": "max", "p_a": "pa", "p_b": "pb", "q_a": "qa"}
+SECTION = "Parameters\n----------\n"  # what begins the words for parameters in a docstring
 LARGEST = 1 << 53  # up to here every whole number is a float, so 1e5 is read without loss
 
 Command = TypeVar("Command")
@@ -83,6 +84,10 @@ Force = Annotated[bool, Parameter(help="Also show runs whose seal is broken, mar
 
 def spread(settings: type, group: str | None = None) -> None:
     """Make every field of a dataclass an option, under the headline `group` of the help."""
+    for kind in settings.__mro__:
+        if kind is not object:
+            head, marker, tail = inspect.cleandoc(kind.__doc__ or "").partition(SECTION)
+            kind.__doc__ = head + marker + _join_lines(tail)
     parameter = Parameter(name="*") if group is None else Parameter(name="*", group=group)
     parameter(settings)
 
@@ -103,11 +108,16 @@ def command(function: Command) -> Command:
     if isinstance(function, App):
         return function
     text = inspect.getdoc(function) or ""
-    head, marker, tail = text.partition("Parameters\n----------\n")
+    head, marker, tail = text.partition(SECTION)
     parts = [p if p.startswith("unicr ") else " ".join(p.split()) for p in head.split("\n\n")]
-    tail = re.sub(r"(?<=\S)\n    (?=\S)", " ", re.sub(r"(?m)^(\w+)\n    ", r"\1\n\t", tail))
-    function.__doc__ = "\n\n".join(parts) + marker + tail.replace("\t", "    ")
+    function.__doc__ = "\n\n".join(parts) + marker + _join_lines(tail)
     return function
+
+
+def _join_lines(parameters: str) -> str:
+    """The words for each parameter on one line, which cyclopts breaks at the terminal's width."""
+    marked = re.sub(r"(?m)^(\w+)\n    ", r"\1\n\t", parameters)
+    return re.sub(r"(?<=\S)\n    (?=\S)", " ", marked).replace("\t", "    ")
 
 
 def read_ranges(

@@ -35,9 +35,8 @@ def attack(
 ) -> int:
     """Attack every certified input of a run, at its radius and beyond.
 
-    Exit code 1 if a class changed within its radius; a change counts when the votes show it
-    significantly. Outcomes are kept in RUN/attacks.sqlite: what was done with the same settings is
-    not done again. Example:
+    Exit code 1 if the votes show a significant change of class within a radius. Outcomes are stored
+    in RUN/attacks.sqlite; an attack with the same settings is not repeated. Example:
 
     unicr attack my-run --attack apgd square gaussian --norm 2 --max 20
 
@@ -46,7 +45,7 @@ def attack(
     run
         The folder of the run.
     attack
-        One or more attacks, e.g. apgd square gaussian; a wrong name lists those that there are.
+        One or more attacks, e.g. apgd square gaussian; a wrong name prints the list.
     norm
         Norms of the run; all of them if left out.
     factor
@@ -56,9 +55,9 @@ def attack(
     effort
         Multiplies the steps, queries and tries of every attack.
     fresh
-        Throw stored outcomes of these attacks away and begin anew.
+        Delete the stored outcomes of these attacks and start again.
     batch
-        Noisy inputs worked on at once; as in the run if left out.
+        Noisy inputs in one forward pass; as in the run if left out.
     """
     from unicr.lab.attack import attack_run, defences, make
     from unicr.lab.report.attack import AttackBar, defence_table, left_out

@@ -65,8 +65,8 @@ def c_opt(
 ) -> int:
     """Find the best noise for a classifier by training (C-OPT).
 
-    Every noise of a family trains a network and certifies it. Exit code 3 if some trainings
-    failed. Example:
+    For each noise of a family, the command trains a network with this noise and certifies it. Exit
+    code 3 if some trainings failed. Example:
 
     unicr c-opt --train mnist_train.npz --test builtin:mnist --family gennorm \\
       --beta 1 1.5 2 --sigma 0.25 0.5 --norm 1 2 inf --out grid
@@ -78,24 +78,25 @@ def c_opt(
     test
         The inputs to certify, with labels.
     family
-        A name that `unicr noise list` shows, such as lapgauss, expmix or pareto; gennorm without
-        it.
+        A name that `unicr noise list` shows, such as lapgauss, expmix or pareto; gennorm if left
+        out.
     beta
         Values of the family's beta: --beta 0.5 1 2 is short for --param beta=0.5,1,2.
     param
-        Values of the family's parameters, name=a,b,c; several are combined with each other.
+        Values of a parameter of the family, name=a,b,c. Values of several parameters are combined.
     sigma
-        Standard deviations; the robustness score of a shape goes over all of them.
+        Standard deviations. The robustness score of a shape combines them.
     scale
-        In place of sigma, for families without a variance.
+        Used instead of sigma for families without a variance.
     out
         The folder of the search.
     train_max
         Train on at most this many inputs.
     search
-        grid, or optuna (the extra unicr[optuna]) within --range, by the score in the first norm.
+        grid, or optuna (extra unicr[optuna]): search within --range for the best score in the first
+        norm.
     trials
-        How many shapes optuna tries in all.
+        How many shapes optuna tries.
     range_
         Where optuna looks: name=low:high for each parameter.
     resume

@@ -78,8 +78,8 @@ def certify(
 ) -> int:
     """Certify every input of a dataset; an interruption loses nothing.
 
-    Before the first sample is drawn, all settings are fixed by a digest. If you ran `unicr commit`
-    on this folder, pass the nonce that you received with --nonce. Exit code 3 if some inputs
+    All settings are fixed by a digest before the first sample is drawn. If you ran `unicr commit`
+    on this folder, pass the nonce that you received (--nonce). Exit code 3 if some inputs
     failed. Example:
 
     unicr certify --model builtin:mnist-mlp-0.5 --data builtin:mnist \\
@@ -98,13 +98,13 @@ def certify(
     out
         The folder of the run.
     selector
-        A folder that `unicr select` made, in place of --model and --noise. Each input gets the
-        noise that its selector chooses, and the choice is certified too.
+        A folder that `unicr select` made, instead of --model and --noise. The selector chooses the
+        noise of each input, and the choice is certified too.
     resume
         Continue a run that was interrupted; with --seed also with a larger --max. Inputs that
-        failed because of the machine (a full disk, a killed worker, no memory) are done again.
+        failed because of the machine (a full disk, a killed worker, no memory) are repeated.
     retry_failed
-        Like --resume, and do again every input that failed.
+        Like --resume, and repeat every input that failed.
     verbose
         Also print the largest possible radius, the accuracy of the model itself, and how many
         samples were taken.

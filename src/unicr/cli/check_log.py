@@ -43,7 +43,7 @@ def check_log(
 ) -> int:
     """Find contradictions in published logs.
 
-    Exit code 1 with findings. The model is not needed. Example:
+    Exit code 1 if it finds any. The model is not needed. Example:
 
     unicr check-log data/certify --noise 'gaussian(sigma={sigma})' --n 100000 --alpha 0.001
 
@@ -52,7 +52,7 @@ def check_log(
     logs
         Logs in any form that `unicr recertify` reads, or folders of them at any depth.
     stated
-        Certified accuracies that are stated, as printed: 0.5=0.43 1.0=0.22.
+        The stated certified accuracies, as printed: 0.5=0.43 1.0=0.22.
     json_
         Print all findings, with their inputs, as JSON.
     """

@@ -36,8 +36,9 @@ def commit(
     """Record all settings of a run before its random noise is known.
 
     Takes the options of `unicr certify`, reads the model and every input, and writes
-    OUT/commitment.json, whose SHA-256 is the commitment. Date it (--timestamp), ask an auditor or a
-    beacon for a nonce, then run `unicr certify` with the same options and that --nonce.
+    OUT/commitment.json. The SHA-256 of this file is the commitment. Next, date it (--timestamp),
+    get a nonce from an auditor or a public beacon, and run `unicr certify` with the same options
+    and that --nonce.
     Example:
 
     unicr commit --model builtin:mnist-mlp-0.5 --data builtin:mnist \\
@@ -46,7 +47,7 @@ def commit(
     Parameters
     ----------
     model
-        As in `unicr certify`, with all options below.
+        The model, as in `unicr certify`.
     data
         The inputs, as in `unicr certify`.
     noise
@@ -54,10 +55,10 @@ def commit(
     out
         The folder of the commitment, and later of the run.
     require
-        What the run is to show, e.g. 'accuracy(2, 0.5) >= 0.7' (norm, radius, share of the inputs):
-        `unicr report --format evidence` says whether it does. May be given several times.
+        A requirement, e.g. 'accuracy(2, 0.5) >= 0.7' (norm, radius, share of the inputs). `unicr
+        report --format evidence` says whether the run meets it. May be given several times.
     selector
-        A folder that `unicr select` made, in place of --model and --noise.
+        A folder that `unicr select` made, instead of --model and --noise.
     """
     from unicr.progress import announce
     from unicr.runs import Requirement, write_commitment

@@ -20,8 +20,8 @@ def convert(
 ) -> None:
     """Convert a model to ONNX or safetensors, which cannot run code.
 
-    The file is opened once, so it must be named with --trust; whoever gets the new one need not
-    trust anybody. Labels of both are compared on random inputs. Example:
+    Opening the original can run code, so name it with --trust. The new file needs no trust. The
+    command checks on random inputs that both give the same labels. Example:
 
     unicr convert model.pt2 --trust model.pt2 -o model.onnx
 
@@ -36,7 +36,7 @@ def convert(
     trust
         A file that may run its author's code while it is opened; may be given several times.
     shape
-        The shape of one input, e.g. --shape 3 32 32, where the file does not tell it.
+        The shape of one input, e.g. --shape 3 32 32, if the file does not contain it.
     """
     from unicr.classifier import convert_model
 

@@ -17,8 +17,8 @@ def curve(
 ) -> None:
     """Draw the radius against p_A for one or more noises.
 
-    A joint noise has no proved radius: its searched radius is drawn at seven values of p_A, and
-    the radius that holds along the direction found, with its confidence.
+    For a joint noise nothing is proved. The command then draws the searched radius at seven values
+    of p_A, and a smaller radius that holds along the direction found, with its confidence.
 
     Example:
 
@@ -30,9 +30,9 @@ def curve(
     noise
         One or more noises, e.g. --noise 'gaussian(sigma=1)' 'laplace(sigma=1)'.
     norm
-        One or more lp norms, each a panel of its own: 1, 2, inf, 0.5, …
+        One or more lp norms, one panel each: 1, 2, inf, 0.5, …
     dim
-        Number of input coordinates, e.g. 3072; joint noises know it.
+        Number of input coordinates, e.g. 3072. Not needed for joint noises.
     out
         .png, .svg, .pdf, .csv, .tex or .html (the last needs the extra unicr[report]).
     """

@@ -20,7 +20,7 @@ def fetch(
     *,
     dir_: Annotated[Path | None, Parameter(name="--dir")] = None,
 ) -> None:
-    """Download a dataset with checksum and resume; what is already there is kept.
+    """Download a dataset and check it; an interrupted download continues.
 
     Example: unicr data fetch cifar10
 
@@ -29,7 +29,7 @@ def fetch(
     name
         Which dataset.
     dir_
-        Where its files go; the platform's data folder if left out.
+        The folder for its files; the platform's data folder if left out.
     """
     from unicr import data
 

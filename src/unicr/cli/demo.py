@@ -23,15 +23,15 @@ def demo(
     Parameters
     ----------
     out
-        Where tables, plots and the three runs go.
+        The folder for tables, plots and the three runs.
     inputs
         How many digits to certify (at most 1,000).
     n
         Samples per digit.
     quick
-        Ten digits, 1,000 samples: does it work here?
+        Ten digits and 1,000 samples, to check the installation.
     fresh
-        Throw away an earlier demo in `out` first.
+        Delete an earlier demo in this folder first.
     """
     from unicr.lab.report.demo import run_demo
 

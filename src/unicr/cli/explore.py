@@ -15,12 +15,12 @@ Browser = Annotated[bool, Parameter(negative="--no-browser")]
 def explore(*, port: int = 0, browser: Browser = True) -> None:
     """Open a local page with sliders for noise, norm and p_A.
 
-    It runs on this machine alone; Ctrl-C ends it. Example: unicr explore --no-browser
+    The page is served on this machine only; Ctrl-C ends it. Example: unicr explore --no-browser
 
     Parameters
     ----------
     port
-        Port on 127.0.0.1; 0 takes a free one.
+        Port on 127.0.0.1; 0 chooses a free one.
     browser
         Open the page in the browser; --no-browser only prints the address.
     """

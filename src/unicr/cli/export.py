@@ -29,7 +29,7 @@ def export(
         A file that ends in .tsv (one norm, the format of published logs), .csv, .tex, .jsonl or
         .parquet.
     norm
-        Which norm, for .tsv.
+        The norm of a .tsv file.
     """
     from unicr.runs import Run, refuse_broken_seal
     from unicr.runs import export as write

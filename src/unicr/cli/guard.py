@@ -48,11 +48,13 @@ def guard(
     memory
         The file that keeps the regions (guard.sqlite in the folder of the run).
     queries
-        The inputs to answer: as --data of `unicr certify`, or an .npy file with a single input.
+        The inputs to answer: anything that `unicr certify --data` takes, or an .npy file with one
+        input.
     max_
         Answer at most this many queries.
     seed
-        Seed of the noise for new points, for a new memory. Random by default. Keep it secret:
+        Random seed of the noise for new points, when a memory is created. Drawn at random if left
+        out. Keep it secret:
         somebody who knows it can choose inputs that get wrong certificates.
     """
     from unicr.guard import Guard, Memory, made_for, plant, policy

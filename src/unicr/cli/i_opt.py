@@ -47,9 +47,9 @@ def i_opt(
 ) -> int:
     """Find the best noise for every input, then certify it (I-OPT).
 
-    Fresh samples certify. The result is an ordinary run (with several norms one folder for each:
-    l1, l2, linf) whose certificates are about the classifier smoothed with that input's noise: see
-    docs/input-dependent.md. Exit code 3 if some inputs failed. Example:
+    Fresh samples certify the chosen noise. The result is an ordinary run; with several norms there
+    is one folder for each (l1, l2, linf). Each certificate is about the classifier smoothed with
+    that input's noise: see docs/input-dependent.md. Exit code 3 if some inputs failed. Example:
 
     unicr i-opt --model builtin:mnist-mlp-0.5 --data builtin:mnist \\
       --init 'gaussian(sigma=0.5)' --norm inf --max 20 --out chosen
@@ -57,7 +57,7 @@ def i_opt(
     Parameters
     ----------
     init
-        The noise that every search begins with, e.g. 'gaussian(sigma=1)'.
+        The noise at which every search starts, e.g. 'gaussian(sigma=1)'.
     model
         The model, as in `unicr certify`.
     data
@@ -65,16 +65,16 @@ def i_opt(
     out
         The folder of the run.
     family
-        The family to search in, gennorm without it; the initial noise must belong to it (Gaussian
-        is gennorm 2).
+        The family to search in; gennorm if left out. The initial noise must belong to it (Gaussian
+        noise is gennorm with beta = 2).
     range_
-        Where to look, NAME=LOW:HIGH:STEP: beta=1:3:0.25 (steps), sigma=0.25:4:1.19 (a factor).
+        The grid, NAME=LOW:HIGH:STEP: beta=1:3:0.25 (steps), sigma=0.25:4:1.19 (a factor).
         Default: sigma from a quarter to four times the initial one, beta from 1 to 3.
     method
-        compass takes long strides first; hill is the paper's Algorithm 3.
+        compass starts with long steps; hill is the paper's Algorithm 3.
     union
-        Certify all candidates at alpha/their number from the same samples, instead of the chosen
-        one from fresh samples.
+        Certify all candidates from one set of samples, each at alpha divided by their number,
+        instead of the chosen one from fresh samples.
     keep_prediction
         The certified class must be the classifier's own answer without noise.
     commit
@@ -82,8 +82,7 @@ def i_opt(
         `unicr certify`. `unicr seal OUT` signs and dates it. Then run the same command without
         --commit and with the --nonce that you received.
     require
-        With --commit: what the run is to show, e.g. 'accuracy(2, 0.5) >= 0.7'. May be given several
-        times.
+        With --commit: a requirement, e.g. 'accuracy(2, 0.5) >= 0.7'. May be given several times.
     resume
         Continue a run that was interrupted, with the same options.
     verbose

@@ -13,7 +13,7 @@ app = App(name="noise", help=_HELP)
 @app.command(name="list")
 @command
 def list_() -> None:
-    """List every built-in noise with its density, an example and what its numbers may be.
+    """List every built-in noise with its density, an example and the allowed parameters.
 
     Example: unicr noise list
     """

@@ -41,23 +41,23 @@ def optimality(
     Parameters
     ----------
     norm
-        One or more p of the lp norm, e.g. --norm 1 2 inf; with --run its norms if left out.
+        One or more lp norms, e.g. --norm 1 2 inf. With --run: the norms of the run if left out.
     dim
-        Number of input coordinates, e.g. 3072; with --run its dimension if left out.
+        Number of input coordinates, e.g. 3072. With --run: the dimension of the run if left out.
     family
-        Families over their shape, e.g. gennorm; all of the gallery if no --noise is given.
+        Families to compare, e.g. gennorm. If there is no --family and no --noise: a built-in list.
     beta
-        The values of beta; each family takes those it can have. A gallery if left out.
+        The values of beta. Each family uses those that it allows. A built-in list if left out.
     noise
-        Other noises to compare, e.g. --noise 'sech(sigma=1)'; they are rescaled to sigma.
+        More noises to compare, e.g. --noise 'sech(sigma=1)'. They are rescaled to sigma.
     sigma
-        The standard deviation of them all: 1, or with --run that of the run's noise.
+        The sigma of all noises. If left out: 1, or with --run the sigma of the run's noise.
     p_a
-        The probabilities to compare at.
+        The values of p_A at which to compare.
     run
-        A run folder: compare the average radius over its inputs, each with the p_A it had.
+        A run folder: compare average radii over its inputs, each at the p_A that it has in the run.
     out
-        Also draw the radius against p_A, a row for each family and a column for each norm.
+        Also draw the radius against p_A, one row per family and one column per norm.
     """
     from unicr.lab.optimality import compare_average, compare_noises, read_run
     from unicr.lab.report.optimality import NOTE, draw_gallery, optimality_table

@@ -46,6 +46,7 @@ def radius(
     searched: bool = False,
     engine: Literal["auto", "exact", "numeric", "montecarlo"] = "auto",
     seconds: Seconds = 300,
+    explain: bool = False,
     json_: Json = False,
     settings: EngineOptions = ENGINE,
 ) -> None:
@@ -71,36 +72,50 @@ def radius(
     share
         The share of the noise inside that ball, e.g. 0.8.
     searched
-        Report the searched radius (the paper's approximate one) in place of the proved one.
+        Report the searched radius (the paper's approximate one) instead of the proved one.
     engine
         auto, exact (theorems only), numeric (composition, no closed forms) or montecarlo (the
-        paper's own algorithm, for any density; auto takes it where nothing else applies).
+        paper's own algorithm, for any density). auto uses montecarlo if nothing else applies.
     seconds
         Stop after this many seconds of computing, with what is proved by then.
+    explain
+        Print also where the proved radius comes from: its theorem with its place on the theory
+        page, the files that compute it, every rounding charge, and what other theorems give.
     json_
         Print one JSON object.
     """
     from unicr.noise import parse
-    from unicr.radius import SecondLaw, certified_radius
+    from unicr.radius import SecondLaw, certified_radius, explain_radius
 
     if (q_a is None) != (share is None) or (q_a is not None and p_b is not None):
         raise RadiusError(
             "two laws need --qa and --share, and no --pb: q_A is the bound from the votes under "
             "the noise within a ball. Leave --qa and --share out if you have p_A only"
         )
+    law = parse(noise)
+    second = None if q_a is None or share is None else SecondLaw(q_a, share)
     with watched(f"the radius of {noise}", seconds):
         result = certified_radius(
-            parse(noise),
+            law,
             norm,
             dim,
             p_a=p_a,
             p_b=p_b,
-            second=None if q_a is None or share is None else SecondLaw(q_a, share),
+            second=second,
             searched=searched,
             engine=engine,
             montecarlo=settings,
         )
-    print(json.dumps(result.to_dict()) if json_ else describe(result, searched=searched))
+        how = None
+        if explain and result.complete:
+            how = explain_radius(law, norm, dim, p_a=p_a, p_b=p_b, second=second)
+    if json_:
+        more = {} if how is None else {"explanation": how.to_dict()}
+        print(json.dumps(result.to_dict() | more))
+        return
+    print(describe(result, searched=searched))
+    if how is not None:
+        print(f"\n{how}")
 
 
 def describe(result: Radius, *, searched: bool) -> str:

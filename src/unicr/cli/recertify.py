@@ -29,40 +29,41 @@ def recertify(
 ) -> None:
     """Compute radii in other norms from a published log.
 
-    The model is not needed. A log does not carry its alpha: the new radii hold at the confidence
-    it was made with. They must come from p_A alone (p_B = 1 - p_A), as in this format. Example:
+    The model is not needed. A log does not contain its alpha: the new radii hold with the
+    confidence of the old ones. The radii of the log must come from p_A alone (p_B = 1 - p_A).
+    Example:
 
     unicr recertify cohen.tsv --noise 'gaussian(sigma=0.5)' --norm inf --dim 3072
 
     Parameters
     ----------
     log
-        A table with the columns idx label predict radius correct time, with tabs between; p_A comes
-        from p_A_bar, raw_count or count where it has them. Or a file of DSRS's sampler, or a folder
-        of rs4a.
+        A table with the columns idx label predict radius correct time, separated by tabs. If it
+        also has p_A_bar, raw_count or count, p_A is taken from there. Or a file of DSRS's sampler,
+        or a result folder of rs4a.
     noise
-        The noise it was made with, e.g. 'gaussian(sigma=0.5)' or 'laplace(sigma=0.5)'.
+        The noise of the log, e.g. 'gaussian(sigma=0.5)' or 'laplace(sigma=0.5)'.
     norm
-        The norm to carry it to.
+        The norm of the new radii.
     dim
         Number of input coordinates, e.g. 3072.
     origin
-        The norm of its radii.
+        The norm of the radii in the log.
     n
-        With alpha: the votes behind each certificate. Where the log has counts, p_A is bounded from
-        them. Without, each radius is the least that a count gives and prints so, and a radius above
-        what n and alpha can give is refused.
+        With alpha: the number of votes of each certificate. If the log has counts, p_A is computed
+        from them. If not, each printed radius is replaced by the smallest radius that a count gives
+        and that is printed the same way, and a radius that is impossible at n and alpha is refused.
     alpha
-        The failure probability: any where the log has counts, and else that of the log (one-sided:
-        half of what rs4a states).
+        The failure probability. If the log has counts, any value; if not, the alpha of the log
+        (one-sided: half of what rs4a states).
     share
-        For a log with the columns p_A_bar and q_A_bar, of spherical noise or l1_exp and of the
-        same within the ball that holds this share of it: radii from both (DSRS). Not with --from,
-        --n, --alpha or --searched.
+        For a log of votes under two laws (DSRS) with the columns p_A_bar and q_A_bar: the share of
+        the noise inside the ball to which the second law is restricted. For spherical noise and
+        l1_exp. Not with --from, --n, --alpha or --searched.
     second
-        With --share, where log is a file of DSRS's sampler: that of the second law.
+        With --share, if LOG is a file of DSRS's sampler: the file of the second law.
     searched
-        Report searched radii (the paper's approximate ones) in place of proved ones.
+        Report searched radii (the paper's approximate ones) instead of proved ones.
     out
         Write the new log here instead of printing it.
     """

@@ -30,30 +30,32 @@ def report(
 ) -> int:
     """Write one offline HTML page about runs.
 
-    Curves, scores, every input, and how to verify. Example: unicr report my-run -o report.html
+    The page shows scores, curves, every input, and how to verify the runs. Example: unicr report
+    my-run -o report.html
 
-    With --format evidence: what an auditor files about one run, with a verdict about what was
-    required before its noise was known (`unicr commit --require`). With --format cyclonedx: the
-    same as a bill of materials with a model card. Exit code 1 if a requirement is not met.
+    --format evidence writes a statement about one run for an auditor's files. It has a verdict on
+    each requirement that was set before the noise was known (`unicr commit --require`). --format
+    cyclonedx writes the same facts as a bill of materials with a model card. Exit code 1 if a
+    requirement is not met.
 
     Parameters
     ----------
     runs
-        Run folders; those on the same inputs are compared.
+        Run folders. Runs on the same inputs are compared.
     out
-        The .html file to write. It needs no network and opens from a disk. Evidence may also be
-        .json, by the schema docs/evidence.schema.json.
+        The .html file to write. It works without a network. Evidence can also be .json
+        (docs/evidence.schema.json is the schema).
     format_
-        html: the page about runs. evidence: the facts of one run, as a plain page or as JSON.
+        html: the page about runs. evidence: the statement about one run, as a page or as JSON.
         cyclonedx: the same facts as CycloneDX 1.6 (JSON).
     data
-        The data, where the one written in the runs is not to be found (for pictures only).
+        Where the data is now, if the path in the runs is out of date. Used for pictures only.
     images
         Show pictures of the inputs and a noisy copy of each.
     max_images
         Draw at most this many inputs of each run, to keep the file small.
     trust
-        A file that may run code: the file.py of a noise that a run names. May be given several
+        Allow this file to run code: the file.py of a noise that a run names. May be given several
         times.
     """
     if format_ != "html":
@@ -76,7 +78,7 @@ def report(
 
 
 def write_evidence(runs: list[Path], out: Path, force: bool, *, as_bill: bool = False) -> int:
-    """The evidence about one run, as .json or as a page; 1 where its verdict is "fail".
+    """The evidence about one run, as .json or as a page; 1 if its verdict is "fail".
 
     `as_bill` writes it as CycloneDX has it.
     """

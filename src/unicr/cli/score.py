@@ -27,7 +27,7 @@ def score(
 ) -> int:
     """Print certified accuracy at radii, p_A percentiles, average radii.
 
-    Runs are folders or published logs. One that cannot be read is named and left out, with exit
+    Takes run folders and published logs. A run that cannot be read is named and left out, with exit
     code 3. Example: unicr score my-run -o accuracy.png
 
     Parameters
@@ -37,7 +37,7 @@ def score(
     radii
         Radii at which to print the certified accuracy.
     norm
-        Which norm of the runs; every norm if left out.
+        One norm of the runs; all norms if left out.
     out
         Draw certified accuracy against the radius into this .png, .svg or .pdf file, or write the
         table to a .csv or .tex file.

@@ -21,8 +21,9 @@ Authority = Annotated[
     str | None,
     Parameter(
         name="--timestamp",
-        help="The address (http…) of a time-stamp authority (RFC 3161), which is sent a SHA-256 "
-        "and dates it (.tsr). Others check it: `unicr verify RUN --timestamp-ca ROOTS.pem`.",
+        help="The address (http…) of a time-stamp authority (RFC 3161). It gets a SHA-256, and its "
+        "dated answer is stored (.tsr). Others check it: `unicr verify RUN --timestamp-ca "
+        "ROOTS.pem`.",
     ),
 ]
 
@@ -33,8 +34,8 @@ def seal(run: Path, /, *, key: SigningKey = None, timestamp: Authority = None) -
 
     A seal is a SHA-256 over every setting and every result. Send it separately
     from the run: `unicr verify RUN --seal HEX` compares it. With --key or --timestamp,
-    RUN/statement.json names every file with its digest, and is signed and dated. A folder that
-    holds a commitment and no run yet has its commitment signed and dated.
+    RUN/statement.json names every file with its digest, and is signed and dated. If the folder
+    holds a commitment and no run yet, the commitment is signed and dated.
     Example: unicr seal my-run --key ~/.ssh/id_ed25519
 
     Parameters

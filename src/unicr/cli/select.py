@@ -41,8 +41,8 @@ def select(
 ) -> None:
     """Train a selector that chooses a noise for each input.
 
-    Train it on inputs that neither the models were trained on nor you certify later, or bring your
-    own with --by. Example:
+    Train it on inputs that were not used to train the models and that you will not certify. Or
+    bring your own selector with --by. Example:
 
     unicr select --data held-out.npz --model builtin:mnist-mlp-0.5 builtin:mnist-mlp-1.0 \\
       --noise 'gaussian(sigma=0.5)' 'gaussian(sigma=1)' --out choice
@@ -58,13 +58,13 @@ def select(
     data
         Training data with labels, in any form that `unicr certify --data` takes.
     by
-        Your own selector instead of a trained one, file.py:name or a model file: it gives each
-        input the number (0, 1, …) of a noise.
+        Your own selector instead of a trained one: file.py:name or a model file. Its output is the
+        number (0, 1, …) of a noise.
     selector_noise
-        The noise that the selector itself is smoothed with; Gaussian, as large as the largest of
-        the noises, if left out.
+        The noise with which the selector itself is smoothed. If left out: Gaussian noise, as large
+        as the largest of the noises.
     norm
-        The norm whose radii it learns to enlarge.
+        The norm in which the selector learns to make radii large.
     max_
         Train on at most this many inputs.
     """

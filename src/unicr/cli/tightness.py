@@ -19,7 +19,7 @@ def tightness(
 ) -> int:
     """Check whether a published radius formula is tight, loose or wrong.
 
-    Exit code 1 if it is WRONG at one of the p_A. Example:
+    Exit code 1 if the formula is WRONG at one of the p_A. Example:
 
     unicr tightness --noise 'gaussian(sigma=1)' --norm 2 --dim 784 --formula lecuyer
 
@@ -30,14 +30,14 @@ def tightness(
     norm
         The lp norm of the radius: 1, 2, inf, 0.5, …
     dim
-        Number of input coordinates, e.g. 3072; joint noises know it.
+        Number of input coordinates, e.g. 3072. Not needed for joint noises.
     formula
         A built-in name ('list' prints them) or path/to/file.py:function of (p_a), (p_a, p_b) or
         (noise, norm, dim, p_a, p_b).
     p_a
-        The probabilities to compare at.
+        The values of p_A at which to compare.
     out
-        Also draw it: .png, .svg or .pdf.
+        Also draw the comparison: .png, .svg or .pdf.
     """
     from unicr.lab.report.tables import format_table
     from unicr.noise import parse

@@ -26,7 +26,7 @@ def train(
 ) -> None:
     """Train a classifier on noisy inputs.
 
-    The folder gets model.safetensors and train.json. Example:
+    Writes model.safetensors and train.json into the folder. Example:
 
     unicr train --data mnist_train.npz --noise 'laplace(sigma=0.5)' --out model
 

@@ -48,19 +48,20 @@ def verify(
         every time.
     prove
         Prove every radius again without stored curves: up to a minute each. By default only the
-        largest radius of each noise and norm is proved again, where this machine stored its curve.
+        largest radius of each noise and norm is proved again, if its curve was stored on this
+        machine.
     seal
-        A seal that you received separately: it must be that of the run (or of the attacks or the
-        guard's memory in its folder). May be given several times.
+        A seal that you received separately. It must be the seal of the run, or of the attacks or
+        the guard's memory in its folder. May be given several times.
     key
         A public SSH key (.pub): the run must be signed with it (`unicr seal RUN --key`).
     timestamp_ca
-        Certificates (PEM) of time-stamp authorities that you believe: the run, and the commitment
-        if there is one, must be dated by one of them (`unicr seal RUN --timestamp`).
+        Certificates (PEM) of time-stamp authorities that you trust. One of them must have dated the
+        run and, if there is one, the commitment (`unicr seal RUN --timestamp`).
     commitment
-        The commitment that you received before the run was made: it must be the run's.
+        The commitment that you received before the run was made. It must be the run's commitment.
     nonce
-        The nonce that you gave, or the beacon's: it must be the run's.
+        The nonce that you gave, or the nonce of the beacon. It must be the run's nonce.
     """
     from unicr.progress import Bar
     from unicr.runs import Run, compute_detection, prove_again, read_public_key

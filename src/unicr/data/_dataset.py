@@ -34,9 +34,10 @@ LONGEST_LABEL = 1000  # characters; labels stand in every run and report
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """Inputs 0 … size − 1, read when asked for; `classes` are the labels as the source wrote them.
+    """Inputs 0 … size − 1, which are read when needed. `classes` are the labels as the source has
+    them.
 
-    `read(i)` gives input i as a float32 array and its label as a number, -1 where it has none.
+    `read(i)` gives input i as a float32 array and its label as a number (-1 if it has no label).
     `features` are the names of a table's columns, in the order of an input's values.
     """
 
@@ -91,7 +92,7 @@ class Dataset:
                     yield self[index][0]
 
     def sample(self) -> torch.Tensor:
-        """The first input that can be read and is finite, to try a model on."""
+        """The first input that can be read and is finite. Models are tried on it."""
         for x in self.readable():
             return x
         self._item(0)
@@ -135,10 +136,10 @@ class Dataset:
         return replace(self, read=read, shape=(len(places),), features=tuple(names))
 
     def aligned(self, classes: Sequence[str | int]) -> Dataset:
-        """The same data with labels numbered as in `classes`, the labels a classifier knows.
+        """The same data with labels numbered as in `classes`, the labels that a classifier knows.
 
-        Labels that the classifier does not know are an error, unless the data has none at all.
-        Plain numbers in the data are places among names: label 3 is the fourth of cat, dog, …
+        Labels that the classifier does not know are an error, unless the data has no labels. If the
+        data has plain numbers and the classifier has names, label 3 means the fourth name.
         """
         if self.classes is None and not any(_is_number(one) for one in classes):
             if (self.num_classes or 0) > len(classes):
@@ -360,7 +361,7 @@ def _feature_names(items: Any) -> list[str] | None:
 
 
 def count_classes(numbers: Labels, classes: Sequence[object] | None) -> int | None:
-    """How many classes labels speak of; None where there are no labels."""
+    """How many classes labels speak of; None if there are no labels."""
     if classes is not None:
         return len(classes)
     return int(numbers.max()) + 1 if numbers.size and numbers.max() >= 0 else None

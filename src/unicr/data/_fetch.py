@@ -96,10 +96,11 @@ def fetch(
     *,
     mirrors: tuple[str, ...] | None = None,
 ) -> Path:
-    """Bring a dataset into `folder` and return that folder; files already right are kept.
+    """Download a dataset into `folder` and return that folder. Files that are already correct are
+    kept.
 
-    `mirrors` (addresses ending in /) replace the known ones. Megabytes that have arrived are told
-    (`unicr.progress`).
+    `mirrors` (addresses that end in /) replace the known ones. The megabytes so far are reported to
+    `unicr.progress`.
     """
     archive = ARCHIVES.get(name)
     if archive is None:

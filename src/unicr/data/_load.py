@@ -20,16 +20,16 @@ SPLITS = get_args(Split)
 
 @dataclass(frozen=True)
 class DataOptions:
-    """How a dataset is read: what `load_dataset` takes beside the data itself.
+    """How a dataset is read: the options of `load_dataset`.
 
     Parameters
     ----------
     labels
-        A file of labels, if the data file has none: .npy, idx, or text with one per line.
+        A file of labels, if the data has none: .npy, idx, or text with one label per line.
     split
         Read the test or the train part, if the data has both.
     label_column
-        The column of a table that holds the labels.
+        The column of the labels, if the data is a table.
     """
 
     labels: Path | None = None
@@ -44,12 +44,12 @@ class DataOptions:
 def load_dataset(
     spec: Any, *, labels: Any = None, split: str = "test", label_column: str | None = None
 ) -> Dataset:
-    """The dataset that `spec` names: a path, `builtin:mnist`, arrays, a pair (inputs, labels), a
-    torch Dataset or DataLoader, or a Hugging Face dataset.
+    """Load a dataset: a path, `builtin:mnist`, arrays, a pair (inputs, labels), a torch Dataset or
+    DataLoader, or a Hugging Face dataset.
 
-    `labels` is an array, or a file (.npy, idx, or text with one label per line), where they are
-    not with the inputs; `split` chooses "test" or "train" where a folder or file has both;
-    `label_column` names a table's label. See the messages of `DataError` for what is accepted.
+    `labels` gives the labels if the inputs come without them: an array, or a file (.npy, idx, or
+    text with one label per line). `split` is "test" or "train", if a folder or file has both.
+    `label_column` is the column of the labels in a table.
     """
     if split not in SPLITS:
         raise DataError(f"split={split!r} must be one of {', '.join(SPLITS)}")

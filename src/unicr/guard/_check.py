@@ -42,10 +42,20 @@ def made_for(spec: Spec) -> dict[str, Any]:
 def check_memory(
     regions: Regions, spec: Spec, rows: Mapping[int, Row], trusted: Trusted = NO_TRUST
 ) -> Iterator[str]:
-    """What does not hold in the memory of a run; needs neither model nor data.
+    """Yield what does not hold in the memory of a run; this needs neither model nor data.
 
     The seed, and the classes and radii of points that are no inputs of the run, need the model:
-    see `replay_memory`. Here these radii are none that the run's plan could not give.
+    `replay_memory` checks them. Here their radii are only checked to be ones that the run's plan
+    could give (docs/theory.md#the-guard).
+
+    Parameters
+    ----------
+    regions
+        The open memory.
+    spec, rows
+        The spec of the run and its rows by input number.
+    trusted
+        Files whose code may run.
     """
     try:
         about = regions.settings("about")
@@ -116,7 +126,7 @@ def _check_region(
     if r["class"] == -1 and r["certified"] != 0:
         return "an abstention with a radius"
     x = point.astype(np.float64)
-    if any(before.label[at] != r["class"] for at, _ in before.holding(metric, x)):
+    if any(before.label[at] != r["class"] for at, _ in before.list_holding(metric, x)):
         return "it lies in a region of another class"
     room = before.room(metric, x, r["class"], metric.reach(r["certified"]))
     if not math.isclose(r["reach"], room, rel_tol=SAME):
@@ -152,7 +162,21 @@ def replay_memory(
     count: int,
     trusted: Trusted = NO_TRUST,
 ) -> Iterator[str]:
-    """Certify `count` points that are no inputs of the run again, drawn afresh: what differs."""
+    """Certify some points again that are no inputs of the run, and yield what differs.
+
+    Parameters
+    ----------
+    regions
+        The open memory.
+    spec
+        The spec of its run.
+    classifier
+        The base classifier of the run.
+    count
+        How many points are drawn, afresh in every call.
+    trusted
+        Files whose code may run.
+    """
     about = regions.settings("about")
     norm = parse_norm(about["norm"])
     certify = policy(spec, classifier, about[SEED], trusted)
@@ -161,7 +185,7 @@ def replay_memory(
         point = np.frombuffer(r["point"], "<f4").reshape(spec.shape)
         again = certify(torch.from_numpy(point.copy()), r["stream"])
         said = (again.predict, again.radius(norm.text), again.noise)
-        claimed = next(one for one in again.radii if one.norm == norm.text)
+        claimed = next(radius for radius in again.radii if radius.norm == norm.text)
         proved = again.predict >= 0 and r["reach"] <= Metric(norm).reach(claimed.proved)
         if (r["class"], r["certified"], r["noise"]) != said:
             yield f"region {r['number']}: {r['class']}, {r['certified']} stored, {said} now"

@@ -26,7 +26,19 @@ Policy: TypeAlias = "Callable[[torch.Tensor, int], Certificate]"
 
 
 def policy(spec: Spec, classifier: Classifier, seed: int, trusted: Trusted = NO_TRUST) -> Policy:
-    """How a new point is certified: by the procedure of the run. `seed` is that of the memory."""
+    """Return how a new point is certified: by the run's procedure, under the memory's seed.
+
+    Parameters
+    ----------
+    spec
+        The spec of the run.
+    classifier
+        Its base classifier.
+    seed
+        The seed of the memory's noise.
+    trusted
+        Files whose code may run.
+    """
     if isinstance(spec.plan.procedure, Selector):
         raise RunError(
             "the certificates of a run with a selector hold for every input, so they need no guard"
@@ -45,13 +57,13 @@ def policy(spec: Spec, classifier: Classifier, seed: int, trusted: Trusted = NO_
 
 
 class Guard:
-    """Answers queries so that no answer ever contradicts a region given out before.
+    """Answers queries and never contradicts an earlier answer.
 
-    `certify` makes the certificate of a new point, at failure probability `alpha` or less; it is
-    called by one thread at a time. For any sequence of queries: a query in the region of an earlier
-    one gets the same answer, always; and with probability ≥ 1 − `memory.spent` every region lies in
-    the set where the classifier smoothed with its own noise gives its class. Queries are moved to
-    the `lattice` first, as that classifier does: regions speak of its points.
+    `certify` certifies a new point with failure probability at most `alpha`. One thread at a time
+    calls it. Two statements hold for every sequence of queries. A query in the region of an earlier
+    one always gets the same answer. With probability at least 1 − `memory.spent`, every region is
+    correct for the classifier smoothed with that region's noise. Queries are moved to the `lattice`
+    first, as that classifier does, so regions are about lattice points.
     """
 
     def __init__(
@@ -107,7 +119,8 @@ class Planted:
 def plant(memory: Memory, rows: Iterable[Row], data: Dataset) -> Planted:
     """Give a memory the certificates of a run, in order, each shrunk against the earlier ones.
 
-    Inputs are found in `data` and checked by their hash. Planting again goes on where it stopped.
+    Every input is looked up in `data` and compared with its hash. A second call goes on where the
+    first one stopped (docs/theory.md#the-guard).
     """
     stored = abstained = known = 0
     shrunk: list[tuple[int, float, float]] = []

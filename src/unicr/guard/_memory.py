@@ -58,6 +58,8 @@ class Answer:
     noise that was chosen for its centre (None: the one of the run). `shrunk_from` is the certified
     radius of a new region that had to be made smaller; `guarantee` is "proved" where the region
     lies in the proved radius, else that of the searched one ("exact", "approximate").
+
+    See docs/theory.md#the-guard.
     """
 
     label: int
@@ -109,7 +111,7 @@ class Memory(Regions):
     made for something else is refused, and one that was changed after it was closed. `seed` is that
     of the noise for new points. Without one a new memory draws its own: who can foresee the noise
     can choose inputs on which it misleads. Use a memory from any number of threads; other processes
-    open the file themselves.
+    open the file themselves. See docs/theory.md#the-guard.
     """
 
     def __init__(
@@ -141,7 +143,7 @@ class Memory(Regions):
         wanted = plain({**about, "format": FORMAT})
         old = self.settings("about")
         if not old:
-            with self.writing():
+            with self.write():
                 old = self.settings("about")  # another process may have been first
                 if not old:
                     old = {**wanted, SEED: secrets.randbits(63) if seed is None else seed}
@@ -164,9 +166,9 @@ class Memory(Regions):
             super().close()
 
     @contextmanager
-    def writing(self) -> Iterator[None]:
+    def write(self) -> Iterator[None]:
         """A transaction, by one thread at a time."""
-        with self._lock, super().writing():
+        with self._lock, super().write():
             self._changed = True
             yield
 
@@ -204,12 +206,12 @@ class Memory(Regions):
         return flat
 
     def look_up(self, x: Any) -> Answer | None:
-        """The answer of the deepest region that x is in, None where it is in none."""
+        """The answer of the deepest region that x is in, None if it is in none."""
         return self._answer_from(self._regions(), self.point(x))
 
     def reserve(self, alpha: float) -> int:
         """The number of a noise stream that nobody had before; its α counts as spent from now."""
-        with self.writing():
+        with self.write():
             (last,) = self._db.execute("SELECT MAX(stream) FROM draws").fetchone()
             stream = max(FIRST_STREAM, (last or 0) + 1)
             self._db.execute("INSERT INTO draws VALUES (?, ?)", (stream, alpha))
@@ -219,17 +221,19 @@ class Memory(Regions):
         """Answer x by its certificate and store its region, shrunk where another class is near.
 
         Where x lies by now in a region of another class, that one answers and nothing is stored.
+
+        See docs/theory.md#the-guard.
         """
         point = self.point(x)
-        with self.writing():
+        with self.write():
             return self._settle(point, certificate, stream)
 
     def plant(self, x: Any, certificate: Certificate, index: int) -> Answer | None:
-        """`settle` for input number `index` of a run; None where that input was planted before."""
+        """`settle` for input number `index` of a run; None if that input was planted before."""
         point = self.point(x)
         if not 0 <= index < FIRST_STREAM:
             raise RunError(f"input number {index}: it must be from 0 to {FIRST_STREAM - 1}")
-        with self.writing():
+        with self.write():
             known = self._db.execute("SELECT 1 FROM draws WHERE stream = ?", (index,)).fetchone()
             if known:
                 return None
@@ -241,7 +245,7 @@ class Memory(Regions):
         there = self._answer_from(regions, point)
         if there is not None and there.label != certificate.predict:
             return there
-        claimed = self._claimed_radius(certificate)
+        claimed = self._read_radius(certificate)
         wanted = 0.0 if certificate.abstained else self._metric.reach(claimed.radius)
         x = point.astype(np.float64)
         reach = regions.room(self._metric, x, certificate.predict, wanted)
@@ -255,7 +259,7 @@ class Memory(Regions):
         )
         return Answer(
             label=certificate.predict,
-            radius=self._metric.promised(reach),
+            radius=self._metric.shrink_radius(reach),
             source="fresh",
             region=number,
             guarantee=guarantee,
@@ -263,22 +267,22 @@ class Memory(Regions):
             shrunk_from=claimed.radius if reach < wanted else None,
         )
 
-    def _claimed_radius(self, certificate: Certificate) -> NormRadius:
-        one = certificate.in_norm(self.norm.text)
-        if one is None:
-            norms = [one.norm for one in certificate.radii]
+    def _read_radius(self, certificate: Certificate) -> NormRadius:
+        radius = certificate.in_norm(self.norm.text)
+        if radius is None:
+            norms = [radius.norm for radius in certificate.radii]
             raise CertifyError(
                 f"the certificate has no radius in {self.norm}; it has norms {norms}"
             )
-        if not (one.radius >= 0 and one.proved >= 0):
+        if not (radius.radius >= 0 and radius.proved >= 0):
             raise CertifyError(
-                f"the certificate has the radius {one.radius!r}, which is not a finite number of "
-                "at least 0"
+                f"the certificate has the radius {radius.radius!r}, which is not a finite number "
+                "of at least 0"
             )
-        return one
+        return radius
 
     def _answer_from(self, regions: Snapshot, point: NDArray[np.float32]) -> Answer | None:
-        holding = regions.holding(self._metric, point.astype(np.float64))
+        holding = regions.list_holding(self._metric, point.astype(np.float64))
         if not holding:
             return None
         labels = {int(regions.label[at]) for at, _ in holding}
@@ -291,7 +295,7 @@ class Memory(Regions):
         ((guarantee, noise),) = self.read(
             "SELECT guarantee, noise FROM regions WHERE number = ?", (at + 1,)
         )
-        radius = self._metric.promised(float(regions.reach[at]), away)
+        radius = self._metric.shrink_radius(float(regions.reach[at]), away)
         return Answer(labels.pop(), radius, "memory", at + 1, guarantee, noise)
 
     def _regions(self) -> Snapshot:

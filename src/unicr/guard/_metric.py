@@ -47,6 +47,8 @@ class Metric:
         """ρ(x, c), rounded up by at most three ERROR; 0 exactly where x = c.
 
         The same numbers give the same result whatever stands beside them: the sum is rounded once.
+
+        See docs/theory.md#the-guard.
         """
         return self._single(np.abs(x - c)) * (1 + ERROR)
 
@@ -64,14 +66,14 @@ class Metric:
         return float(top * math.pow(total, 1 / p))
 
     def below(self, x: Floats, rows: NDArray[Any]) -> Floats:
-        """ρ from x to every row, rounded down."""
-        found = np.empty(len(rows))
+        """ρ from x to every row, rounded down (docs/theory.md#the-guard)."""
+        distances = np.empty(len(rows))
         step = max(1, CELLS // max(1, rows.shape[1]))
         for first in range(0, len(rows), step):
             part = np.abs(rows[first : first + step].astype(np.float64) - x)
-            found[first : first + step] = self._several(part)
-        found *= 1 - ERROR - 4 * rows.shape[1] * 2.0**-53
-        return found
+            distances[first : first + step] = self._several(part)
+        distances *= 1 - ERROR - 4 * rows.shape[1] * 2.0**-53
+        return distances
 
     def _several(self, sizes: Floats) -> Floats:
         p = self.norm.p
@@ -87,7 +89,7 @@ class Metric:
         scaled = sizes / np.where(top > 0, top, 1.0)[:, None]
         return np.asarray(top * (scaled**p).sum(axis=1) ** (1 / p))
 
-    def promised(self, reach: float, away: float = 0.0) -> float:
+    def shrink_radius(self, reach: float, away: float = 0.0) -> float:
         """The radius round a point `away` from a centre that the region of this reach still holds.
 
         Every point nearer than that passes the test `above` < reach, rounding included.

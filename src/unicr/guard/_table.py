@@ -66,7 +66,7 @@ class Snapshot:
         away = metric.below(x[self.head], self.heads)
         return np.flatnonzero(away <= self.reach + within)
 
-    def holding(self, metric: Metric, x: Floats) -> list[tuple[int, float]]:
+    def list_holding(self, metric: Metric, x: Floats) -> list[tuple[int, float]]:
         """(position, distance from above) of every region that x is in, the deepest first.
 
         A region is its centre and all points with ρ < reach.
@@ -85,6 +85,8 @@ class Snapshot:
         """The largest reach, at most this one, that stays clear of every other class's region.
 
         Open balls are disjoint where ρ ≥ reach + reach′, and r ≤ ρ keeps a lone centre out.
+
+        See docs/theory.md#the-guard.
         """
         others = self.near(metric, x, reach)
         others = others[self.label[others] != label]

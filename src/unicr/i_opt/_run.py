@@ -35,7 +35,7 @@ def _search_job(job: Job, settings: IOpt) -> Job:
 
 
 def commit_i_opt(job: Job, settings: IOpt, out: Path) -> str:
-    """Write what decides a search into `out` before its nonce is known; the commitment.
+    """Write what decides a search into `out` before its nonce is known, and return the commitment.
 
     `i_opt_run` into the same folder then does this search alone, under the nonce of its job.
     """
@@ -50,11 +50,28 @@ def i_opt_run(
     resume: bool = False,
     on_result: Callable[[Row], None] | None = None,
 ) -> dict[Norm, Path]:
-    """Search and certify every input of the job; the folders of the runs, one per norm.
+    """Search a noise for every input of the job and certify the input with it.
 
     Of the job's plan the search takes n0, n and α: its own rule and first noise follow from
-    `settings`. The votes of an input under a noise are counted once and serve all norms. Inputs
-    that have a result in every norm are not done again with `resume`.
+    `settings`. The votes of an input under a noise are counted once and serve all norms.
+
+    Parameters
+    ----------
+    job
+        Model, data, norms and plan.
+    settings
+        The grid of noises, and how it is searched.
+    out
+        The folder that gets a run for each norm.
+    resume
+        Whether to continue a search in `out`: inputs that have a result in every norm are skipped.
+    on_result, on_samples
+        Called after every row, and with every number of samples drawn.
+
+    Returns
+    -------
+    dict
+        The folders of the runs by norm.
     """
     job = _search_job(job, settings)
     folders = folders_of(out, job.norms)
@@ -66,8 +83,8 @@ def i_opt_run(
     job = replace(job, lattice=points, batch=spec.batch, channels_last=spec.channels_last)
     each = {norm: replace(job, norms=(norm,), all_norms=job.norms) for norm in job.norms}
 
-    def start(one: Input) -> Steps[tuple[Certificate, ...]]:
-        assert one.x is not None
+    def start(item: Input) -> Steps[tuple[Certificate, ...]]:
+        assert item.x is not None
         several = [
             spec.plan.procedure.steps(spec.plan, spec.noise, spec.curves) for spec in specs.values()
         ]

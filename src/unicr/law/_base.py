@@ -30,14 +30,13 @@ SETTLED, SETTLED_SHARE = 1e-16, 4e-16
 
 @dataclass(frozen=True)
 class Facts:
-    """What a certifier may rely on, and where that knowledge comes from.
+    """Facts about a density that theorems use, and where they come from.
 
-    `source` is "analytic" (a formula of this package), "table" (decided from the very numbers of a
-    table, without rounding), "declared" (the user's word) or "checked" (tested numerically on a
-    dense grid, not proved). Unimodal means one rise, one fall
-    (an i.i.d. noise: each coordinate; a joint one: along every line through zero). Positive means
-    a density above zero almost everywhere, no holes and no end on any side: only then does
-    p_A = 1 certify every radius. False where nobody knows.
+    `source` is "analytic" (a formula of this package), "table" (read exactly from the numbers of a
+    table), "declared" (stated by the user) or "checked" (tested at many points, not proved).
+    Unimodal means that the density rises and then falls (i.i.d. noise: in each coordinate; joint
+    noise: along every line through zero). Positive means that the density is above zero almost
+    everywhere; only then does p_A = 1 certify every radius. A fact that is not known is False.
     """
 
     symmetric: bool
@@ -101,7 +100,7 @@ class Law(ABC):
 
     @property
     def fingerprint(self) -> str:
-        """What tells laws of one name apart; empty where the name says all, as for a formula."""
+        """What tells laws of one name apart; empty if the name says all, as for a formula."""
         return ""
 
     @property
@@ -112,12 +111,12 @@ class Law(ABC):
     @property
     @abstractmethod
     def std(self) -> float:
-        """sqrt(E X²), about zero; inf where it does not exist."""
+        """sqrt(E X²), about zero; inf if it does not exist."""
 
     @property
     @abstractmethod
     def mean(self) -> float:
-        """E X, nan where it does not exist."""
+        """E X, nan if it does not exist."""
 
     @property
     @abstractmethod
@@ -130,7 +129,7 @@ class Law(ABC):
         """Where the density is not smooth: cusps, jumps, ends of a bounded support."""
 
     def ratio_turns(self, shift: float) -> tuple[float, ...] | None:
-        """Points between which log p(x − shift) − log p(x) is monotone, None where not known.
+        """Points between which log p(x − shift) − log p(x) is monotone, None if not known.
 
         Trade-offs read the range of that ratio in a cell from the cell's ends, which is a bound
         only if no turn lies inside (docs/theory.md#lemma-4-cells).
@@ -139,7 +138,7 @@ class Law(ABC):
 
     @property
     def curvature(self) -> Curvature | None:
-        """Where the density is convex or concave; None where that is not known."""
+        """Where the density is convex or concave; None if that is not known."""
         return None
 
     def look(self, low: Array, high: Array) -> tuple[Array, Array, Array]:
@@ -195,6 +194,8 @@ class Law(ABC):
         """Least and largest log p(z − shift) − log p(z) for left < z < right, rounded outwards.
 
         None where that is not known. The cells must be apart from the `jumps` of both copies.
+
+        See docs/theory.md#lemma-4.
         """
         return None
 

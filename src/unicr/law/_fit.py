@@ -49,7 +49,7 @@ class Stretch:
 def fit_pieces(
     density: TabulatedDensity, *, symmetric: bool | None = None, log_concave: bool | None = None
 ) -> Pieces:
-    """The law that stands for a density; NotOfThatShapeError where it has not what is declared."""
+    """The law that stands for a density; NotOfThatShapeError if it has not what is declared."""
     tolerance = CLOSE
     while True:
         pieces = _fit(density, tolerance, symmetric, log_concave)
@@ -80,18 +80,18 @@ def _fit(
     if even:
         ends = (0.0, ends[1], False, ends[3])
     stretches = _cut_stretches(density, ends)
-    for one, two in pairwise(stretches):
-        if abs(one.value[-1] - two.value[0]) <= SAME * float(tolerance(one.x[-1:])[0]):
-            one.value[-1] = two.value[0] = max(one.value[-1], two.value[0])
-    for one in stretches:
-        _refine(density, one, tolerance)
+    for earlier, later in pairwise(stretches):
+        if abs(earlier.value[-1] - later.value[0]) <= SAME * float(tolerance(earlier.x[-1:])[0]):
+            earlier.value[-1] = later.value[0] = max(earlier.value[-1], later.value[0])
+    for stretch in stretches:
+        _refine(density, stretch, tolerance)
     concave = log_concave is not False and _make_concave(stretches, tolerance, even)
     if log_concave and not concave:
         raise NotOfThatShapeError("log_concave")
     if not concave:
         _make_unimodal(stretches, tolerance, even)
-    for one in stretches:
-        _thin(one, tolerance)
+    for stretch in stretches:
+        _thin(stretch, tolerance)
     return _join(stretches, ends, even, concave)
 
 
@@ -189,36 +189,38 @@ def _approach(
     return np.append(corner, x), np.append(v[0], v)
 
 
-def _refine(density: TabulatedDensity, one: Stretch, tolerance: Callable[[Array], Array]) -> None:
+def _refine(
+    density: TabulatedDensity, stretch: Stretch, tolerance: Callable[[Array], Array]
+) -> None:
     """Halve steps until the density is straight between the points, as far as is asked for."""
-    if not np.any(one.value > -math.inf):
+    if not np.any(stretch.value > -math.inf):
         return
-    active = np.ones(one.x.size - 1, dtype=bool)
+    active = np.ones(stretch.x.size - 1, dtype=bool)
     for _ in range(MOST_ROUNDS):
         i = np.flatnonzero(active)
-        if not i.size or one.x.size > 8 * MOST_KNOTS:
+        if not i.size or stretch.x.size > 8 * MOST_KNOTS:
             break
-        a, b = one.x[i], one.x[i + 1]
+        a, b = stretch.x[i], stretch.x[i + 1]
         looks = a[:, None] + (b - a)[:, None] * np.array([0.25, 0.5, 0.75])
         value = density.logpdf(looks)
-        chord = one.value[i, None] + (one.value[i + 1] - one.value[i])[:, None] * np.array(
-            [0.25, 0.5, 0.75]
-        )
+        chord = stretch.value[i, None] + (stretch.value[i + 1] - stretch.value[i])[
+            :, None
+        ] * np.array([0.25, 0.5, 0.75])
         with np.errstate(invalid="ignore"):
             off = np.max(np.abs(value - chord), axis=1)
         bad = (off > tolerance(looks[:, 1])) & np.all(value > -math.inf, axis=1)
         bad &= (b - a) > 256 * np.spacing(np.maximum(np.abs(a), np.abs(b)))
         # beside a cut corner the value is the neighbour's: the step is flat
-        bad &= one.value[i] != one.value[i + 1]
+        bad &= stretch.value[i] != stretch.value[i + 1]
         if not bad.any():
             break
-        x = np.concatenate([one.x, looks[bad].ravel()])
-        v = np.concatenate([one.value, value[bad].ravel()])
+        x = np.concatenate([stretch.x, looks[bad].ravel()])
+        v = np.concatenate([stretch.value, value[bad].ravel()])
         fresh = np.zeros(x.size, dtype=bool)
         fresh[i[bad]] = True
-        fresh[one.x.size :] = True
+        fresh[stretch.x.size :] = True
         order = np.argsort(x, kind="stable")
-        one.x, one.value = x[order], v[order]
+        stretch.x, stretch.value = x[order], v[order]
         active = fresh[order][:-1]
 
 
@@ -226,13 +228,13 @@ def _make_concave(
     stretches: list[Stretch], tolerance: Callable[[Array], Array], even: bool
 ) -> bool:
     """Put all values on their concave hull, if they are on it but for what does not matter."""
-    if not all(np.all(one.value > -math.inf) for one in stretches):
+    if not all(np.all(stretch.value > -math.inf) for stretch in stretches):
         return False
-    if any(one.value[-1] != two.value[0] for one, two in pairwise(stretches)):
+    if any(stretch.value[-1] != after.value[0] for stretch, after in pairwise(stretches)):
         return False
     _drop_cut_ends(stretches, even)
-    x = np.concatenate([one.x for one in stretches])
-    v = np.concatenate([one.value for one in stretches])
+    x = np.concatenate([stretch.x for stretch in stretches])
+    v = np.concatenate([stretch.value for stretch in stretches])
     if even:
         x, v = np.concatenate([-x[::-1], x]), np.concatenate([v[::-1], v])
     keep: list[int] = []
@@ -274,8 +276,8 @@ def _make_unimodal(
     """Let values rise, then fall, if they do but for what does not matter; from 0 on where the
     other half is mirrored.
     """
-    x = np.concatenate([one.x for one in stretches])
-    v = np.concatenate([one.value for one in stretches])
+    x = np.concatenate([stretch.x for stretch in stretches])
+    v = np.concatenate([stretch.value for stretch in stretches])
     top = 0 if even else int(np.argmax(v))
     line = np.concatenate(
         [np.maximum.accumulate(v[:top]), np.maximum.accumulate(v[top:][::-1])[::-1]]
@@ -284,17 +286,17 @@ def _make_unimodal(
         off = np.where(line == v, 0.0, line - v)
     if np.all(off <= SAME * tolerance(x)):
         at = 0
-        for one in stretches:
-            one.value = line[at : at + one.x.size]
-            at += one.x.size
+        for stretch in stretches:
+            stretch.value = line[at : at + stretch.x.size]
+            at += stretch.x.size
 
 
-def _thin(one: Stretch, tolerance: Callable[[Array], Array]) -> None:
+def _thin(stretch: Stretch, tolerance: Callable[[Array], Array]) -> None:
     """Leave out points near the chord of those that stay, by a cone of slopes that are near all."""
-    x, v = one.x.tolist(), one.value.tolist()
+    x, v = stretch.x.tolist(), stretch.value.tolist()
     if len(x) < 3 or v[0] == -math.inf:
         return
-    near = tolerance(one.x).tolist()
+    near = tolerance(stretch.x).tolist()
     keep, i = [0], 0
     low, high = -math.inf, math.inf
     for k in range(1, len(x)):
@@ -308,7 +310,7 @@ def _thin(one: Stretch, tolerance: Callable[[Array], Array]) -> None:
             low, high = -math.inf, math.inf
         low, high = max(low, slope - near[k] / step), min(high, slope + near[k] / step)
     keep.append(len(x) - 1)
-    one.x, one.value = one.x[keep], one.value[keep]
+    stretch.x, stretch.value = stretch.x[keep], stretch.value[keep]
 
 
 def _join(
@@ -317,18 +319,18 @@ def _join(
     """Pieces of all stretches, mirrored where the law is even, with tails of the last slopes."""
     if concave:
         return _join_hull(stretches[0], ends, even)
-    x = np.unique(np.concatenate([one.x for one in stretches]))
-    first = np.concatenate([one.value[:-1] for one in stretches])
-    last = np.concatenate([one.value[1:] for one in stretches])
+    x = np.unique(np.concatenate([stretch.x for stretch in stretches]))
+    first = np.concatenate([stretch.value[:-1] for stretch in stretches])
+    last = np.concatenate([stretch.value[1:] for stretch in stretches])
     if even:
         first, last = np.concatenate([last[::-1], first]), np.concatenate([first[::-1], last])
         x = np.concatenate([-x[:0:-1], x])
     return Pieces(x, first, last, _choose_rates(x, first, last, ends, even))
 
 
-def _join_hull(one: Stretch, ends: tuple[float, float, bool, bool], even: bool) -> Pieces:
+def _join_hull(stretch: Stretch, ends: tuple[float, float, bool, bool], even: bool) -> Pieces:
     """The same for a hull: knots at which rounding bends it upwards are left out."""
-    x, v = one.x, one.value
+    x, v = stretch.x, stretch.value
     if even:
         v[0] = max(v[0], v[1])
         x, v = np.concatenate([-x[:0:-1], x]), np.concatenate([v[:0:-1], v])

@@ -24,7 +24,7 @@ from unicr.law._quadrature._logdensity import LogDensity
 from unicr.law._quadrature._scan import nice
 from unicr.values import Array
 
-WHOLE = (0.0, math.inf)
+WHOLE = (0.0, math.inf)  # every length
 _FLATTEST = 0.02  # least power of r by which the mass near the centre must vanish
 _HEAVIEST = -0.05  # greatest power of r by which the mass far out may vanish
 # Radii that are looked at wherever the mass is: a thousandth apart as logarithms, even near 1.
@@ -59,7 +59,7 @@ class RadialDensity(ABC):
     def typical_lengths(self, dim: int) -> tuple[float, ...]:
         """Lengths near which the mass lies, as hints for the quadrature; the first is its unit.
 
-        NoiseError where the mass is infinite in this dimension.
+        NoiseError if the mass is infinite in this dimension.
         """
         return ()
 
@@ -254,7 +254,7 @@ class LengthTable:
         self.breakpoints = tuple(self._radius(w) for w in table.breakpoints)
 
     def _build(self, power: int) -> TabulatedDensity:
-        """The density e^{power·w}·φ: of w itself where the power is the dimension."""
+        """The density e^{power·w}·φ: of w itself if the power is the dimension."""
 
         def logpdf(w: Array) -> Array:
             return power * w + self._phi(w + self._shift)

@@ -144,7 +144,7 @@ class Pieces:
     def fingerprint(self) -> str:
         """A hash of all that answers rest on."""
         parts = (self.knots, self.start, self.end, np.asarray(self.rates))
-        return hashlib.sha256(b"".join(one.tobytes() for one in parts)).hexdigest()[:32]
+        return hashlib.sha256(b"".join(array.tobytes() for array in parts)).hexdigest()[:32]
 
     # facts, exact -------------------------------------------------------------------------------
 
@@ -289,9 +289,9 @@ class Pieces:
         """P(a < X ≤ b) for each pair a ≤ b, right to some roundings of itself."""
         low, high = self._locate(a), self._locate(b)
         n, last = self.width.size, self.knots.size - 1
-        one = self._short(a, b, np.where(low == high, low, 0))
-        one = np.where(np.isneginf(a), self._tail(b, 0), one)
-        one = np.where(np.isposinf(b), self._tail(a, 1), one)
+        single = self._short(a, b, np.where(low == high, low, 0))
+        single = np.where(np.isneginf(a), self._tail(b, 0), single)
+        single = np.where(np.isposinf(b), self._tail(a, 1), single)
         first, final = self.knots[np.clip(low + 1, 0, last)], self.knots[np.clip(high, 0, last)]
         left = np.where(
             np.isneginf(a),
@@ -307,7 +307,7 @@ class Pieces:
         below, above = self._below, self._above
         between = np.where(below[i] < 0.5, below[j] - below[i], above[i] - above[j])
         several = np.where(j > i, between, 0.0).astype(np.float64) + left + right
-        return np.where(low == high, np.where(b > a, one, 0.0), np.where(b > a, several, 0.0))
+        return np.where(low == high, np.where(b > a, single, 0.0), np.where(b > a, several, 0.0))
 
     def cdf(self, x: ArrayLike) -> Array:
         """P(X ≤ x), right relative to itself."""
@@ -407,11 +407,11 @@ class Pieces:
         index = self._locate(0.5 * (knots[:-1] + knots[1:]))
         start, end = (self.read(at, index).value + log for at in (knots[:-1], knots[1:]))
         n = self.width.size
-        own = (index >= 0) & (index < n)
+        inner_piece = (index >= 0) & (index < n)
         i = np.clip(index, 0, n - 1)
         # knots that were there keep their values, to the last place
-        start = np.where(own & (knots[:-1] == self.knots[i]), self.start[i], start)
-        end = np.where(own & (knots[1:] == self.knots[i + 1]), self.end[i], end)
+        start = np.where(inner_piece & (knots[:-1] == self.knots[i]), self.start[i], start)
+        end = np.where(inner_piece & (knots[1:] == self.knots[i + 1]), self.end[i], end)
         return Pieces(knots, start, end, (math.inf, -math.inf))
 
     # how it bends -------------------------------------------------------------------------------
@@ -475,11 +475,11 @@ class Pieces:
             at = moved - shift if sign > 0 else moved  # where the other copy is read
             unsure = 4 * EPS * (np.abs(at) + abs(shift) + np.abs(moved))
             ends = [self._locate(at - unsure), self._locate(at + unsure)]
-            looks = [self.read(at, one) for one in ends]
+            looks = [self.read(at, side) for side in ends]
             # another knot within rounding: both of its sides count
-            other_low = np.min([one.value for one in looks], axis=0)
-            other_high = np.max([one.value for one in looks], axis=0)
-            steep = np.max([one.steep for one in looks], axis=0) * unsure
+            other_low = np.min([side.value for side in looks], axis=0)
+            other_high = np.max([side.value for side in looks], axis=0)
+            steep = np.max([side.steep for side in looks], axis=0) * unsure
             with np.errstate(invalid="ignore"):
                 low, high = (
                     (other_low - highest, other_high - lowest)
@@ -492,13 +492,13 @@ class Pieces:
             places.append(moved)
             lows.append(np.where(np.isnan(low), -math.inf, low - margin))
             highs.append(np.where(np.isnan(high), math.inf, high + margin))
-        place, low, high = (np.concatenate(one) for one in (places, lows, highs))
+        place, low, high = (np.concatenate(side) for side in (places, lows, highs))
         order = np.argsort(place, kind="stable")
-        found = place[order], np.append(low[order], math.inf), np.append(high[order], -math.inf)
-        self._ratios[shift] = found
+        bounds = place[order], np.append(low[order], math.inf), np.append(high[order], -math.inf)
+        self._ratios[shift] = bounds
         while len(self._ratios) > 8:  # two signs of the few shifts that are in work
             self._ratios.popitem(last=False)
-        return found
+        return bounds
 
     def bound_ratio(self, shift: float, left: Array, right: Array) -> tuple[Array, Array]:
         """See `Law.bound_ratio`.

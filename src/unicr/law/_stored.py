@@ -38,7 +38,7 @@ def table_to_data(table: Table) -> dict[str, Any]:
 
 
 def table_from_data(data: Any) -> Table:
-    """The table that `table_to_data` wrote, bit for bit; NoiseError where it is not a density."""
+    """The table that `table_to_data` wrote, bit for bit; NoiseError if it is not a density."""
     if not isinstance(data, Mapping) or set(data) != KEYS:
         raise NoiseError(
             f"the table of a density must have the fields {', '.join(sorted(KEYS))}, and no others"
@@ -68,15 +68,15 @@ def table_from_data(data: Any) -> Table:
         )
         facts = replace(table.known, finite_variance=False)
         return Table(table.pieces, facts, mean, std)
-    for stored, own in ((mean, table.mean), (std, table.std)):
-        require(abs(stored - own) <= AGREE * table.std, "the moments are those of the table")
+    for stored, computed in ((mean, table.mean), (std, table.std)):
+        require(abs(stored - computed) <= AGREE * table.std, "the moments are those of the table")
     return replace(table, mean=mean, std=std)
 
 
-def require(holds: Any, what: str) -> None:
+def require(holds: Any, fact: str) -> None:
     """An error naming what must hold of stored data: of each value, where there are several."""
     if not np.all(holds):
-        raise NoiseError(f"the stored noise is not valid: {what}, but this does not hold here")
+        raise NoiseError(f"the stored noise is not valid: {fact}, but this does not hold here")
 
 
 def write_number(value: float) -> float | str:

@@ -22,7 +22,7 @@ class Table(Law):
     """Probabilities and quantiles of `Pieces`, with the facts that hold of them.
 
     Two tables are equal where all that their answers rest on is, and their facts. `mean` and `std`
-    are nan and inf where the density that the table was made of has none, though every table has.
+    are nan and inf if the density that the table was made of has none, though every table has.
     """
 
     pieces: Pieces
@@ -114,7 +114,7 @@ def tabulate(
     symmetric: bool | None = None,
     log_concave: bool | None = None,
 ) -> Table:
-    """The table that stands for a density; NoiseError where it has not a shape that is declared.
+    """The table that stands for a density; NoiseError if it has not a shape that is declared.
 
     Declared False, a shape is not made, and not claimed.
     """

@@ -15,8 +15,8 @@ from unicr.tradeoff.internal import compute_margin, compute_start_margin
 from unicr.values import Array
 
 SCAN = 6  # points tried on the way to a known radius where K may not be monotone
-OUTWARD = 1.25
-FARTHEST = 1e9
+OUTWARD = 1.25  # first step beyond a guess that is certified; steps grow from there
+FARTHEST = 1e9  # times the guess: a radius beyond counts as infinite
 
 
 class Corners(NamedTuple):
@@ -45,7 +45,7 @@ class Corners(NamedTuple):
         return float(self.size[j - 1] + share * (self.size[j] - self.size[j - 1]))
 
 
-def weighted_corners(under_q: Array) -> Corners:
+def weigh_corners(under_q: Array) -> Corners:
     """T from samples of Q alone: a sample with log-ratio L has Q-mass 1/n and P-mass e^(−L)/n.
 
     dP = e^(−L) dQ where P is absolutely continuous. Beyond a threshold the weights are bounded, so
@@ -89,11 +89,11 @@ class Boundary:
         moves = directions * torch.from_numpy(lengths).to(directions.device)[:, None]
         under_q = self.ratios.under_q(moves)
         if self._estimator == "weighted":
-            corners = [weighted_corners(row) for row in under_q]
+            corners = [weigh_corners(row) for row in under_q]
         else:
             under_p = self.ratios.under_p(moves)
             corners = [quantile_corners(*pair) for pair in zip(under_p, under_q, strict=True)]
-        return np.array([compute_margin(one, self.p_a, self.p_b) for one in corners])
+        return np.array([compute_margin(corner, self.p_a, self.p_b) for corner in corners])
 
     def radii(
         self,
@@ -107,6 +107,8 @@ class Boundary:
 
         With `limits`, inf for the rows that are certified all the way to their limit. Rows with
         ‖δ‖_p = 1 make λ the radius. Outward steps first where K may not be monotone.
+
+        See docs/theory.md#the-monte-carlo-engine.
         """
         count = len(directions)
         low, at_low = np.zeros(count), np.full(count, self._start)

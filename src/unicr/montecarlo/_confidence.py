@@ -54,7 +54,10 @@ class Threshold(NamedTuple):
 
 
 def compute_dkw_width(n: int, failure: float) -> float:
-    """Δ such that F_P ≤ F̂_P + Δ and F_Q ≥ F̂_Q − Δ everywhere, except with probability `failure`."""
+    """Δ such that F_P ≤ F̂_P + Δ and F_Q ≥ F̂_Q − Δ everywhere, except with probability `failure`.
+
+    See docs/theory.md#the-monte-carlo-engine.
+    """
     return math.sqrt(math.log(2 / failure) / (2 * n))
 
 
@@ -139,6 +142,8 @@ def accept_clopper_pearson(
 
     Binary: P(L ≤ t_A) ≤ p_A and Q(L ≤ t_A) ≥ ½, each tested at `failure`/2. Otherwise four tests
     at `failure`/4. Wrong with probability at most `failure`, whatever the thresholds are.
+
+    See docs/theory.md#the-monte-carlo-engine.
     """
     binary = p_b >= 1.0 - p_a
     share = _share_failure(binary, failure)
@@ -173,6 +178,8 @@ def accept_hockey_stick(
 
     The slopes t are fixed on `select`; one Hoeffding bound on fresh samples then gives K from
     below. Wrong with probability at most `failure`. Uses Q alone, and atoms need no care.
+
+    See docs/theory.md#the-monte-carlo-engine.
     """
     n = len(fresh.q)
     levels = [_choose_slope(select.q, 1.0 - p_a)]
@@ -227,6 +234,8 @@ def confirm_radius(
     answer needs the first rung beyond the boundary to be accepted, so the total failure probability
     is `failure` and not a sum over rungs. It speaks of this direction and of the rungs: where K is
     not monotone along the ray, a gap between two rungs can hide. 0 where no rung is accepted.
+
+    See docs/theory.md#the-monte-carlo-engine.
     """
     generator = np.random.default_rng([seed & (2**63 - 1), 0x715])
     ties = [generator.random((2, ratios.samples)) for ratios in (select, fresh)]
@@ -237,7 +246,7 @@ def confirm_radius(
         under_p = under_q if method == "hockey-stick" else ratios.under_p(move)[0]
         return Ratios(under_p, under_q, *ties[which])
 
-    def proposed(radius: float) -> bool:
+    def is_accepted(radius: float) -> bool:
         old = at(select, radius, 0)
         if method == "clopper-pearson":
             return (
@@ -247,19 +256,19 @@ def confirm_radius(
         return accept(method, old, old, p_a, p_b, failure)
 
     low, high = 0.0, estimate
-    if proposed(high):
+    if is_accepted(high):
         low = high
     for _ in range(HALVINGS):
         middle = 0.5 * (low + high)
         if low < high:
-            low, high = (middle, high) if proposed(middle) else (low, middle)
+            low, high = (middle, high) if is_accepted(middle) else (low, middle)
     low = max(low, estimate / 2**HALVINGS)
-    found = 0.0
+    confirmed = 0.0
     rungs = [step * low for step in LADDER if step * low < estimate]
     for radius in [*rungs, *([estimate] if low == high else [])]:
         new = at(fresh, radius, 1)
         old = new if method == "dkw" else at(select, radius, 0)
         if not accept(method, old, new, p_a, p_b, failure):
             break
-        found = radius
-    return found
+        confirmed = radius
+    return confirmed

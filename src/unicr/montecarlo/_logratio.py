@@ -56,7 +56,7 @@ class LogRatios:
         gain = self._fill(moves, self.dim) if self._base is None else self._independent(moves)
         if np.isnan(gain).any():
             raise RadiusError(
-                f"the log-density of {self.noise.text} returned NaN: return −inf where the density "
+                f"the log-density of {self.noise.text} returned NaN: return −inf if the density "
                 "is zero"
             )
         return np.asarray(np.round(gain * GRID) / GRID)

@@ -36,7 +36,7 @@ class MonteCarlo:
     particles
         Number of particles of the swarm.
     iterations
-        Steps of the swarm, at most; it stops early once it has converged.
+        Largest number of steps of the swarm. It stops earlier when it has converged.
     seed
         Random seed: the same seed gives the same result.
     search_samples

@@ -27,9 +27,9 @@ FAR = 1.5  # starting directions beyond this many times the best radius are not 
 DUST = 1e-9  # coordinates below this share of the largest are zero
 ALIKE = 0.9999  # cosine above which two directions are the same
 GRADIENT_DIM = 256  # largest dimension in which the score is differenced coordinate by coordinate
-COVARIANCE_DIM = 1024
-WEAK_SAMPLES = 4096
-WEAK_STREAM = 0x4D43_00FF
+COVARIANCE_DIM = 1024  # largest dimension with a covariance matrix: 8 MB
+WEAK_SAMPLES = 4096  # for that matrix: four for each of its rows at least
+WEAK_STREAM = 0x4D43_00FF  # an input number that no dataset has, so that no samples are shared
 
 
 @dataclass(frozen=True)
@@ -78,36 +78,36 @@ def swarm(
     pool = pool[pool.abs().sum(1) > 0]
     radii = _first_costs(cost, pool)
     order = np.argsort(radii, kind="stable")
-    own = pool[order[:particles].tolist()].clone()
+    personal = pool[order[:particles].tolist()].clone()
     own_radius = radii[order[:particles]].copy()
-    x = own.clone()
+    x = personal.clone()
     velocity = 0.1 * (_uniform(x, generator) - 0.5) * x.abs()
     history = [float(radii[order[0]])]
     converged = False
     for done in range(1, iterations + 1):
-        leader = own[int(np.argmin(own_radius))]
+        leader = personal[int(np.argmin(own_radius))]
         velocity = (
             settings.inertia * velocity
-            + settings.cognitive * _uniform(x, generator) * (own - x)
+            + settings.cognitive * _uniform(x, generator) * (personal - x)
             + settings.social * _uniform(x, generator) * (leader - x)
         )
         moved = unit_rows(x + velocity, norm)
         still = moved.abs().sum(1) == 0
         x = torch.where(still[:, None], x, moved)
         limits = (1 - gain) * np.minimum(own_radius, FAR * history[-1])
-        found = np.asarray(cost(x, limits), dtype=np.float64)
-        better = found < own_radius
-        own[torch.from_numpy(better)] = x[torch.from_numpy(better)]
-        own_radius = np.where(better, found, own_radius)
+        costs = np.asarray(cost(x, limits), dtype=np.float64)
+        better = costs < own_radius
+        personal[torch.from_numpy(better)] = x[torch.from_numpy(better)]
+        own_radius = np.where(better, costs, own_radius)
         history.append(float(own_radius.min()))
         report(done / iterations)
         if done >= PATIENCE and history[-1] >= (1 - gain) * history[-1 - PATIENCE]:
             converged = True
             break
-    rows = torch.cat([own, pool])
+    rows = torch.cat([personal, pool])
     values = np.concatenate([own_radius, radii])
     chosen = _distinct(rows, values, finalists, [])
-    unfitted = np.concatenate([np.full(len(own), math.inf), radii])
+    unfitted = np.concatenate([np.full(len(personal), math.inf), radii])
     chosen = sorted(_distinct(rows, unfitted, finalists, chosen), key=lambda i: float(values[i]))
     return Swarm(rows[chosen], values[chosen], converged)
 
@@ -133,8 +133,8 @@ def _distinct(rows: torch.Tensor, values: Array, count: int, already: list[int])
     for i in np.argsort(values, kind="stable").tolist():
         if len(chosen) == len(already) + count or not (math.isfinite(values[i]) or not chosen):
             break
-        one = rows[i] / rows[i].norm()
-        if all(float(one @ rows[j]) < ALIKE * float(rows[j].norm()) for j in chosen):
+        unit = rows[i] / rows[i].norm()
+        if all(float(unit @ rows[j]) < ALIKE * float(rows[j].norm()) for j in chosen):
             chosen.append(i)
     return chosen
 
@@ -142,7 +142,7 @@ def _distinct(rows: torch.Tensor, values: Array, count: int, already: list[int])
 # where to start -----------------------------------------------------------------------------
 
 
-def starting_directions(
+def list_first_directions(
     noise: Noise, norm: Norm, dim: int, *, count: int, seed: int
 ) -> torch.Tensor:
     """At least `count` directions: the paper's, k-sparse, with dust, weak ones and random ones."""
@@ -159,10 +159,10 @@ def starting_directions(
     while len(rows) < count - 1 or not len(rows) > 3:
         rows.append(_random(dim, len(rows), generator, sparse=noise.iid is None))
     rows.append(torch.randn(dim, generator=generator, dtype=torch.float64))
-    found = torch.stack(rows)
+    directions = torch.stack(rows)
     if not noise.facts.symmetric:
-        found = torch.cat([found, -found])
-    return found
+        directions = torch.cat([directions, -directions])
+    return directions
 
 
 def _powers(dim: int) -> list[int]:

@@ -18,7 +18,7 @@ from unicr.montecarlo._boundary import Boundary
 from unicr.montecarlo._confidence import confirm_radius
 from unicr.montecarlo._logratio import LogRatios, typical_size
 from unicr.montecarlo._settings import MonteCarlo, MonteCarloResult
-from unicr.montecarlo._swarm import starting_directions, swarm, unit_rows
+from unicr.montecarlo._swarm import list_first_directions, swarm, unit_rows
 from unicr.noise import Noise
 from unicr.norms import Norm
 from unicr.progress import tell
@@ -26,7 +26,7 @@ from unicr.tradeoff.internal import guess_radius
 from unicr.values import Array
 
 SEARCH_WORK = 1 << 20  # samples × coordinates that one swarm evaluation may touch
-SEARCH_SAMPLES = (256, 2048)
+SEARCH_SAMPLES = (256, 2048)  # least and most that the swarm sees
 GAIN = 2e-3  # the least relative gain that the swarm counts as progress …
 NOISE = 0.25  # … and its size at one sample: a smaller gain would be fitted to the samples
 LARGE = 1 << 28  # samples × coordinates above which fewer finalists are measured
@@ -62,7 +62,7 @@ def monte_carlo(
             guess = size / directions.norm(dim=1).cpu().numpy()
             return searcher.radii(directions, guess, tolerance=coarse, limits=limits)
 
-        initial = starting_directions(
+        initial = list_first_directions(
             noise, norm, dim, count=settings.particles, seed=settings.seed
         ).to(settings.device)
         _tell("starting directions", 0.0)
@@ -125,12 +125,12 @@ def _measure(
     best, at = math.inf, 0
     for i in range(len(directions)):
         _tell("measuring the best directions", 0.7 + 0.15 * i / len(directions))
-        one = directions[i : i + 1]
+        direction = directions[i : i + 1]
         limit = np.array([best]) if math.isfinite(best) else None
         guess = radii[i : i + 1] if 0 < radii[i] < math.inf else np.ones(1)
-        found = boundary.radii(one, guess, tolerance=settings.tolerance, limits=limit)
-        if found[0] < best:
-            best, at = float(found[0]), i
+        measured = boundary.radii(direction, guess, tolerance=settings.tolerance, limits=limit)
+        if measured[0] < best:
+            best, at = float(measured[0]), i
     return best, directions[at]
 
 

@@ -31,10 +31,10 @@ WRITTEN = 128
 class Anisotropic(Noise):
     """The law of Bξ, ξ i.i.d. from `base`: B = diag(`scales`), or the `matrix` B.
 
-    `scales` multiply the scale that `base` has already, and may have any shape: it is read in the
-    order of the coordinates. The dimension is the number of scales or rows. Of a matrix the
-    leading 26 bits of each row are kept, so that samples on a lattice are exact; what is kept
-    (`noise.frame.matrix`) is what is certified.
+    `scales` multiply the scale of `base`. They can have any shape, and are read in the order of the
+    coordinates. The dimension is the number of scales or rows. A matrix is rounded to 26 bits in
+    each row, which makes samples on a lattice exact. The certificate is about the rounded matrix
+    (`noise.frame.matrix`).
     """
 
     dim: int
@@ -87,11 +87,11 @@ class Anisotropic(Noise):
             word = "matrix" if self.scales is None else "scales"
             return f"{bracket(self.base.text)}.{word}({', '.join(map(number, values.ravel()))})"
         if self.scales is None:
-            what = f"a matrix {self.frame.digest[:16]} with {self.dim} rows"
+            about = f"a matrix {self.frame.digest[:16]} with {self.dim} rows"
         else:
             low, high = number(values.min()), number(values.max())
-            what = f"{self.dim} scales from {low} to {high}"
-        return f"Anisotropic({self.base.text}, {what})"
+            about = f"{self.dim} scales from {low} to {high}"
+        return f"Anisotropic({self.base.text}, {about})"
 
     @property
     def cache_key(self) -> str:
@@ -124,7 +124,7 @@ class Anisotropic(Noise):
         drift = mean**2 * float(np.sum(self.entries.sum(1) ** 2))
         return math.sqrt((spread + drift) / self.dim)
 
-    def _scaled(self, factor: float) -> Self:
+    def _scale_by(self, factor: float) -> Self:
         if self.scales is None:
             return type(self)(self.base.scaled(factor), matrix=self.entries)
         return type(self)(self.base, self.scales * factor)

@@ -92,9 +92,10 @@ def stream_key(seed: int, input_index: int) -> bytes:
 
 
 class Noise(ABC):
-    """A probability density on R^d that can be sampled. Immutable; equal when it is the same law.
+    """A probability density on R^d that can be sampled. It cannot be changed. Two noises are equal
+    if they are the same law.
 
-    `dim` is None for a noise that works in any dimension (i.i.d. coordinates).
+    `dim` is None if the noise works in any dimension (i.i.d. coordinates).
     """
 
     dim: int | None = None
@@ -139,7 +140,7 @@ class Noise(ABC):
     @property
     @final
     def text(self) -> str:
-        """The one text form: what the command line, files and repr use."""
+        """The noise as text, as the command line, files and repr write it."""
         if self._file is None:
             return self._text
         reference, _, factor = self._file
@@ -148,7 +149,7 @@ class Noise(ABC):
     @property
     @final
     def label(self) -> str:
-        """What a legend shows: the name that a user gave it, or else its text."""
+        """The name in legends: the name that its author gave, or the text."""
         if self._file is None:
             return repr(self)
         _, original, factor = self._file
@@ -157,12 +158,12 @@ class Noise(ABC):
 
     @final
     def loaded_from(self, reference: str) -> Self:
-        """The same noise, written as `path/to/file.py:name`, where it was found."""
+        """The same noise with the text `path/to/file.py:name`, the place where it was found."""
         return self._copy(_file=(reference, self, 1.0))
 
     @final
     def to_body(self) -> Data:
-        """This noise in JSON's own types, as `to_data` keeps it."""
+        """This noise in JSON types, as `to_data` stores it."""
         if self._file is None:
             return self._data()
         reference, original, factor = self._file
@@ -181,26 +182,26 @@ class Noise(ABC):
     @property
     @abstractmethod
     def facts(self) -> Facts:
-        """Symmetric? Log-concave? Bounded? Finite variance?"""
+        """Whether it is symmetric, log-concave, bounded, and so on."""
 
     @property
     def iid(self) -> IID | None:
-        """This noise where its coordinates are independent and alike, else None."""
+        """This noise if its coordinates are independent and have the same law, else None."""
         return None
 
     @property
     def coordinate(self) -> IID | None:
-        """The law of every coordinate up to its scale, where they are independent, else None."""
+        """The law of every coordinate up to its scale, if they are independent, else None."""
         return self.iid
 
     @property
     def radial(self) -> RadialNoise | None:
-        """This noise where its density looks at one norm of z alone, else None."""
+        """This noise if its density depends only on a norm of z, else None."""
         return None
 
     @property
     def core(self) -> Noise:
-        """ξ of a noise Bξ with a `frame` B; else this noise."""
+        """For a noise Bξ with a `frame` B: ξ. Otherwise this noise."""
         return self
 
     @property
@@ -212,37 +213,37 @@ class Noise(ABC):
 
     @property
     def interval(self) -> float | None:
-        """2λ where a model sees the middle of an interval of that length, cut to [0, 1]."""
+        """For splitting noise: the length 2λ of its intervals. Otherwise None."""
         return None
 
     @property
     def family(self) -> str | None:
-        """The name of the family that made this noise, None where no family did."""
+        """The name of the family that made this noise, or None."""
         return None if self.made_by is None else self.made_by.name
 
     @property
     def unit(self) -> Noise:
-        """The same shape at unit scale, which tables and curves are made for."""
+        """The same shape at unit scale. Tables and curves are computed for it."""
         return self
 
     @property
     @abstractmethod
     def sigma(self) -> float:
-        """sqrt of E[ε²] per coordinate (about zero, the paper's σ); inf where it does not exist."""
+        """sqrt(E ε²) of one coordinate, the paper's σ; infinite if it does not exist."""
 
     @final
     def scaled(self, factor: float) -> Self:
         """The law of `factor`·ε."""
         factor = positive("factor", factor)
         if self._file is None:
-            return self._scaled(factor)
+            return self._scale_by(factor)
         reference, original, before = self._file
         total = before * factor
-        noise = original._scaled(total)._copy(_file=(reference, original, total))
+        noise = original._scale_by(total)._copy(_file=(reference, original, total))
         return cast(Self, noise)
 
     @abstractmethod
-    def _scaled(self, factor: float) -> Self: ...
+    def _scale_by(self, factor: float) -> Self: ...
 
     @abstractmethod
     def log_prob(self, z: torch.Tensor) -> torch.Tensor:
@@ -254,7 +255,7 @@ class Noise(ABC):
 
     @property
     def cache_key(self) -> str:
-        """A text that no other law has (a file's name may be any law's): what curves go under."""
+        """A text that no other law has. Curves are stored under it. (`text` can name a file.)"""
         return self._text
 
     @property
@@ -276,7 +277,7 @@ class Noise(ABC):
         return facts_to_html({"noise": repr(self), "sigma": self.sigma} | asdict(self.facts))
 
     def truncated(self, at: float, upper: float | None = None) -> Noise:
-        """This noise conditioned, where it has a law of one number: of coordinates or a length."""
+        """This noise conditioned on small coordinates, or on a short length."""
         raise NoiseError(
             f"{self.text} cannot be truncated: only i.i.d. noise and noise of a radial density can"
         )
@@ -309,15 +310,17 @@ class Noise(ABC):
         base: torch.Tensor | None = None,
         out: torch.Tensor | None = None,
     ) -> torch.Tensor:
-        """Samples number `start` … `start + n − 1` of the stream (`seed`, `input_index`).
+        """Return samples number `start` … `start + n − 1` of the stream (`seed`, `input_index`).
 
-        Sample number s of a stream is always the same, whatever `n`, `start`, thread count or
-        order of calls. `base` (of shape `shape`) is added to every sample, as `see` shows it; `out`
-        receives the result where given. A tensor (n, *shape), float32 unless `dtype` says more.
+        Sample number s of a stream is always the same. It does not depend on `n`, `start`, the
+        number of threads or the order of calls. `base` (of shape `shape`) is added to every sample,
+        as `see` does it. The result is a tensor (n, *shape), float32 unless `dtype` is given; it is
+        written into `out` if that is given.
 
-        Coordinates of i.i.d. noise are whole numbers of steps, about 2^-24 of its scale, drawn
-        from their exact probabilities: `evaluate_error` tells step and error. Product with the
-        step and sum with `base` are made in double, then rounded to the type of the result.
+        Coordinates of i.i.d. noise are whole multiples of a step (about 2^-24 of the scale), drawn
+        with their exact probabilities. `evaluate_error` returns the step and the error. The product
+        with the step and the sum with `base` are computed in float64, then rounded to the type of
+        the result.
         """
         import torch
 
@@ -360,15 +363,15 @@ class Noise(ABC):
         return out if base is None else out.copy_(self.see(out))
 
     def check_agreement(self) -> None:
-        """Raise NoiseError where samples do not follow the density; most do by construction."""
+        """Raise NoiseError if samples do not follow the density. Most do by construction."""
         return None
 
     def see(self, noisy: torch.Tensor) -> torch.Tensor:
-        """What a model sees of x + ε: one function of the sum, the sum itself for most noises."""
+        """What a model sees of x + ε: a function of the sum. For most noises, the sum itself."""
         return noisy
 
     def check_input(self, x: torch.Tensor) -> None:
-        """Raise where this noise is not meant for an input with these values."""
+        """Raise NoiseError if this noise cannot be used for an input with these values."""
         return None
 
 
@@ -413,7 +416,7 @@ class FromLaw(Noise):
     def unit(self) -> Self:
         return self if self.scale == 1.0 else cast(Self, self._recipe.unit(self))
 
-    def _scaled(self, factor: float) -> Self:
+    def _scale_by(self, factor: float) -> Self:
         return cast(Self, self._recipe.scaled(self, factor))
 
     @abstractmethod
@@ -433,7 +436,7 @@ class View(ABC):
 
     @abstractmethod
     def check_input(self, x: torch.Tensor) -> None:
-        """Raise NoiseError where the noise is not meant for an input with these values."""
+        """Raise NoiseError if the noise is not meant for an input with these values."""
 
     @abstractmethod
     def interval(self, scale: float) -> float | None:
@@ -441,10 +444,11 @@ class View(ABC):
 
 
 class IID(FromLaw):
-    """Independent coordinates that all have the law `law`, which is `scale` times `unit_law`.
+    """Noise with independent coordinates that all have the law `law`, which is `scale` times
+    `unit_law`.
 
-    Tables, curves and samples are made for `unit_law`; probabilities and quantiles are asked here
-    as of the law itself, in real units.
+    Tables, curves and samples are computed for `unit_law`. The probabilities and quantiles of this
+    class are those of `law`, in real units.
     """
 
     unit_law: Law
@@ -492,9 +496,8 @@ class IID(FromLaw):
         return type(self)(self.unit_law, recipe, view=self._view, name=self._name)
 
     def truncated(self, at: float, upper: float | None = None) -> Self:
-        """This noise conditioned on |ε| ≤ at, or on at ≤ ε ≤ upper: exact, renormalised.
-
-        It has every moment, whatever the tails of this noise.
+        """This noise conditioned on |ε| ≤ at, or on at ≤ ε ≤ upper, exactly. The result has all
+        moments, even if this noise has not.
         """
         low, high = (-float(at), float(at)) if upper is None else (float(at), float(upper))
         if not (math.isfinite(low) and math.isfinite(high) and low < high):
@@ -525,17 +528,17 @@ class IID(FromLaw):
 
     @property
     def normal_sigma(self) -> float | None:
-        """σ where every coordinate follows N(0, σ²), else None."""
+        """σ if every coordinate is N(0, σ²), else None."""
         return None if self.law.normal_sigma is None else self.sigma
 
     @property
     def half_width(self) -> float | None:
-        """λ where every coordinate is uniform on [−λ, λ], else None."""
+        """λ if every coordinate is uniform on [−λ, λ], else None."""
         return self.law.half_width
 
     @property
     def mean(self) -> float:
-        """E ε, nan where it does not exist."""
+        """E ε, or nan if it does not exist."""
         return self.law.mean
 
     @property
@@ -545,11 +548,12 @@ class IID(FromLaw):
 
     @property
     def breakpoints(self) -> tuple[float, ...]:
-        """Where the density is not smooth: cusps, jumps, ends of a bounded support."""
+        """The places where the density is not smooth: cusps, jumps, ends of a bounded support."""
         return self.law.breakpoints
 
     def ratio_turns(self, shift: float) -> tuple[float, ...] | None:
-        """Points between which log p(z − shift) − log p(z) is monotone, None where not known."""
+        """Points between which log p(z − shift) − log p(z) is monotone, or None if they are not
+        known."""
         return self.law.ratio_turns(shift)
 
     def masses(self, low: Array, high: Array) -> Array | None:
@@ -586,13 +590,14 @@ class IID(FromLaw):
         return self.log_prob_coordinates(z).flatten(1).sum(1)
 
     def log_prob_coordinates(self, z: torch.Tensor) -> torch.Tensor:
-        """log-density of each coordinate by itself, float64, same shape as `z`."""
+        """The log-density of each coordinate, float64, with the shape of `z`."""
         import torch
 
         return self.law.log_density_of_tensor(z.to(torch.float64), 0.0)
 
     def evaluate_error(self, step: float | None = None) -> SamplerError:
-        """How far samples are from this law: on the lattice of a step, or of `sample` itself.
+        """How far samples are from this law: on a lattice with this step, or as `sample` draws
+        them.
 
         >>> from unicr import noise
         >>> noise.laplace(sigma=0.5).evaluate_error().variation < 1e-14
@@ -600,12 +605,12 @@ class IID(FromLaw):
         """
         if step is not None:
             return SamplerError(step, integer_law(self, positive("step", step)).tau)
-        law = sampled_law(self.unit)
+        law = make_sampled_law(self.unit)
         return SamplerError(law.step * self.scale, law.tau)
 
     def _fill(self, out: torch.Tensor, draws: Draws, base: torch.Tensor | None) -> None:
         row = np.zeros(out.shape[1]) if base is None else base.detach().cpu().numpy()
-        law = sampled_law(self.unit)
+        law = make_sampled_law(self.unit)
         fill = Fill(law, row, key=draws.key, step=law.step * self.scale, integers=False)
         fill.fill_tensor(out, draws.start)
 
@@ -658,7 +663,7 @@ def bracket(text: str) -> str:
 
 
 @lru_cache(maxsize=256)
-def sampled_law(law: Distribution) -> IntegerLaw:
+def make_sampled_law(law: Distribution) -> IntegerLaw:
     """The law at the step that `Noise.sample` takes; NoiseError where its error is too large."""
     integers = integer_law(law, choose_step(law))
     if not integers.tau <= MOST_VARIATION:

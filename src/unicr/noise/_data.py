@@ -27,17 +27,17 @@ from unicr.noise._spec import MOST_PARTS, parse
 from unicr.noise._sum import Sum
 from unicr.noise.families import FAMILIES
 
-FORMAT = 1
-# What a hostile file may ask for: noises inside noises, scales, letters of a name.
-DEEPEST = 8
-MOST_COORDINATES = 20_000_000
-LONGEST_NAME = 1000
+FORMAT = 1  # of stored noises; one of another number is refused
+# What a hostile file may ask for.
+DEEPEST = 8  # noises inside noises
+MOST_COORDINATES = 20_000_000  # scales: those of the largest inputs, in 160 MB
+LONGEST_NAME = 1000  # letters of a name
 SAME_LAW = 1e-6  # between probabilities of a stored table and of the scipy law that it names
 _REFERENCE = re.compile(r"[^\n]+\.py:[^\W\d]\w*(\([\w=., +-]*\))?")
 
 
 def to_data(noise: Noise) -> Data:
-    """`noise` in JSON's own types, with a SHA-256 digest of what it says; `from_data` reads it.
+    """Write a noise in JSON types, with a SHA-256 digest. `from_data` reads it.
 
     A noise that rests on Python functions of a whole vector (`Joint`, `from_radial_density`) has no
     table and is refused.
@@ -47,10 +47,12 @@ def to_data(noise: Noise) -> Data:
 
 
 def from_data(data: Any) -> Noise:
-    """The noise that `to_data` wrote: equal to it, with the same samples and radii.
+    """Read a noise that `to_data` wrote. It is equal to the original, with the same samples and
+    radii.
 
-    Runs no code of the data's author. Raises NoiseError where the digest, the law or a claimed fact
-    does not hold: a table is symmetric, log-concave or unimodal only if its very numbers are.
+    This runs no code of the data's author. It raises NoiseError if the digest is wrong, the table
+    is not a distribution, or its numbers contradict a stated fact (symmetric, log-concave,
+    unimodal).
     """
     if not isinstance(data, Mapping) or set(data) != {"format", "noise", "sha256"}:
         raise NoiseError(
@@ -166,12 +168,12 @@ def _read_density(body: Data, depth: int) -> Noise:
     require(facts["source"] == "table", "facts are those of the table")
     claims = [facts[key] for key in names if key != "source"]
     require([isinstance(claim, bool) for claim in claims], "facts hold or not")
-    own = table_from_data(body["table"])
+    stored = table_from_data(body["table"])
     for key in names[:-1]:
         require(
-            getattr(own.known, key) or not facts[key], f"a density claimed to be {key} is {key}"
+            getattr(stored.known, key) or not facts[key], f"a density claimed to be {key} is {key}"
         )
-    table = replace(own, known=Facts(**facts))
+    table = replace(stored, known=Facts(**facts))
     _check_name(table, name)
     return Tabulation(table, name, scale).make()
 

@@ -17,7 +17,7 @@ import numpy as np
 from unicr.errors import NoiseError
 from unicr.law import LengthLaw, RadialDensity, Table
 from unicr.law.internal import TabulatedDensity, table_to_data, tabulate
-from unicr.noise._base import IID, Data, Recipe, positive, sampled_law
+from unicr.noise._base import IID, Data, Recipe, make_sampled_law, positive
 from unicr.noise._family import dimension
 from unicr.noise._radial import RadialNoise, UnitBall
 from unicr.text import number
@@ -74,7 +74,7 @@ def _tabulate(
     table = tabulate(density, name, symmetric, log_concave)
     size = 1.0 if scale is None else positive("scale", scale)
     noise = Tabulation(table, name, size).make()
-    sampled_law(noise.unit)  # compared with the cdf: refused here, not at the first draw
+    make_sampled_law(noise.unit)  # compared with the cdf: refused here, not at the first draw
     return noise if sigma is None else noise.with_sigma(sigma)
 
 
@@ -89,13 +89,39 @@ def from_density(
     scale: float | None = None,
     name: str | None = None,
 ) -> IID:
-    """Noise from the LOG of a 1-D density, which need not be normalised, symmetric or smooth.
+    """Return the noise of a 1-D density, given by its LOGARITHM.
 
-    The noise is a table of it, straight between knots in the log-density: what is sampled and what
-    is proved are the table's. `points` names places that a scan could miss (a very narrow mode, a
-    kink). A density that is symmetric or log-concave but for rounding gets a table that is exactly
-    so; `symmetric` and `log_concave` ask for it, or forbid it. Refuses, with the reason, what is
-    not a density.
+    The density need not be normalised, symmetric or smooth. The noise is a table of it, straight
+    between knots in the log-density: what is sampled and what is proved are the table's
+    (docs/theory.md#tables). A density that is symmetric or log-concave but for rounding gets a
+    table that is exactly so. What is not a density is refused with the reason.
+
+    Parameters
+    ----------
+    logpdf
+        log p(x) up to a constant, of a float64 array.
+    support
+        Where the density may be positive.
+    points
+        Places that a scan could miss: a very narrow mode, a kink, a jump.
+    symmetric, log_concave
+        True asks for a table with that fact, False forbids it, None finds out.
+    sigma, scale
+        The size of the noise, at most one of them: its standard deviation, or a factor of x.
+    name
+        What the noise is called in texts and files.
+
+    Returns
+    -------
+    IID
+        Noise with independent coordinates of this law.
+
+    Examples
+    --------
+    >>> from unicr import noise
+    >>> huber = noise.from_density(lambda x: -abs(x) - x**2, name="mine", sigma=0.5)
+    >>> huber.facts.log_concave, huber.sigma
+    (True, 0.5)
     """
     label = name or f"from_density({getattr(logpdf, '__name__', type(logpdf).__name__)})"
     return _tabulate(logpdf, label, support, points, symmetric, log_concave, sigma, scale)
@@ -152,10 +178,33 @@ def from_radial_density(
     scale: float | None = None,
     points: Sequence[float] = (),
 ) -> RadialNoise:
-    """Spherical noise from the LOG of its density as a function of r = ‖z‖₂, unnormalised is fine.
+    """Return spherical noise, given by the LOGARITHM of its density as a function of r = ‖z‖₂.
 
-    `points` names radii that a scan could miss. That the density falls with r, which proofs need,
-    is checked numerically, and the grade of a radius says so.
+    That the density falls with r, which proofs need, is checked numerically, and the grade of a
+    radius says so (docs/theory.md#densities-of-the-length).
+
+    Parameters
+    ----------
+    radial_logpdf
+        log φ(r) up to a constant, of a float64 array.
+    dim
+        The number of coordinates.
+    sigma, scale
+        The size of the noise, at most one of them: its standard deviation per coordinate, or a
+        factor of z.
+    points
+        Lengths that a scan could miss.
+
+    Returns
+    -------
+    RadialNoise
+        Noise of dimension `dim` that has this density.
+
+    Examples
+    --------
+    >>> from unicr import noise
+    >>> noise.from_radial_density(lambda r: -r, dim=3, sigma=1).sigma
+    1.0
     """
     from unicr.noise.families._balls import L2
 

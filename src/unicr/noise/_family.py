@@ -25,10 +25,10 @@ MOST_COORDINATES = 1 << 53  # whole numbers up to here are exact as doubles
 
 @dataclass(frozen=True)
 class Parameter:
-    """A number that a family takes beside its size, from `low` to `high`, ends included.
+    """A parameter of a family (beside its size), from `low` to `high`, ends included.
 
-    Inside that range sampler, density, probabilities, quantiles and radii are tested against an
-    independent oracle, at the ends too; outside, the family is refused.
+    In this range, and at its ends, sampler, density, probabilities, quantiles and radii are tested
+    against an independent computation. Other values are refused.
     """
 
     name: str
@@ -68,7 +68,7 @@ def dimension(value: float, least: int) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Family(ABC, Generic[N]):
-    """A name under which noises are made, and what the lists and pages print of it.
+    """A named family of noises, with what lists and pages print about it.
 
     Where `usual` is set, searches and the explorer begin with this family if none is named.
     """
@@ -92,6 +92,11 @@ class Family(ABC, Generic[N]):
         self, *, sigma: float | None = None, scale: float | None = None, **numbers: float
     ) -> N:
         """The noise of these numbers, of size `sigma` or `scale` (exactly one of them)."""
+
+    @property
+    @abstractmethod
+    def module(self) -> str:
+        """The module that holds its density."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,6 +123,10 @@ class IIDFamily(Family[IID]):
             made_by=self,
             numbers=checked,
         )
+
+    @property
+    def module(self) -> str:
+        return self.law.__module__
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,6 +160,10 @@ class RadialFamily(Family[RadialNoise]):
             made_by=self,
             numbers=checked,
         )
+
+    @property
+    def module(self) -> str:
+        return self.density.__module__
 
 
 def check_numbers(family: Family[Any], numbers: Mapping[str, float]) -> dict[str, float]:

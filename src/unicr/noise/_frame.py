@@ -28,7 +28,7 @@ MOST_ROWS = 4096  # of a matrix, which has as many columns: 134 MB
 # A row of B times whole numbers is exact in double precision, in any order of the sum, while all
 # partial sums are below 2^53: rows of B hold 26 bits, the whole numbers the other 27.
 ROW_BITS = 26
-MOST_STEPS = 1 << (53 - ROW_BITS)
+MOST_STEPS = 1 << (53 - ROW_BITS)  # what the rows leave of 53 bits
 CANDIDATES = (1e-10, 1e-8, 1e-6, 1e-4, 1e-2, 0.1, 0.5)  # taken off an eigenvalue before it is tried
 SMALLEST = 1e-300  # for what underflows
 WORST = 0.01  # ‖I − XB‖ up to here: beyond, the matrix is too near to a singular one
@@ -65,7 +65,7 @@ class Frame(ABC):
         return logs + self.log_det - ROUNDING * (1.0 + abs(logs) + abs(self.log_det))
 
     @abstractmethod
-    def inscribed(self, p: float) -> float:
+    def inner_factor(self, p: float) -> float:
         """c > 0 with ‖B⁻¹δ‖_p ≤ ‖δ‖_p/c for every δ, rounded down; 0 where none is known."""
 
     @abstractmethod
@@ -125,7 +125,7 @@ class Scales(Frame):
     def digest(self) -> str:
         return hashlib.sha256(b"scales" + self.scales.astype("<f8").tobytes()).hexdigest()
 
-    def inscribed(self, p: float) -> float:
+    def inner_factor(self, p: float) -> float:
         return float(self.scales.min())
 
     def spread(self, p: float) -> float:
@@ -239,7 +239,7 @@ class Matrix(Frame):
         share = (1 / p - 1 / high) / (1 / low - 1 / high)  # 1/p = share/low + (1 − share)/high
         return known[low] ** share * known[high] ** (1 - share) * (1 + ROUNDING) ** 2
 
-    def inscribed(self, p: float) -> float:
+    def inner_factor(self, p: float) -> float:
         return (1 - ROUNDING) / self._inverse_norm(p)
 
     def spread(self, p: float) -> float:

@@ -26,11 +26,12 @@ FALSE_ALARM = 1e-6  # of the whole check, shared evenly by its tests
 
 
 class Joint(Noise):
-    """`logpdf(z)` maps (n, dim) to (n,), unnormalised; `sampler(n, generator)` returns (n, dim).
+    """Any noise, given by its log-density and a sampler.
 
-    Samples are made in blocks of 64, each from its own seeded generator, so that sample s of a
-    stream does not depend on the batch size. The sampler must draw from `generator` only.
-    Facts are the caller's declaration: say `symmetric=True` when μ(−z) = μ(z).
+    `logpdf(z)` maps (n, dim) to (n,); it need not be normalised. `sampler(n, generator)` returns
+    (n, dim) and must draw from `generator` only. Samples are made in blocks of 64, each with its
+    own seeded generator. So sample s of a stream does not depend on the batch size. Facts are what
+    the caller states: pass `symmetric=True` if μ(−z) = μ(z).
     """
 
     in_threads = False
@@ -132,7 +133,7 @@ class Joint(Noise):
         z = self.sample(4096, seed=1, dtype=torch.float64)
         return float(z.square().mean().sqrt())
 
-    def _scaled(self, factor: float) -> Self:
+    def _scale_by(self, factor: float) -> Self:
         return self._copy(_scale=self._scale * factor)
 
     def log_prob(self, z: torch.Tensor) -> torch.Tensor:

@@ -125,7 +125,7 @@ class LatticeNoise:
     def tau(self) -> float | None:
         """A bound of the total variation between one coordinate drawn and its law.
 
-        None where there is no bound: spherical and joint noises are drawn as real numbers, then
+        None if there is no bound: spherical and joint noises are drawn as real numbers, then
         rounded, and nothing is known of the law of a float. Of a sum only the law of the part that
         certifies counts, so it is the largest of those.
         """
@@ -268,8 +268,8 @@ class Copies:
             )
         if out.numel():
             self.draw(out, start)
-        seen = self.noise.see(out)
-        return out if seen is out else out.copy_(seen)
+        visible = self.noise.see(out)
+        return out if visible is out else out.copy_(visible)
 
     def prepare(self, device: torch.device, start: int, n: int) -> None:
         """Do at once what a device leaves to the processor in copies start … start + n − 1."""
@@ -304,7 +304,7 @@ def choose_lattice(
     )
     if frame is not None:  # what a ball loses, as a share of the one that is inscribed
         inputs, most = [frame.pull(_flat(x))[0] for x in inputs], min(2.0**42, frame.most_steps / 4)
-        root = max(root, *(frame.spread(p) / frame.inscribed(p) for p in several if p >= 1), 1.0)
+        root = max(root, *(frame.spread(p) / frame.inner_factor(p) for p in several if p >= 1), 1.0)
     wanted = math.floor(math.log2(SHARE * size / (root * NEAREST)))
     wanted = max(wanted, math.ceil(math.log2(size)) - FINEST)
     reach = max((float(np.abs(np.asarray(x)).max(initial=0.0)) for x in inputs), default=0.0)
@@ -368,7 +368,7 @@ def find_finest(noises: Iterable[Noise]) -> Noise:
 
     def fineness(law: Noise) -> float:
         frame, size = law.frame, min(size_of(part) for part in law.certifying)
-        return size if frame is None else size * frame.inscribed(2.0) / frame.spread(2.0)
+        return size if frame is None else size * frame.inner_factor(2.0) / frame.spread(2.0)
 
     return min(noises, key=fineness)
 

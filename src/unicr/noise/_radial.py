@@ -29,7 +29,7 @@ from unicr.noise._base import (
     SamplerError,
     Truncation,
     bracket,
-    sampled_law,
+    make_sampled_law,
 )
 from unicr.sample import Fill, IntegerLaw, derive
 from unicr.text import number
@@ -58,7 +58,7 @@ class UnitBall:
     """E θ_i² of a direction θ, in this dimension."""
 
     def std(self, length: LengthLaw) -> float:
-        """sqrt(E ε_i²) of noise with this law of the length; inf where it does not exist."""
+        """sqrt(E ε_i²) of noise with this law of the length; inf if it does not exist."""
         return math.sqrt(length.second_moment * self.square(length.dim))
 
 
@@ -163,7 +163,7 @@ class RadialNoise(FromLaw):
 
     def evaluate_error(self) -> SamplerError:
         """How far the length's logarithm is from its law; the direction's error is not in it."""
-        law = self._sampled_length()
+        law = self._find_length_law()
         return SamplerError(law.step, law.tau)
 
     def radial_logpdf(self, r: ArrayLike) -> Array:
@@ -183,16 +183,16 @@ class RadialNoise(FromLaw):
         values = self.radial_logpdf(r.detach().cpu().numpy())
         return torch.from_numpy(np.ascontiguousarray(values)).to(z.device)
 
-    def _sampled_length(self) -> IntegerLaw:
+    def _find_length_law(self) -> IntegerLaw:
         """The integers that lengths at unit scale are made of, as steps of log(‖z‖/r₀)."""
-        return sampled_law(LogLength(self.unit_length, self.text))
+        return make_sampled_law(LogLength(self.unit_length, self.text))
 
     def _fill(self, out: torch.Tensor, draws: Draws, base: torch.Tensor | None) -> None:
         """A direction under the key, times a length under a key of its own."""
         import torch
 
         self.ball.coordinates._fill(out, draws, None)
-        law, key = self._sampled_length(), derive(draws.key, "length")
+        law, key = self._find_length_law(), derive(draws.key, "length")
         log_radius = np.empty(out.shape[0])
         Fill(law, [0.0], key=key, step=law.step, integers=False)(log_radius, draws.start)
         radius = torch.from_numpy(self.unit_length.table.from_log(log_radius) * self.scale)

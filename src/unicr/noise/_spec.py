@@ -204,7 +204,7 @@ def _parses(noise: Noise) -> bool:
 
 
 def check_parses(noise: Noise) -> str:
-    """The text of `noise`, or an error where that text does not read back as the same noise."""
+    """The text of `noise`, or an error if that text does not read back as the same noise."""
     if not _parses(noise):
         raise SpecError(
             f"{noise.text} cannot be written to a file: define it in a Python file and name it "

@@ -23,7 +23,7 @@ ORIGINS = ("declared", "checked", "table", "analytic")  # of facts, the least su
 
 
 class Sum(Noise):
-    """The law of ε_1 + ε_2 + …, all independent.
+    """The sum ε_1 + ε_2 + … of independent noises.
 
     Radii are those of the best of its `certifying` parts: those with independent coordinates that
     are alike, or where there is none, those whose density looks at a norm alone.
@@ -113,7 +113,7 @@ class Sum(Noise):
         z = self.sample(SAMPLES, seed=1)
         return float(z.square().mean().sqrt())
 
-    def _scaled(self, factor: float) -> Self:
+    def _scale_by(self, factor: float) -> Self:
         return type(self)(*(part.scaled(factor) for part in self.parts))
 
     def log_prob(self, z: torch.Tensor) -> torch.Tensor:

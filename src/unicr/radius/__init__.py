@@ -8,6 +8,7 @@
 
 from unicr.montecarlo import MonteCarlo
 from unicr.radius._curve import NoCurveError, RadiusCurve
+from unicr.radius._explain import Explanation, explain_radius
 from unicr.radius._grade import Grade
 from unicr.radius._question import Evidence, Question, SecondLaw
 from unicr.radius._radius import certified_radius
@@ -17,6 +18,7 @@ from unicr.text import round_down
 
 __all__ = [
     "Evidence",
+    "Explanation",
     "Grade",
     "MonteCarlo",
     "NoCurveError",
@@ -26,5 +28,6 @@ __all__ = [
     "SecondLaw",
     "Spectrum",
     "certified_radius",
+    "explain_radius",
     "round_down",
 ]

@@ -34,6 +34,8 @@ def find_first_root(
     small ones first.
     Where nothing fails up to REACH times the guess the answer is inf if a theorem allows that
     (`endless`); otherwise the numbers cannot be trusted, and it is an error.
+
+    See docs/theory.md#certifies.
     """
     low, at_low = 0.0, start
     if not monotone:

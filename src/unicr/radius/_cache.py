@@ -79,7 +79,7 @@ def pack_steps(alpha: Array, radius: Array) -> NDArray[np.int32]:
 
     Radii are e^(kS). At each of them −Φ⁻¹(1 − p) of the next step that reaches so far is kept,
     rounded up to e^(jQ): first k, then the j by their differences. A step that is read back is at
-    most one that was given, at no smaller p.
+    most one that was given, at no smaller p. See docs/theory.md#packaged-curves.
     """
     order = np.argsort(radius, kind="stable")
     alpha, radius = np.maximum.accumulate(alpha[order][::-1])[::-1], radius[order]
@@ -105,7 +105,7 @@ def unpack_steps(numbers: NDArray[Any]) -> tuple[Array, Array]:
 
 
 def read_shipped(kind: str, key: str, dim: int) -> tuple[Array, Array] | None:
-    """The steps of a curve that comes with the package, None where it has none.
+    """The steps of a curve that comes with the package, None if it has none.
 
     Steps of a proved curve are moved to a larger p_A by what they may lack in `dim` dimensions
     (docs/theory.md#packaged-curves).
@@ -167,8 +167,8 @@ def _machine_key(folder: Path) -> bytes:
             file.write(secrets.token_bytes(32))
     # Another process may have made the file and not written it yet.
     for _ in range(100):
-        if len(found := path.read_bytes()) == 32:
-            return found
+        if len(secret := path.read_bytes()) == 32:
+            return secret
         time.sleep(0.01)
     raise OSError(f"{path} is damaged")
 
@@ -182,7 +182,7 @@ def _digest(folder: Path, key: str, arrays: dict[str, Array]) -> str:
 
 
 def _read(path: Path, key: str) -> dict[str, Array] | None:
-    """The arrays of a file, None where it is missing, damaged, or not written by this user."""
+    """The arrays of a file, None if it is missing, damaged, or not written by this user."""
     try:
         with path.open("rb") as handle, np.load(handle, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}

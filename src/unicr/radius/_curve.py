@@ -27,7 +27,7 @@ from unicr.radius._result import reconcile
 from unicr.radius._rounding import lower_radius
 from unicr.radius._worst import NODES, WorstDirection, place_nodes, read_from_below
 from unicr.radius.theorems import Bound, find_exact_bound, list_bounds, prove
-from unicr.radius.theorems._base import Steps
+from unicr.radius.theorems._base import Steps, merge_curves
 from unicr.radius.theorems.part_of_noise import Part, list_parts
 from unicr.tables import to_html
 from unicr.values import Array
@@ -43,16 +43,17 @@ class NoCurveError(RadiusError):
 
 
 class RadiusCurve:
-    """R(p_A) for one noise, norm and dimension, binary case (p_B = 1 − p_A).
+    """The radius as a function of p_A for one noise, norm and dimension, with p_B = 1 − p_A.
 
-    `curve(p)` is the proved radius, never above what a theorem gives at that p; with
-    `searched=True` it is the paper's approximate one, interpolated between its nodes. Both are
-    vectorised. Below 1/2 the radius is 0; beyond 1 − 1e-11 it stays; p = 1 gives inf where the
-    density is positive everywhere. Computed on first use, kept on disk.
+    `curve(p)` is the proved radius at p, never larger than what a theorem gives there. With
+    `searched=True` it is the paper's approximate radius, interpolated between nodes. p may be an
+    array. The radius is 0 for p ≤ 1/2 and constant above 1 − 1e-11. At p = 1 it is infinite if the
+    density is positive everywhere. A curve is computed when first used, and kept on disk.
 
     `exact` says that a theorem gives the true radius: then the searched curve is the proved one.
-    `bracketed` says that the searched radius is one: of a noise that is known by its parts nobody
-    searches for the worst direction, and what is proved stands in its place.
+    `bracketed` says that there is a searched radius. If a noise is known only by its parts, unicr
+    does not search, and the proved radius is used in place of the searched one.
+    See docs/theory.md#certifies.
     """
 
     def __init__(self, noise: Noise, norm: Norm | float | str, dim: int | None = None) -> None:
@@ -92,7 +93,7 @@ class RadiusCurve:
 
     @property
     def grade(self) -> Grade | None:
-        """How good the proof of the proved curve is; None where nothing is proved."""
+        """How the proved curve was computed; None if nothing is proved."""
         if not self._parts:
             return self.unit.grade
         grades = [(part.grade, curve.grade) for part, curve in self._parts]
@@ -138,7 +139,7 @@ def _list_curves(law: Question) -> Iterator[tuple[Part, RadiusCurve]]:
 
 
 def _check_curve(law: Question) -> None:
-    """Raise NoCurveError where a noise that is no sum has no curve."""
+    """Raise NoCurveError if a noise that is no sum has no curve."""
     noise = law.noise
     if noise.iid is not None:
         return
@@ -191,7 +192,7 @@ class UnitCurve:
             return np.array([0.5]), np.array([0.0])
         if self.instant("proved"):
             return self._prove()
-        return self._packaged or self._stored(PROVED, self._prove)
+        return self._packaged or self._load_steps(PROVED, self._prove)
 
     @cached_property
     def _packaged(self) -> Steps | None:
@@ -199,9 +200,9 @@ class UnitCurve:
         what holds there holds here (docs/theory.md#a-larger-dimension).
         """
         question = self.question
-        own = read_shipped(PROVED, self.key, question.dim)
-        if own or question.norm.p > 2 or not LEAST_LENT <= question.dim < LENT_DIMENSION:
-            return own
+        packaged = read_shipped(PROVED, self.key, question.dim)
+        if packaged or question.norm.p > 2 or not LEAST_LENT <= question.dim < LENT_DIMENSION:
+            return packaged
         larger = f"{question.noise.cache_key}|{question.norm.text}|{LENT_DIMENSION}"
         return read_shipped(PROVED, larger, LENT_DIMENSION)
 
@@ -211,7 +212,7 @@ class UnitCurve:
         if self._exact:
             return self.proved
         shipped = read_shipped(SEARCHED, self.key, self.question.dim)
-        return shipped or self._stored(SEARCHED, self._search)
+        return shipped or self._load_steps(SEARCHED, self._search)
 
     @cached_property
     def proved_table(self) -> Readings:
@@ -230,13 +231,13 @@ class UnitCurve:
     @cached_property
     def grade(self) -> Grade | None:
         """The weakest of the bounds that may have made a step."""
-        return find_weakest(*(one.grade for one in self._bounds)) if self._bounds else None
+        return find_weakest(*(bound.grade for bound in self._bounds)) if self._bounds else None
 
     @cached_property
     def _bounds(self) -> tuple[Bound, ...]:
         return list_bounds(self.question)
 
-    def _stored(self, kind: str, make: Callable[[], Steps]) -> Steps:
+    def _load_steps(self, kind: str, make: Callable[[], Steps]) -> Steps:
         def arrays() -> dict[str, Array]:
             alpha, radius = make()
             return {"alpha": alpha, "radius": radius}
@@ -246,8 +247,7 @@ class UnitCurve:
 
     def _prove(self) -> Steps:
         """The best of all whole curves; where no theorem has one, radii at some nodes."""
-        whole = [steps for one in self._bounds if (steps := one.curve()) is not None]
-        return _merge_steps(whole) if whole else self._prove_nodes()
+        return merge_curves(self._bounds) or self._prove_nodes()
 
     def _prove_nodes(self) -> Steps:
         """Where theorems answer one p_A at a time: at some nodes of the searched curve."""
@@ -271,13 +271,3 @@ class UnitCurve:
 def get_unit_curve(question: Question) -> UnitCurve:
     """The curve of a question at unit scale, which all scales share."""
     return UnitCurve(question)
-
-
-def _merge_steps(curves: list[Steps]) -> Steps:
-    """The best of several proved curves: every step of each of them."""
-    if len(curves) == 1:
-        return curves[0]
-    alpha = np.concatenate([one[0] for one in curves])
-    radius = np.concatenate([one[1] for one in curves])
-    order = np.argsort(-alpha, kind="stable")
-    return alpha[order], np.maximum.accumulate(radius[order])

@@ -54,15 +54,15 @@ def list_candidates(question: Question) -> list[Spectrum]:
             else [equal_spectrum(1), equal_spectrum(1, -1.0)]
         )
     counts = list_counts(dim)
-    found = [equal_spectrum(1), equal_spectrum(dim), *(equal_spectrum(k) for k in counts[1:-1])]
+    spectra = [equal_spectrum(1), equal_spectrum(dim), *(equal_spectrum(k) for k in counts[1:-1])]
     if not math.isinf(norm.p):
         for big in (1, 2):
-            found += [dusty_spectrum(big, dim - big, s, norm) for s in SHARES if dim > big]
-        found += [pair_spectrum(ratio) for ratio in RATIOS]
+            spectra += [dusty_spectrum(big, dim - big, s, norm) for s in SHARES if dim > big]
+        spectra += [pair_spectrum(ratio) for ratio in RATIOS]
     if not noise.facts.symmetric:
-        found = [*found, *(_negate(spectrum) for spectrum in found)]
-        found += [_mix_signs(dim, negative) for negative in list_counts(dim)[:-1]]
-    return found
+        spectra = [*spectra, *(_negate(spectrum) for spectrum in spectra)]
+        spectra += [_mix_signs(dim, negative) for negative in list_counts(dim)[:-1]]
+    return spectra
 
 
 def list_counts(dim: int) -> list[int]:
@@ -137,14 +137,14 @@ def search_direction(
         )
 
     best_radius, best = math.inf, None
-    seen: set[Spectrum] = set()
+    tried: set[Spectrum] = set()
 
     def consider(spectrum: Spectrum) -> bool:
         nonlocal best_radius, best
         unit = spectrum.unit(norm)
-        if unit in seen:
+        if unit in tried:
             return False
-        seen.add(unit)
+        tried.add(unit)
         limit = best_radius * (1 - IMPROVEMENT)
         if best is not None and monotone and value_along(unit, COARSE)(limit) >= 0:
             return False

@@ -39,14 +39,14 @@ def find_weakest(*grades: Grade) -> Grade:
     return max(grades, key=ORDER.index)
 
 
-def grade_proof(own: Grade, noise: Noise, *, ranges: bool = False) -> Grade:
-    """The grade of a proof whose own is `own` and that relies on the facts of this noise.
+def grade_proof(grade: Grade, noise: Noise, *, ranges: bool = False) -> Grade:
+    """The grade of a proof that would be of this `grade`, and relies on the facts of this noise.
 
     `ranges`: it also needs the range of the log-ratio in cells. Where neither log-concavity nor
     the law itself tells it, that is taken from some points of each cell (docs/theory.md#lemma-4):
     checked, not proved, whatever is known of the density.
     """
-    grades = [own, GRADE_OF_FACTS[noise.facts.source]]
+    grades = [grade, GRADE_OF_FACTS[noise.facts.source]]
     law = noise.coordinate
     if ranges and law is not None and not knows_ranges(law.unit):
         grades.append(Grade.CHECKED_ON_A_GRID)

@@ -76,21 +76,21 @@ def compute_radii(
     curve = _choose_curve(question) if plain and p_b is None and tops.size > SINGLE_UP_TO else None
     if curve is not None:
         proved, grade = curve(tops), curve.grade
-        found = np.maximum(curve(tops, searched=True), proved)
+        searches = np.maximum(curve(tops, searched=True), proved)
     else:
         pairs = zip(tops.flat, rests.flat, strict=True)
         each = [single(float(p), None if p_b is None else float(q)) for p, q in pairs]
-        proved = np.array([one.proved for one in each]).reshape(tops.shape)
-        found = np.array([one.searched for one in each]).reshape(tops.shape)
-        grades = [one.grade for one in each if one.grade is not None]
+        proved = np.array([single_radius.proved for single_radius in each]).reshape(tops.shape)
+        searches = np.array([single_radius.searched for single_radius in each]).reshape(tops.shape)
+        grades = [single_radius.grade for single_radius in each if single_radius.grade is not None]
         grade = find_weakest(*grades) if grades else None
-    radius = found if searched else proved
+    radius = searches if searched else proved
     noise, norm, dim = question.noise.text, question.norm, question.dim
-    return ManyRadii(radius, proved, found, tops, rests, grade, noise, norm, dim)
+    return ManyRadii(radius, proved, searches, tops, rests, grade, noise, norm, dim)
 
 
 def _choose_curve(question: Question) -> RadiusCurve | None:
-    """The curve of a noise whose single radii take long; None where they are closed forms."""
+    """The curve of a noise whose single radii take long; None if they are closed forms."""
     noise = plainest(question.noise)
     known = noise.iid or noise.frame or noise.parts
     if not known and (noise.radial is None or noise.radial.order != 2):

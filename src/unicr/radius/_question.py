@@ -9,8 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
+
 from unicr.errors import RadiusError
 from unicr.noise import Noise
+from unicr.noise.internal import plainest
 from unicr.norms import Norm, parse_norm
 
 LARGEST_DIM = 1 << 53  # beyond, a float no longer counts coordinates one by one
@@ -18,7 +21,8 @@ LARGEST_DIM = 1 << 53  # beyond, a float no longer counts coordinates one by one
 
 @dataclass(frozen=True, init=False)
 class Question:
-    """How far may an input move in this norm and dimension, if it is smoothed with this noise?"""
+    """The question for a radius: how far may an input move in this norm and dimension under this
+    noise?"""
 
     noise: Noise
     norm: Norm
@@ -51,15 +55,29 @@ class Question:
         return Question(self.noise, Norm(p), self.dim)
 
 
+def simplify_question(question: Question, *, plain: bool) -> Question:
+    """The same question about the simplest form of the noise: equal scales are one scale; with
+    `plain`, also under the plainest name.
+    """
+    noise, scales = question.noise, question.noise.scales
+    if scales is not None and noise.coordinate is not None and np.ptp(scales) == 0:
+        noise = noise.coordinate * float(scales[0])
+    noise = plainest(noise) if plain else noise
+    return question if noise is question.noise else replace_noise(question, noise)
+
+
 def replace_noise(question: Question, noise: Noise) -> Question:
     """The same question about another noise of that dimension."""
     return Question(noise, question.norm, question.dim)
 
 
 class SecondLaw(NamedTuple):
-    """What votes within a ball prove: `q_a` bounds the top class's probability from below there.
+    """A bound from votes under noise restricted to a ball: `q_a` bounds the top class's probability
+    there from below.
 
     The ball, in the norm of the noise's density, holds `share` of the noise.
+
+    See docs/theory.md#two-laws.
     """
 
     q_a: float
@@ -68,11 +86,12 @@ class SecondLaw(NamedTuple):
 
 @dataclass(frozen=True, init=False)
 class Evidence:
-    """Bounds of probabilities: `p_a` of the top class from below, `p_b` of every other from above.
+    """Bounds of probabilities: `p_a` for the top class from below, `p_b` for every other class from
+    above.
 
     P(f = c) ≤ 1 − p_A for every other class c, so `p_b` is at most 1 − `p_a`, and that where it is
     not given (the binary case). `second` holds what votes under a second law prove, in the binary
-    case only.
+    case only. See docs/theory.md#certifies.
     """
 
     p_a: float

@@ -10,13 +10,12 @@ import numpy as np
 from unicr.errors import RadiusError
 from unicr.montecarlo import MonteCarlo
 from unicr.noise import Noise
-from unicr.noise.internal import plainest
 from unicr.norms import Norm
 from unicr.progress import OutOfTime
 from unicr.radius._cache import without_stored
 from unicr.radius._direction import has_spectra, search_direction
 from unicr.radius._grade import GRADE_OF_FACTS
-from unicr.radius._question import Evidence, Question, SecondLaw, replace_noise
+from unicr.radius._question import Evidence, Question, SecondLaw, simplify_question
 from unicr.radius._result import Radius, name_guarantee, reconcile
 from unicr.radius._spectrum import read_spectrum
 from unicr.radius.theorems import NOTHING_PROVED, Bound, Proof, find_exact_bound, prove
@@ -68,25 +67,51 @@ def certified_radius(
     engine: Engine = "auto",
     montecarlo: MonteCarlo | None = None,
 ) -> Radius | ManyRadii:
-    """The certified ℓp radius of a classifier smoothed with `noise`, as a bracket.
+    """Return the certified ℓp radius of a classifier smoothed with `noise`, as a bracket.
 
-    `p_a` is a lower bound of the top class's probability, `p_b` an upper bound of every other's
-    (default 1 − p_a, the binary case). `searched` is the smallest ‖λδ‖_p found on the robustness
-    boundary, the paper's approximate radius; `proved` holds for every direction by a theorem.
-    `radius` is `proved`, with `searched=True` it is `searched`. p_A ≤ p_B: radius 0,
-    guarantee "abstain". p_A = 1: infinite where the density is positive
-    everywhere, finite where it has an end or a hole.
+    `proved` holds for every direction by a theorem (docs/theory.md#certifies). `searched` is the
+    smallest ‖λδ‖_p found on the robustness boundary, the paper's approximate radius; the true
+    radius lies between the two. Where p_A ≤ p_B the radius is 0 and `guarantee` is "abstain". At
+    p_A = 1 it is infinite where the density is positive everywhere, and finite where it has an end
+    or a hole.
 
-    `engine`: "exact" uses theorems only (an error where none is exact), "numeric" skips the closed
-    forms and composes, "montecarlo" is the paper's own algorithm for any density (settings:
-    `montecarlo`), which proves nothing: `proved` is 0 and `radius_with_confidence` speaks of the
-    direction found. "auto" takes what is best, and samples only where nothing else applies.
+    Parameters
+    ----------
+    noise
+        The smoothing noise.
+    norm
+        The norm in which the radius is measured: a number p, "inf", or a `Norm`.
+    dim
+        The number of coordinates; may be left out where the noise has a dimension.
+    p_a
+        A lower bound of the top class's probability. May be an array of any length, `p_b` with it:
+        the answer then holds arrays, and is a table.
+    p_b
+        An upper bound of every other class's probability; 1 − p_a where it is left out.
+    second
+        What votes under the same noise within a ball prove (two laws, DSRS). The answer is the
+        better of the radius from both laws and of that from p_A alone; nothing searches beyond it.
+    searched
+        Whether `radius` is the searched end of the bracket instead of the proved one.
+    engine
+        "auto" takes what is best, and samples only where nothing else applies. "exact" uses
+        theorems only, and raises where none is exact. "numeric" skips the closed forms and
+        composes. "montecarlo" is the paper's own algorithm for any density, which proves nothing:
+        `proved` is 0, and `radius_with_confidence` speaks of the direction found.
+    montecarlo
+        Settings of that algorithm.
 
-    `second` adds what votes under the same noise within a ball prove (two laws, DSRS): the better
-    of the radius from both laws and of that from p_A alone; nothing searches beyond it.
+    Returns
+    -------
+    Radius
+        The bracket with its theorem and grade; `ManyRadii` where `p_a` is an array.
 
-    `p_a` may be an array (of any length, `p_b` with it): the answer then holds arrays, and is a
-    table.
+    Examples
+    --------
+    >>> from unicr import noise, radius
+    >>> r = radius.certified_radius(noise.laplace(sigma=1), 1, 784, p_a=0.99)
+    >>> round(r.radius, 4), r.theorem
+    (2.7662, '(b) one-hot, log-concave')
     """
     question = Question(noise, norm, dim)
     if engine not in get_args(Engine):
@@ -109,8 +134,8 @@ def _solve(
     searched: bool,
 ) -> Radius:
     """The radius for one evidence, with all that is told beside it."""
-    proof, found, computed, more = _bracket(asked, evidence.first, engine, settings)
-    guarantee = more.pop("guarantee", None) or name_guarantee(proof.radius, found)
+    proof, upper, computed, more = _bracket(asked, evidence.first, engine, settings)
+    guarantee = more.pop("guarantee", None) or name_guarantee(proof.radius, upper)
     if evidence.abstains:
         guarantee = "abstain"
     if evidence.second is not None:
@@ -120,13 +145,13 @@ def _solve(
             guarantee, more["complete"] = "approximate", False
         if both.radius > proof.radius and not evidence.abstains:
             # nobody searched for the worst classifier of both laws: the upper end is not known
-            proof, found, guarantee = both, max(found, both.radius), "approximate"
+            proof, upper, guarantee = both, max(upper, both.radius), "approximate"
             more = {"complete": both.complete}
     fields: dict[str, Any] = {"direction": None, **more}
     return Radius(
-        radius=found if searched else proof.radius,
+        radius=upper if searched else proof.radius,
         proved=proof.radius,
-        searched=found,
+        searched=upper,
         guarantee=guarantee,
         theorem=proof.theorem,
         grade=proof.grade,
@@ -177,13 +202,13 @@ def _bracket(
                 "engine='auto'"
             )
         return _sample(asked, evidence, settings, NOTHING_PROVED)
-    question = _simplify(asked, plain=engine == "auto")
+    question = simplify_question(asked, plain=engine == "auto")
     noise, exact = question.noise, find_exact_bound(question)
     round_ball = noise.radial is not None and noise.radial.order == 2
     if exact is not None and (engine != "numeric" or round_ball):
         proof = prove(question, evidence)
-        one = exact.directions if exact.directions and len(exact.directions) == 1 else (None,)
-        direction = one[0].unit(question.norm) if one[0] is not None else None
+        worst = exact.directions if exact.directions and len(exact.directions) == 1 else (None,)
+        direction = worst[0].unit(question.norm) if worst[0] is not None else None
         return proof, proof.radius, exact.engine, {"direction": direction, "guarantee": "exact"}
     if engine == "exact":
         raise RadiusError(
@@ -195,7 +220,7 @@ def _bracket(
         try:
             if not proof.complete:
                 return _stop(proof)
-            found, direction = search_direction(
+            upper, direction = search_direction(
                 question, evidence, closed=engine != "numeric", proved=proof.radius
             )
         except OutOfTime:
@@ -203,8 +228,8 @@ def _bracket(
                 raise
             return _stop(proof)
         searcher = "composition along the worst direction found"
-        found = reconcile(proof.radius, proof.theorem, found, searcher, NUMERIC_ERROR)
-        return proof, found, "composition", {"direction": direction}
+        upper = reconcile(proof.radius, proof.theorem, upper, searcher, NUMERIC_ERROR)
+        return proof, upper, "composition", {"direction": direction}
     if engine == "numeric":
         raise RadiusError(
             f"no numeric engine covers {noise.text} in {question.norm}, because its coordinates "
@@ -243,13 +268,15 @@ def prove_directly(
     """What theorems prove at these probabilities, without any curve: nothing is read from disk.
 
     It may take a minute where the theorem is a bound over all sequences of coordinates (j).
+
+    See docs/theory.md#certifies.
     """
     question = Question(noise, norm, dim)
     evidence = Evidence(p_a, p_b, second)
     if evidence.p_a == 1.0 and noise.facts.positive:
         return math.inf
     with without_stored():
-        proved = prove(_simplify(question, plain=True), evidence.first).radius
+        proved = prove(simplify_question(question, plain=True), evidence.first).radius
         if second is not None:
             proved = max(proved, prove(question, evidence, laws=2).radius)
     return proved
@@ -262,17 +289,6 @@ class CertainBound(Bound):
 
     def radius(self, evidence: Evidence) -> float:
         return math.inf if evidence.p_a == 1.0 else 0.0
-
-
-def _simplify(question: Question, *, plain: bool) -> Question:
-    """The same question about the simplest form of the noise: equal scales are one scale; with
-    `plain`, also under the plainest name.
-    """
-    noise, scales = question.noise, question.noise.scales
-    if scales is not None and noise.coordinate is not None and np.ptp(scales) == 0:
-        noise = noise.coordinate * float(scales[0])
-    noise = plainest(noise) if plain else noise
-    return question if noise is question.noise else replace_noise(question, noise)
 
 
 def _sample(
@@ -291,7 +307,7 @@ def _sample(
     sampled = monte_carlo(question.noise, question.norm, question.dim, p_a, p_b, settings)
     tail = max(settings.samples * (1.0 - p_a), 1e-9)  # p_A = 1 has no tail: anything is noise
     tolerance = SAMPLING_ERROR + 6 / math.sqrt(tail)
-    found = reconcile(proof.radius, proof.theorem, sampled.radius, "Monte Carlo", tolerance)
+    upper = reconcile(proof.radius, proof.theorem, sampled.radius, "Monte Carlo", tolerance)
     stated = sampled.radius_with_confidence is not None
     more = {
         "direction": read_spectrum(sampled.direction),
@@ -302,4 +318,4 @@ def _sample(
         "seed": settings.seed,
         "vector": sampled.direction,
     }
-    return proof, found, "montecarlo", more
+    return proof, upper, "montecarlo", more

@@ -61,7 +61,7 @@ class Readings:
         self._at_one = self._last if at_one is None else at_one
 
     def read(self, p: ArrayLike) -> Array:
-        """The radius at each p; an error where one is not a probability."""
+        """The radius at each p; an error if one is not a probability."""
         p = np.asarray(p, dtype=np.float64)
         flat = np.ravel(p)
         if flat.size and not (np.min(flat) >= 0 and np.max(flat) <= 1):

@@ -22,17 +22,19 @@ MONTE_CARLO = ("radius_with_confidence", "confidence", "converged", "samples", "
 
 @dataclass(frozen=True, repr=False)
 class Radius:
-    """proved ≤ true radius ≤ searched (to the accuracy of the search along its own direction).
+    """A certified radius: proved ≤ true radius ≤ searched (up to the accuracy of the search).
 
-    `radius` is `proved`, or `searched` where that was asked for. `guarantee` is "exact"
-    where the two meet within 0.2 %, "abstain" where p_A ≤ p_B. `theorem` names the proof, `grade`
-    says how good it is; None where nothing is proved.
+    `radius` is `proved`, or `searched` if you asked for it. `guarantee` is "exact" if the two
+    differ by at most 0.2 %, "abstain" if p_A ≤ p_B, and "approximate" otherwise. `theorem` names
+    the proof and `grade` says how it was computed (None if nothing is proved).
 
-    `complete` is False where a limit of time ended it: `proved` holds, a theorem that was not asked
-    any more might have given more, and nobody searched beyond.
+    `complete` is False if a time limit ended the computation. `proved` is then valid, but another
+    theorem might give more, and nothing was searched.
 
     Monte Carlo only: `radius_with_confidence` holds along `vector` (the direction found, ‖δ‖_p = 1)
     with probability `confidence`; `converged` says whether the swarm had settled.
+
+    See docs/theory.md#certifies.
     """
 
     radius: float
@@ -80,7 +82,7 @@ class Radius:
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON; an infinite radius is the text "inf".
 
-        The Monte Carlo entries are there only where that engine ran, `complete` where it is False.
+        Monte Carlo entries are present only if that engine ran, and `complete` only if it is False.
         """
         values = asdict(self)
         if self.samples is None:

@@ -71,7 +71,7 @@ def pair_spectrum(ratio: float) -> Spectrum:
 
 
 def read_spectrum(direction: Array) -> Spectrum | None:
-    """The levels of a vector, or None where it has more than a few."""
+    """The levels of a vector, or None if it has more than a few."""
     values = direction[direction != 0]
     sizes, counts = np.unique(np.round(values / np.abs(values).max(), 12), return_counts=True)
     if len(sizes) > MOST_LEVELS:

@@ -113,5 +113,5 @@ def _expand_walks(known: _TradeOffs, walks: _Walks, first: float) -> tuple[Array
 
 
 def _make_falling(alpha: Array) -> Array:
-    """What certifies a larger radius certifies a smaller one."""
+    """What certifies a larger radius certifies a smaller one (docs/theory.md#certifies)."""
     return np.maximum.accumulate(alpha[::-1])[::-1]

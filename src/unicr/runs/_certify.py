@@ -55,8 +55,8 @@ def certify_run(
 ) -> Run:
     """Run the job into `folder`; returns the open run, sealed. Refuses what can certify nothing.
 
-    `resume` goes on where a run stopped, and does again what failed by the environment;
-    `retry_failed` does again all that failed.
+    `resume` continues where a run stopped, and repeats inputs that failed because of the machine.
+    `retry_failed` repeats every failed input.
     """
     begun = find_begun(folder, resume=resume or retry_failed)
     job = follow_commitment(job if begun is None else job.resume(begun), folder)

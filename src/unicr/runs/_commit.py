@@ -91,7 +91,7 @@ def _read_lines(data: Dataset, skip: int, limit: int | None) -> dict[int, str]:
 
 
 def read_committed(data: Dataset, index: int, skip: int, limit: int | None) -> Input:
-    """An input as it is certified; RunError where it is not the one that is committed to.
+    """An input as it is certified; RunError if it is not the one that is committed to.
 
     Files may change while a run is made, and a dataset may give other values every time.
     """
@@ -139,7 +139,7 @@ def write_commitment(job: Job, folder: Path) -> str:
 
 
 def read_commitment(folder: Path) -> tuple[str, dict[str, Any]] | None:
-    """(commitment, what it fixes) of a folder; None where nothing was committed there."""
+    """(commitment, what it fixes) of a folder; None if nothing was committed there."""
     file = folder / FILE
     try:
         content = read_plain(file, LARGEST)
@@ -168,7 +168,7 @@ def copy_commitment(source: Path, folder: Path) -> None:
 
 
 def follow_commitment(job: Job, folder: Path) -> Job:
-    """The job as it was committed to in `folder`: any other is refused; itself where there is no
+    """The job as it was committed to in `folder`: any other is refused; itself if there is no
     commitment. The size and layout of passes, lattice and requirements are taken from there.
     """
     found = read_commitment(folder)

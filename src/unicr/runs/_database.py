@@ -180,7 +180,7 @@ class Database:
             raise RunError(f"cannot {verb} {self.path}: {error}") from None
 
     @contextmanager
-    def writing(self) -> Iterator[None]:
+    def write(self) -> Iterator[None]:
         """BEGIN IMMEDIATE … COMMIT, all or nothing. What is read inside stays true until the end.
 
         The seal of what was there before goes.
@@ -205,7 +205,7 @@ class Database:
             return self._db.execute(query, values).fetchall()
 
     def put(self, table: str, rows: Sequence[Sequence[Any]]) -> None:
-        """Write rows, in place of those with the same key; inside `writing`."""
+        """Write rows, in place of those with the same key; inside `write`."""
         if rows:
             marks = ", ".join("?" * len(rows[0]))
             self._db.executemany(f"INSERT OR REPLACE INTO {table} VALUES ({marks})", rows)
@@ -241,7 +241,7 @@ class Database:
 
     def set_seal(self) -> str:
         """Seal what is there, and say how."""
-        with self.writing():
+        with self.write():
             seal = self.seal()
             self._db.execute(f"INSERT INTO {SEALED} VALUES (?)", (seal,))
         if self._writer is not None:
@@ -249,7 +249,7 @@ class Database:
         return seal
 
     def stored_seal(self) -> str | None:
-        """The seal that the last writer left; None where it did not finish."""
+        """The seal that the last writer left; None if it did not finish."""
         seals = self.read(f"SELECT seal FROM {SEALED}")
         return str(seals[0][0]) if len(seals) == 1 else None
 

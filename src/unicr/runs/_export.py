@@ -36,13 +36,13 @@ class Source:
     version: str | None  # of unicr that began the run, as the run says
 
     def name_of(self, label: int) -> str | None:
-        """What model or data call a class, None where they have no name for it."""
+        """What model or data call a class, None if they have no name for it."""
         names = self.spec.classes or ()
         return str(names[label]) if 0 <= label < len(names) else None
 
     @property
     def commitment(self) -> str | None:
-        """What fixed the run before its noise; None where the noise is closed code, whose numbers
+        """What fixed the run before its noise; None if the noise is closed code, whose numbers
         are not known here.
         """
         return None if isinstance(self.spec.noise, ClosedNoise) else self.spec.commitment
@@ -69,7 +69,7 @@ class Column:
 
 
 def _claimed(value: Callable[[Certificate], Any]) -> Callable[[Source], Any]:
-    """A value of the certificate, None where an input has none."""
+    """A value of the certificate, None if an input has none."""
     return lambda s: None if s.row.certificate is None else value(s.row.certificate)
 
 

@@ -46,12 +46,14 @@ CHUNK = 10_000  # samples of a task; a lost worker costs at most this many
 REAL = "none"  # in place of a lattice: real-valued noise
 LOOKED_AT = 16  # inputs that the lattice and the warnings before a run look at
 CHANCE = 1.5  # times 1/classes: an accuracy no better than this is near chance
+COLOURS = (3, 4)  # channels of a colour image
+SPOILS = 0.2  # of the accuracy: a model that loses so much, down to chance, fails under noise
 BYTES = 16  # a value above this is no pixel in [0, 1], nor a normalised one
 
 
 @dataclass(frozen=True, kw_only=True)
 class Terms:
-    """What is certified of a dataset, and where its noise comes from.
+    """Which inputs are certified in which norms, and where the noise comes from.
 
     Parameters
     ----------
@@ -62,18 +64,18 @@ class Terms:
     limit
         Certify at most this many inputs.
     searched
-        Report searched radii (the paper's approximate ones) in place of proved ones.
+        Report searched radii (the paper's approximate ones) instead of proved ones.
     lattice
-        Grid spacing of inputs and noise: auto (so fine that a radius loses less than 1e-4 sigma),
-        a step such as 2^-20 or 1/255 (a coarser one takes more off each radius), or none for
-        real-valued noise, whose rounding a model can exploit.
+        Grid spacing of inputs and noise. auto: so fine that a radius loses less than 1e-4 sigma. A
+        number such as 2^-20 or 1/255: a coarser grid makes radii smaller. none: real-valued noise,
+        whose rounding a model can exploit.
     nonce
-        64 hexadecimal digits from outside (an auditor, a beacon) that the noise follows from;
-        drawn at random if left out.
+        64 hexadecimal digits that decide the noise, from an auditor or a public beacon; drawn at
+        random if left out.
     seed
-        Random seed of the noise in place of a nonce, for experiments: the noise is predictable.
+        Random seed of the noise, instead of a nonce. For experiments: the noise is predictable.
     batch
-        Noisy copies in one forward pass; the fastest is measured if left out.
+        Noisy copies in one forward pass. If left out, unicr measures which number is fastest.
     """
 
     norms: tuple[Norm, ...]
@@ -115,7 +117,7 @@ class Terms:
 
 @dataclass(frozen=True, kw_only=True)
 class Place:
-    """Where the work is done; none of it decides a result.
+    """Where the work is done. This does not change any result.
 
     Parameters
     ----------
@@ -153,13 +155,13 @@ class Place:
 
 @dataclass(frozen=True)
 class Job(Terms, Place):
-    """Everything that decides the results of a run, then where the work is done.
+    """A run to be made: everything that decides its results, and where the work is done.
 
-    `data_spec` and `noise_spec` are how data and noise were named. `data_arguments` and
-    `model_arguments` are those of `load_dataset` and `load_classifier`: the spec keeps them, and
-    workers load the model with them; without, it is pickled.
-    `require` is what the run is to show (`Requirement`), `all_norms` what the same votes serve
-    where each norm has a run of its own.
+    `data_spec` and `noise_spec` are the texts that named data and noise. `data_arguments` and
+    `model_arguments` are the arguments of `load_dataset` and `load_classifier`. The spec stores
+    them, and workers load the model with them; without them the model is pickled. `require` lists
+    the requirements on the run (`Requirement`). If each norm has a separate run, `all_norms` lists
+    all norms that use the same votes.
     """
 
     classifier: Classifier
@@ -321,7 +323,7 @@ class Job(Terms, Place):
         return self.examples[0][1] if self.examples else self.data.sample()
 
     def warnings(self) -> Iterator[str]:
-        """What is suspicious about inputs and model, before hours are spent on them."""
+        """What looks wrong with inputs and model, checked before the run."""
         inputs, sigma = [x for _, x, _ in self.examples], self.noise.sigma
         if inputs and math.isfinite(sigma):
             low, high = min(float(x.min()) for x in inputs), max(float(x.max()) for x in inputs)
@@ -332,6 +334,11 @@ class Job(Terms, Place):
                     f"inputs range from {low:.2g} to {high:.2g}, as if they were normalised: noise "
                     "and radius live in input space, give raw inputs and --mean/--std"
                 )
+        if inputs and inputs[0].ndim == 3 and _looks_channels_last(tuple(inputs[0].shape)):
+            yield (
+                f"inputs have shape {tuple(inputs[0].shape)}: if their last axis are the channels, "
+                "put it first (x.transpose(0, 3, 1, 2)), as torch expects it"
+            )
         right = self.accuracies
         if right is None:
             return
@@ -349,9 +356,14 @@ class Job(Terms, Place):
                 f"{right.text}, which is near chance ({classes} classes): are the inputs as the "
                 "model expects them (--mean, --std), and are the labels numbered as its own?"
             )
+        elif classes and right.inputs >= LOOKED_AT and right.fails_under_noise(classes):
+            yield (
+                f"{right.text}, which is near chance ({classes} classes): use a smaller sigma, or "
+                "a model that was trained with this noise (`unicr train`)"
+            )
 
     def facts(self) -> Iterator[str]:
-        """What is worth knowing about a run before it starts."""
+        """Facts about the run, known before it starts."""
         if isinstance(self.classifier, Normalised):
             yield f"the model normalises its inputs: {self.classifier.text}"
         names = self.data.classes or ()
@@ -376,7 +388,7 @@ class Job(Terms, Place):
 
     @cached_property
     def accuracies(self) -> Accuracies | None:
-        """How often the model is right on a few inputs; None where it raises, which the run tells.
+        """How often the model is right on a few inputs; None if it raises, which the run tells.
 
         Of the noise one copy behind all those that a plan may ask for.
         """
@@ -445,6 +457,15 @@ class Accuracies(NamedTuple):
             f"base accuracy on {self.inputs} of the inputs: {self.clean:.0%} without noise, "
             f"{self.noisy:.0%} with one draw of it"
         )
+
+    def fails_under_noise(self, classes: int) -> bool:
+        """Whether the noise leaves little more than chance of a higher accuracy."""
+        return self.noisy <= 1 / classes + SPOILS / 2 and self.clean >= self.noisy + SPOILS
+
+
+def _looks_channels_last(shape: tuple[int, ...]) -> bool:
+    """Whether the last of three axes is that of a colour image, and the first is not."""
+    return shape[-1] in COLOURS and shape[0] not in (1, *COLOURS)
 
 
 def _keep_given(arguments: dict[str, Any] | None, names: Iterable[str]) -> dict[str, Any]:

@@ -46,7 +46,7 @@ ELSEWHERE = {"transcript", "seed"}  # fields of a certificate with a column, or 
 
 @dataclass(frozen=True)
 class Row:
-    """One input of a run: its certificate, or why there is none."""
+    """One input of a run: its certificate, or the reason why it has none."""
 
     idx: int
     label: int
@@ -64,7 +64,7 @@ class Row:
 
     @property
     def predict(self) -> int:
-        """The certified class, −1 where there is none."""
+        """The certified class, or −1."""
         return -1 if self.certificate is None else self.certificate.predict
 
     @property
@@ -73,7 +73,7 @@ class Row:
         return self.certificate is not None and self.predict == self.label and self.label >= 0
 
     def radius(self, norm: str) -> float:
-        """The certified radius in one norm, 0 where there is none."""
+        """The certified radius in one norm, or 0."""
         return 0.0 if self.certificate is None else self.certificate.radius(norm)
 
     def proved(self, norm: str) -> float:
@@ -99,11 +99,11 @@ class Run(Database, Tabular):
     @property
     def started(self) -> bool:
         """Whether the run has its settings."""
-        return bool(self.settings("spec"))
+        return bool(self.read("SELECT 1 FROM spec LIMIT 1"))
 
     @cached_property
     def spec(self) -> Spec:
-        """All that decides the run."""
+        """Everything that decides the results of the run."""
         values = self.settings("spec")
         if not values:
             raise RunError(f"{self.folder} has no settings, so the run was never started")
@@ -116,7 +116,7 @@ class Run(Database, Tabular):
 
     def set_spec(self, spec: Spec, execution: Execution | None = None) -> None:
         """Write the spec of a run, and where it is begun."""
-        with self.writing():
+        with self.write():
             self.put("spec", [(key, json.dumps(value)) for key, value in spec.to_dict().items()])
             if execution is not None:
                 facts = vars(execution).items()
@@ -133,7 +133,7 @@ class Run(Database, Tabular):
             claims = json.dumps(said | {"radii": [radius.to_dict() for radius in c.radii]})
             transcript = json.dumps(c.transcript.to_list())
         head = (row.idx, row.label, row.input_hash, row.seconds, row.reason)
-        with self.writing():
+        with self.write():
             self.put("results", [(*head, claims, transcript)])
         self._written[row.idx] = row
 

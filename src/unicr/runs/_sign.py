@@ -185,7 +185,7 @@ def read_public_key(key: Path) -> list[str]:
 
 
 def find_signer(file: Path) -> str | None:
-    """The fingerprint of the key that signed a file; None where no signature of it is beside it.
+    """The fingerprint of the key that signed a file; None if no signature of it is beside it.
 
     It says nothing about whose key that is: `check_signature` does.
     """
@@ -201,7 +201,7 @@ def find_signer(file: Path) -> str | None:
 
 
 def find_date(file: Path) -> str | None:
-    """When the time stamp beside a file says that it was there; None where there is none of it.
+    """When the time stamp beside a file says that it was there; None if there is none of it.
 
     It says nothing about who states that: `check_stamp` does.
     """
@@ -276,7 +276,7 @@ def stamp(file: Path, url: str) -> Path:
 def check_stamp(file: Path, roots: Path) -> Stamp:
     """When a file was there, by the time stamp beside it.
 
-    `roots` are certificates (PEM) of authorities that you believe. RunError where there is no time
+    `roots` are certificates (PEM) of authorities that you believe. RunError if there is no time
     stamp, or where it is of another file or authority.
     """
     tsp, x509 = require("rfc3161_client", "timestamp"), require("cryptography.x509", "timestamp")

@@ -383,7 +383,7 @@ def _drop_names(data: Any) -> Any:
 
 
 def _write_noise(noise: Noise) -> dict[str, Any] | None:
-    """The noise as numbers; None where it rests on functions that have no table."""
+    """The noise as numbers; None if it rests on functions that have no table."""
     try:
         return to_data(noise)
     except NoiseError:

@@ -62,11 +62,12 @@ def verify(
     data: Dataset | None = None,
     model: Classifier | None = None,
 ) -> Iterator[Problem]:
-    """Everything in a run that does not hold, without sampling; nothing where all does.
+    """List everything in a run that does not hold. This takes no samples. The list is empty if all
+    holds.
 
-    The procedure of the run is run again on the transcript of every input: it must ask the stored
+    The procedure of the run is repeated on the transcript of every input. It must ask the stored
     questions, and its certificate must be the stored one. With your own `data` and `model`, labels
-    and inputs are compared, and the commitment is computed again.
+    and inputs are compared, and the commitment is recomputed.
     """
     spec = trusted.open(run.spec)
     curves = spec.curves
@@ -137,7 +138,7 @@ def is_complete(run: Run) -> bool:
 
 
 def check_seal(run: Run) -> str | None:
-    """What is wrong with the stored seal of a run; None where it holds, or is not due yet."""
+    """What is wrong with the stored seal of a run; None if it holds, or is not due yet."""
     stored = run.stored_seal()
     if stored is None and is_complete(run):
         return (
@@ -150,7 +151,7 @@ def check_seal(run: Run) -> str | None:
 
 
 def refuse_broken_seal(run: Run, *, force: bool = False) -> str:
-    """RunError where the seal of a run is broken; with `force`, words that mark the run instead.
+    """RunError if the seal of a run is broken; with `force`, words that mark the run instead.
 
     "" where nothing is wrong. A run that is not finished has no seal yet.
     """
@@ -330,11 +331,11 @@ def replay(
     *,
     trusted: Trusted = NO_TRUST,
 ) -> Iterator[tuple[int, str | None]]:
-    """Do `count` inputs again from their seeds: (input, None or what differs).
+    """Run `count` inputs again with the same noise. Yields (input, None or what differs).
 
-    The procedure of the run asks the model; the transcript must be the stored one. Inputs are
-    drawn afresh, failed ones too: who made the run cannot know which. `compute_detection` says
-    what that is worth.
+    The procedure of the run is repeated on the model, and the transcript must be the stored one.
+    The inputs are chosen at random each time, so the author of the run cannot know which. Failed
+    inputs can be chosen too. `compute_detection` gives the probability that this finds forged rows.
     """
     if count < 0:
         raise RunError(f"replay={count} must be the number of inputs to sample again, at least 0")

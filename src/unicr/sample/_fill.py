@@ -82,7 +82,7 @@ class Fill:
         law, guide = self._law, self._law.guide
         down = np.uint32(32 - (guide.cells.size.bit_length() - 1))
         first = self._first_draw(start, flat.size)
-        left: list[Integers] = []
+        pending: list[Integers] = []
 
         def work(low: int, high: int) -> None:
             undone = np.empty((high - low, 2), np.int64)
@@ -93,15 +93,15 @@ class Fill:
                 law.widths, law.kinds,
             )  # fmt: skip
             if count:
-                left.append(undone[:count] + np.array([low, 0]))
+                pending.append(undone[:count] + np.array([low, 0]))
 
         def work_in_numpy(low: int, high: int) -> None:
             e = draw_integers(law, self._key, first + low, high - low)
             self._put(flat, np.arange(low, high), e)
 
         in_pieces(work if self._kernel else work_in_numpy, flat.size, self._threads)
-        if left:
-            at, k = np.concatenate(left).T
+        if pending:
+            at, k = np.concatenate(pending).T
             inside = law.inside(self._key, (at + first).astype(np.uint64), k)
             self._put(flat, at, law.starts[k] + inside)
 

@@ -31,14 +31,14 @@ _ALL = _W(0xFFFFFFFF)  # the lower half of a word of 64 bits
 def _compile(inline: bool = False) -> Callable[[_F], _F]:
     """Compile without the GIL; keep the code on disk where some cache directory can be written."""
 
-    def compiled(function: _F) -> _F:
+    def compile_function(function: _F) -> _F:
         try:
             result = njit(nogil=True, cache=True, forceinline=inline)(function)
         except RuntimeError:
             result = njit(nogil=True, forceinline=inline)(function)
         return cast(_F, result)
 
-    return compiled
+    return compile_function
 
 
 def _widen(context: Any) -> Any:
@@ -257,7 +257,7 @@ def _search(ends: Any, low: Any, high: Any, word: Any) -> Any:
 @_compile()
 def fill_draws(
     out: Any,
-    left: Any,
+    pending: Any,
     first: Any,
     key: Any,
     tile: Any,
@@ -339,21 +339,25 @@ def fill_draws(
                     outcome += 1
             bits, kind = widths[outcome], kinds[outcome]
             if kind == REST or (bits > 31 and kind != EVEN):
-                left[undone, 0] = done + k
-                left[undone, 1] = outcome
+                pending[undone, 0] = done + k
+                pending[undone, 1] = outcome
                 undone += 1
                 continue
             j = starts[outcome]
             if bits > 0:
                 mask = (_W(1) << _W(bits)) - _W(1)
-                one = _W(offsets[skip + k] if width != 0 else _word(some, key, OFFSET, here))
-                f = one & mask
+                low_word = _W(offsets[skip + k] if width != 0 else _word(some, key, OFFSET, here))
+                f = low_word & mask
                 if bits > 31:
-                    both = one << _W(32) | _W(_word(some, key, OTHER_OFFSET, here))
-                    f = both >> _W(64 - bits)
+                    both_words = low_word << _W(32) | _W(_word(some, key, OTHER_OFFSET, here))
+                    f = both_words >> _W(64 - bits)
                 elif kind != EVEN:
-                    two = one >> _W(16) if bits <= 16 else _W(_word(some, key, OTHER_OFFSET, here))
-                    g = two & mask
+                    other_word = (
+                        low_word >> _W(16)
+                        if bits <= 16
+                        else _W(_word(some, key, OTHER_OFFSET, here))
+                    )
+                    g = other_word & mask
                     f = max(f, g) if kind == RISING else min(f, g)
                 j += np.int64(f)
             at = begin_tile + k

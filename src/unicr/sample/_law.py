@@ -308,15 +308,17 @@ class _Builder:
         """
         low: Array = (starts.astype(np.float64) - 0.5) * self.step
         high: Array = (starts.astype(np.float64) + (size - 0.5)) * self.step
-        if (own := self.law.masses(low, high)) is not None:
+        if (mass := self.law.masses(low, high)) is not None:
             with np.errstate(all="ignore"):
-                digits = OWN_UNITS + 2 * np.abs(np.log(np.where(own > 0, own / (high - low), 1.0)))
-            charge = float(np.sum(digits * ULP * own))
+                digits = OWN_UNITS + 2 * np.abs(
+                    np.log(np.where(mass > 0, mass / (high - low), 1.0))
+                )
+            charge = float(np.sum(digits * ULP * mass))
             if math.frexp(self.step)[0] != 0.5 or getattr(self.law, "scale", 1.0) != 1.0:
                 # ends are products or quotients, right to a rounding; else they are exact
                 ends = ULP * (np.abs(low) + np.abs(high)) / np.maximum(high - low, self.step)
-                charge += 2 * float(np.sum(ends * own))
-            return own, charge
+                charge += 2 * float(np.sum(ends * mass))
+            return mass, charge
         middle, half, owner, cut = _panels(self.step, starts, size, self.law.breakpoints)
         lower, upper = middle - half, middle + half
         rough, fine = (_gauss(self.law, middle, half, n) for n in (8, 12))
@@ -413,8 +415,8 @@ def _gauss(law: Distribution, middle: Array, half: Array, n: int) -> Array:
 def _masses(law: Distribution, step: float, integers: Integers, n: int = 3) -> Array:
     """P(e = j) of single integers: the law's own, or n-point Gauss where the density is smooth."""
     whole = integers.astype(np.float64)
-    if (own := law.masses((whole - 0.5) * step, (whole + 0.5) * step)) is not None:
-        return own
+    if (mass := law.masses((whole - 0.5) * step, (whole + 0.5) * step)) is not None:
+        return mass
     nodes, weights = _NODES[n]
     x = (whole[..., None] + nodes / 2) * step
     result: Array = law.pdf(x) @ weights * (step / 2)

@@ -77,7 +77,7 @@ def key_on(key: bytes, device: torch.device) -> torch.Tensor:
     """The constants and the key, the first twelve words of a block, sent to a device."""
     import torch
 
-    start = [*_signed(CONSTANTS), *_signed(np.frombuffer(key, "<u4"))]
+    start = [*_to_int32(CONSTANTS), *_to_int32(np.frombuffer(key, "<u4"))]
     return torch.tensor(start, dtype=torch.int32).to(device)
 
 
@@ -114,18 +114,20 @@ def draw(tables: Tables, key: torch.Tensor, first: int, count: int) -> torch.Ten
     word = words(key, FIRST, first, count)
     k = torch.searchsorted(tables.high_ends, word)
     width, kind = tables.widths[k], tables.kinds[k]
-    one = words(key, OFFSET, first, count)
+    bits = words(key, OFFSET, first, count)
     narrow = width.clamp(max=31)
     mask = (torch.ones_like(width) << narrow) - 1
-    offset, two = one & mask, one >> 16
+    offset, other_bits = bits & mask, bits >> 16
     if tables.two_offsets:
         other = words(key, OTHER_OFFSET, first, count)
-        two = torch.where(width <= 16, two, other)
-        # the upper `width` of the 64 bits (one, other)
-        wide = (one << (width - 32).clamp(min=0)) | (other >> (64 - width).clamp(max=32))
+        other_bits = torch.where(width <= 16, other_bits, other)
+        # the upper `width` of the 64 bits (bits, other)
+        wide = (bits << (width - 32).clamp(min=0)) | (other >> (64 - width).clamp(max=32))
         offset = torch.where(width > 31, wide, offset)
-    two = two & mask
-    linear = torch.where(kind == RISING, torch.maximum(offset, two), torch.minimum(offset, two))
+    other_bits = other_bits & mask
+    linear = torch.where(
+        kind == RISING, torch.maximum(offset, other_bits), torch.minimum(offset, other_bits)
+    )
     offset = torch.where(kind == EVEN, offset, linear)
     return tables.starts[k] + offset
 
@@ -182,5 +184,5 @@ def _low_half(x: torch.Tensor) -> torch.Tensor:
     return (((x & 0xFFFFFFFF) ^ 0x80000000) - 0x80000000).to(torch.int32)
 
 
-def _signed(words: Words) -> list[int]:
+def _to_int32(words: Words) -> list[int]:
     return [int(word) - (1 << 32) if word >> 31 else int(word) for word in words.tolist()]

@@ -129,16 +129,16 @@ def draw_kernel(
         valid = (place >= 0) & (place < count)
         k = _find_outcome(high_ends, word[i].to(tl.int64), outcomes, STEPS)
         width, kind = tl.load(widths + k), tl.load(kinds + k)
-        one = offset[i].to(tl.int64)
+        bits = offset[i].to(tl.int64)
         mask = (tl.full([LANES], 1, tl.int64) << tl.minimum(width, 31)) - 1
-        f, two = one & mask, one >> 16
+        f, other_bits = bits & mask, bits >> 16
         if TWO_OFFSETS:
             second = other[i].to(tl.int64)
-            two = tl.where(width <= 16, two, second)
-            wide = (one << tl.maximum(width - 32, 0)) | (second >> tl.minimum(64 - width, 32))
+            other_bits = tl.where(width <= 16, other_bits, second)
+            wide = (bits << tl.maximum(width - 32, 0)) | (second >> tl.minimum(64 - width, 32))
             f = tl.where(width > 31, wide, f)
-        two = two & mask
-        linear = tl.where(kind == RISING, tl.maximum(f, two), tl.minimum(f, two))
+        other_bits = other_bits & mask
+        linear = tl.where(kind == RISING, tl.maximum(f, other_bits), tl.minimum(f, other_bits))
         e = tl.load(starts + k) + tl.where(kind == EVEN, f, linear)
         if INTEGERS:
             beside = tl.load(row + (place + first) % dim, mask=valid, other=0)

@@ -34,13 +34,14 @@ Query = Norm | float | str | Iterable[Norm | float | str]
 
 
 class SelectiveClassifier:
-    """A selector h under `noise`, and a classifier (or one for all) under each noise of `choices`.
+    """A classifier that chooses its noise for each input by a selector.
 
-    h gives the number of a choice; s(x) is the median of h(x + η), with two choices the more
-    probable one; g(x) is the most probable class of the chosen classifier under its noise. Models
-    are anything that `load_classifier` takes. There is no memory: nothing depends on what was asked
-    before, and a certificate speaks of every input in its ball. `seed`, `nonce` and `lattice` are
-    those of `VoteCounter`; the lattice is one for all members.
+    The selector h gives the number of a choice. s(x) is the median of h(x + η), where η is `noise`.
+    g(x) is the most probable class of the chosen classifier under its noise, one of `choices`.
+    There is one classifier for each choice, or one for all; models are anything that
+    `load_classifier` takes. Answers do not depend on earlier queries, and a certificate holds for
+    every input in its ball. `seed`, `nonce` and `lattice` are as in `VoteCounter`; all members
+    share one lattice.
     """
 
     def __init__(
@@ -63,7 +64,7 @@ class SelectiveClassifier:
                 f"there are {len(several)} models for {len(choices)} noises: give one model for "
                 "each noise"
             )
-        members = [load_classifier(one) for one in several]
+        members = [load_classifier(model) for model in several]
         self.settings = Selector(noise, tuple(choices), **settings)
         self.model = Selective(load_classifier(selector), members)
         self._smoothed = VoteCounter(
@@ -81,15 +82,15 @@ class SelectiveClassifier:
 
     def _repr_html_(self) -> str:
         rows = zip(self.settings.laws, self.model.members, strict=True)  # the first: the selector
-        return to_html([{"model": one.name, "noise": repr(law)} for law, one in rows])
+        return to_html([{"model": member.name, "noise": repr(law)} for law, member in rows])
 
     @classmethod
     def load(cls, path: str | Path, *, trust: Trust = None, **settings: Any) -> SelectiveClassifier:
         """The predictor of a folder that `unicr select` made."""
         file = file_of(Path(path))
         model = cast("Selective", load_classifier(str(file), trust=trust))
-        found, one = load_selector(file), model.members
-        return cls(one[0], found.noise, one[1:], found.choices, **settings)
+        stored, members = load_selector(file), model.members
+        return cls(members[0], stored.noise, members[1:], stored.choices, **settings)
 
     def certify(
         self,
@@ -106,6 +107,8 @@ class SelectiveClassifier:
         """With probability ≥ 1 − α: g(x + δ) = g(x) for every ‖δ‖_p below the radius.
 
         n is for the chosen classifier, and the most for each test beside it; most need far fewer.
+
+        See docs/theory.md#the-selector.
         """
         plan = plan or Plan(n0=n0, n=n, alpha=alpha)
         plan = self.settings.fit(plan)
@@ -120,13 +123,15 @@ class SelectiveClassifier:
     def predict(
         self, x: torch.Tensor, *, n: int = 1000, alpha: float = 0.001, input_index: int = 0
     ) -> int:
-        """g(x), or −1 where the votes do not show it: wrong with probability at most α.
+        """g(x), or −1 if the votes do not show it: wrong with probability at most α.
 
         Half of α is for the choices that n votes of h leave possible (one, as a rule), half for
         the classifiers of these, n votes each: all must clearly give one class.
+
+        See docs/theory.md#the-selector.
         """
-        found = self.class_votes(x, n, alpha / 4, input_index)
-        labels = {clear_winner(votes, alpha / (2 * len(found))) for votes in found}
+        sides = self.class_votes(x, n, alpha / 4, input_index)
+        labels = {clear_winner(votes, alpha / (2 * len(sides))) for votes in sides}
         return labels.pop() if len(labels) == 1 else ABSTAIN
 
     def class_votes(self, x: torch.Tensor, n: int, level: float, input_index: int) -> list[Counts]:

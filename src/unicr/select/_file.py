@@ -13,8 +13,8 @@ from unicr.smoothing.procedures import Selector
 def load_selector(path: Path, **settings: Any) -> Selector:
     """The noises of a selector.json, or of the folder that holds one."""
     values = read_selector(file_of(path))
-    own, *choices = [parse(text) for text in (values["noise"], *values["choices"])]
-    return Selector(own, tuple(choices), **settings)
+    selecting, *choices = [parse(text) for text in (values["noise"], *values["choices"])]
+    return Selector(selecting, tuple(choices), **settings)
 
 
 def file_of(path: Path) -> Path:

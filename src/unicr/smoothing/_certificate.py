@@ -22,14 +22,13 @@ ABSTAIN = -1
 
 @dataclass(frozen=True)
 class NormRadius:
-    """The radius in one norm: `radius` is what is claimed, with the bracket it comes from.
+    """The radius in one norm: the claimed `radius`, with `proved` and `searched`.
 
-    `grade` says how good the proof of `proved` is (`unicr.radius.Grade`), None where nothing is
-    proved.
+    `grade` says how `proved` was computed (`unicr.radius.Grade`); None if nothing is proved.
 
-    Under noise that is stretched, Bξ, more is proved than a ball: every δ with ‖B⁻¹δ‖_p < `reach`,
-    B the `frame`. `log_volume` is the logarithm of the volume of that set in units of the unit ball
-    of ℓp (docs/theory.md#theorem-p).
+    For stretched noise Bξ more than a ball is proved: every δ with ‖B⁻¹δ‖_p < `reach`, where B is
+    the `frame`. `log_volume` is the logarithm of the volume of that set, if the unit ball of ℓp has
+    volume 1 (docs/theory.md#theorem-p).
     """
 
     norm: str
@@ -85,18 +84,18 @@ class NormRadius:
 class Certificate:
     """With probability ≥ 1 − α over the samples: every ‖δ‖_p below the radius keeps `predict`.
 
-    `predict` is −1 where the smoothed classifier abstains (all radii are 0). `n0` samples chose
-    what to claim, `n` fresh ones bound it; `transcript` holds every question for samples with its
-    answer, and all of the certificate follows from that again. `p_b` is an upper bound for every
-    other class. `noise` is the text of the noise that was chosen for this input; None where the
-    whole run has one.
+    `predict` is −1 if the procedure abstained (all radii are 0). `n0` samples chose the class, and
+    `n` fresh samples bound its probability. `transcript` holds every request for samples with its
+    answer; the whole certificate follows from it. `p_b` is an upper bound for every other class.
+    `noise` is the text of the noise that was chosen for this input, or None if the run has one
+    noise.
 
-    Inputs are moved to the points of a `lattice` (its step) before noise is added; the radii have
-    paid for that and hold for every δ. Only where `between_points` is true (every offset of
-    splitting noise was counted) they hold for δ from lattice point to lattice point. `charge` is
-    what p_A and p_B paid for the law of the sampler, None where there is no bound of its error.
-    `seed` is given where the noise came from a seed, not from a nonce: it is predictable then, and
-    the certificate is an experiment.
+    Inputs are moved to the points of a `lattice` (its step) before noise is added. The radii allow
+    for that and hold for every δ. If `between_points` is true (every offset of splitting noise was
+    counted), they hold only for δ between two lattice points. `charge` is what was subtracted from
+    p_A and added to p_B for the error of the sampler, or None if this error has no bound. If the
+    noise came from a `seed` instead of a nonce, it is predictable, and the certificate is an
+    experiment.
     """
 
     predict: int
@@ -131,7 +130,7 @@ class Certificate:
 
     @property
     def promise(self) -> str:
-        """What the certificate promises, in one line; radii that are not proved are named so."""
+        """What the certificate promises, in one line. Radii that are not proved are marked."""
         if self.abstained:
             return "nothing: the smoothed classifier abstains"
         radii = " or ".join(
@@ -150,10 +149,9 @@ class Certificate:
         )
 
     def contains(self, change: Any, norm: str | float | None = None) -> bool:
-        """Whether it is proved that this change δ keeps the class, by a ball or by the set of a
-        stretched noise; in one norm, or in any.
-
-        What lies on the border within rounding is not contained.
+        """Whether the certificate proves that this change δ keeps the class, by a ball or by the
+        larger set of stretched noise, in one norm or in any. A change on the border is not
+        contained.
         """
         several = self.radii
         if norm is not None:
@@ -211,5 +209,5 @@ class Certificate:
         return bracket.radius
 
     def in_norm(self, text: str) -> NormRadius | None:
-        """The radius in one norm with its bracket, None where there is none."""
+        """The radius in one norm with its bracket, or None."""
         return next((bracket for bracket in self.radii if bracket.norm == text), None)

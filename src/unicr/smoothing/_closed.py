@@ -44,7 +44,7 @@ class ClosedNoise(Noise):
     def sigma(self) -> float:
         self._refuse()
 
-    def _scaled(self, *_: object) -> NoReturn:
+    def _scale_by(self, *_: object) -> NoReturn:
         self._refuse()
 
     def log_prob(self, *_: object) -> NoReturn:

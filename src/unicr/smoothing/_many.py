@@ -19,8 +19,8 @@ class Certificates(Tabular, Sequence[Certificate]):
     """The certificates of several inputs, in their order.
 
     A sequence, and a table: `to_frame()`, `to_csv()`, `to_latex()`, or shown by a notebook.
-    `classes` names the classes. `labels` are the true ones, -1 where there is none; with
-    them there are scores. `save` writes the run that the certificates come from.
+    `classes` are the names of the classes. `labels` are the true labels, -1 for an input without a
+    label. Scores need labels. `save` writes the run that the certificates come from.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class Certificates(Tabular, Sequence[Certificate]):
 
     @property
     def predict(self) -> np.ndarray[Any, np.dtype[np.int64]]:
-        """The certified classes, −1 where the smoothed classifier abstains."""
+        """The certified classes, −1 if the smoothed classifier abstains."""
         return np.array([one.predict for one in self], dtype=np.int64)
 
     def radius(self, norm: str | float | None = None) -> np.ndarray[Any, np.dtype[np.float64]]:
@@ -62,7 +62,7 @@ class Certificates(Tabular, Sequence[Certificate]):
         return np.array([one.radius(norm) for one in self], dtype=np.float64)
 
     def scores(self, norm: str | float | None = None) -> Scores:
-        """Radii, hits and abstentions in one norm (the first, where none is given)."""
+        """Radii, correct inputs and abstentions in one norm (by default the first)."""
         if self.labels is None:
             raise CertifyError(
                 "the inputs have no labels, so they have no accuracy: pass labels= to certify"
@@ -89,9 +89,8 @@ class Certificates(Tabular, Sequence[Certificate]):
 
     @property
     def average_radius(self) -> float:
-        """The mean radius in the first norm, 0 for inputs that are wrong or abstained.
-
-        A few easy inputs can raise it: look at `accuracy(radius)` too.
+        """The mean radius in the first norm. Wrong and abstained inputs have radius 0. A few easy
+        inputs can raise it, so look at `accuracy(radius)` too.
         """
         return self.scores().average_radius
 

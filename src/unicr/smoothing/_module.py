@@ -138,9 +138,9 @@ class SmoothedModel(nn.Module):
 class SmoothedModule(nn.Module):
     """The smoothed classifier for batches of any size: log-probabilities (n, classes).
 
-    An estimate over `samples` noisy copies of each input, without a guarantee: for attacks,
-    saliency, or a network around it. Gradients reach the input, not the weights. `fresh` draws new
-    noise at every call; without it a call with the same input gives the same answer.
+    An estimate from `samples` noisy copies of each input, without a guarantee. Use it for attacks,
+    saliency maps, or inside another network. Gradients reach the input, not the weights. With
+    `fresh`, every call draws new noise; without it, the same input gives the same answer.
 
     >>> import torch, unicr
     >>> from unicr.smoothing import SmoothedModule
@@ -186,7 +186,7 @@ class SmoothedModule(nn.Module):
 
 
 def logits_of(classifier: Classifier) -> Logits | None:
-    """The scores of a classifier as a differentiable function, None where there is none."""
+    """The scores of a classifier as a differentiable function, None if there is none."""
     if isinstance(classifier, ModuleClassifier):
         return _Module(classifier)
     if isinstance(classifier, Normalised):

@@ -32,7 +32,7 @@ THIS_INPUT = "this input's noise"  # scope of certificates that each speak of a 
 class Votes:
     """Fresh votes so far: for the class that the selection chose, for its runner-up, and all.
 
-    `second` is None where there is no other class. `selection` are the votes that chose the class.
+    `second` is None if there is no other class. `selection` are the votes that chose the class.
     """
 
     top: int
@@ -41,7 +41,15 @@ class Votes:
     selection: tuple[int, ...] = ()
 
 
-class Rule(Registered, ABC):
+class Setting(Registered, ABC):
+    """A rule or a procedure: what a plan has beside its numbers."""
+
+    def check_plan(self, plan: Plan) -> None:
+        """Raise CertifyError where the plan's other settings do not fit this one."""
+        return None
+
+
+class Rule(Setting):
     """Subclasses are frozen dataclasses; `proof` says why `conclude` errs with at most α."""
 
     kind = "rule"
@@ -53,16 +61,12 @@ class Rule(Registered, ABC):
     among_noises: ClassVar[bool] = False
     """Whether the noise was chosen, out of several, by the very samples that certify."""
 
-    def check(self, plan: Plan) -> None:
-        """Raise CertifyError where the settings do not fit the plan."""
-        return None
-
     def next(self, votes: Votes, plan: Plan, radii: Radii) -> int:
-        """How many samples to take now; 0 where the votes are enough. All that are left, here."""
+        """How many samples to take now; 0 if the votes are enough. All that are left, here."""
         return plan.n - votes.n
 
     def with_key(self, *words: object) -> Rule:
-        """This rule with all that it draws taken from these words; itself where it draws nothing.
+        """This rule with all that it draws taken from these words; itself if it draws nothing.
 
         A run gives its nonce among them, so that nobody can choose a lucky draw.
         """
@@ -84,7 +88,7 @@ RULES: Catalogue[type[Rule]] = Catalogue("unicr.rules", "unicr.smoothing.rules",
 Rule.catalogue = RULES
 
 
-class Procedure(Registered, ABC):
+class Procedure(Setting):
     """Subclasses are frozen dataclasses: their fields are all that decides the steps beside the
     plan, the run's noise and the radii. `certificate` may add fields: they are stored as well.
 
@@ -116,19 +120,15 @@ class Procedure(Registered, ABC):
 
     @classmethod
     def of_words(cls, words: Sequence[str]) -> Self | None:
-        """The procedure with these arguments as texts; None where they are numbers with names."""
+        """The procedure with these arguments as texts; None if they are numbers with names."""
         return None
 
     def fit(self, plan: Plan) -> Plan:
         """The plan with this procedure, and with what it needs of a plan."""
         return replace(plan, procedure=self)
 
-    def check_plan(self, plan: Plan) -> None:
-        """Raise CertifyError where the plan is none that `fit` makes."""
-        return None
-
     def check(self, plan: Plan, radii: Radii, model: Classifier | None = None) -> None:
-        """Raise CertifyError where nothing can be claimed with this noise and these norms, or of
+        """Raise CertifyError if nothing can be claimed with this noise and these norms, or of
         this classifier.
         """
         return None
@@ -164,29 +164,31 @@ def _two_steps() -> Procedure:
 
 @dataclass(frozen=True)
 class Plan:
-    """How an input is sampled: n0 samples choose what to claim, up to n fresh ones test it.
+    """How an input is sampled: n0 samples choose the class, and up to n fresh samples bound its
+    probability.
 
     Parameters
     ----------
     n0
-        Samples that choose the class.
+        Number of samples that choose the class.
     n
-        Largest number of fresh samples that bound its probability.
+        Number of fresh samples that bound its probability (the largest number, for rules that stop
+        early).
     alpha
         Failure probability of one certificate.
     rule
         How many samples to take. fixed: all n. three: all n, and bound p_B as well.
         'target(radius=0.5)': stop when this radius in the first norm is certified or ruled out.
-        'pilot(share=0.01)': the n0 votes choose a smaller n; a radius loses on average 1 % of the
-        largest possible one (use n0 = 1000). randomised: a slightly larger p_A by a random
-        tie-break. every: count all offsets of splitting noise, so that nothing is left to chance.
-        A plugin can add others.
+        'pilot(share=0.01)': the n0 votes choose a smaller n; radii get smaller, on average by 1 %
+        of the largest possible radius (use n0 = 1000). randomised: a slightly larger p_A by a
+        random tie-break. every: count all offsets of splitting noise, which leaves nothing to
+        chance. Plugins can add rules.
     procedure
         How an input is certified. two_steps: choose a class, then bound its probability.
-        'two_laws(share=0.5)': the DSRS method, for spherical noise and l1_exp; half of n comes from
-        the same noise restricted to a ball that holds this share of it, if that pays.
-        'among(NOISE, NOISE, by=volume)': for each input that noise, or --noise, whose proved set
-        has the largest volume; by=radius, the default, the largest ball in the first norm.
+        'two_laws(share=0.5)': the DSRS method, for spherical noise and l1_exp. If it pays, half of
+        n comes from the same noise restricted to a ball that holds this share of it. 'among(NOISE,
+        NOISE, by=volume)': for each input, choose among these noises and --noise the one with the
+        largest proved volume, or by=radius (the default), with the largest ball in the first norm.
     """
 
     n0: int = 100
@@ -203,8 +205,8 @@ class Plan:
         exact = self.rule.exact and self.alpha == 0
         if not (isinstance(self.alpha, float) and (0 < self.alpha < 1 or exact)):
             raise CertifyError(f"alpha={self.alpha!r} must lie strictly between 0 and 1")
-        self.rule.check(self)
-        self.procedure.check_plan(self)
+        for setting in (self.rule, self.procedure):
+            setting.check_plan(self)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for the spec of a run."""

@@ -165,7 +165,7 @@ class Exchange:
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Exchange:
-        """The inverse of `to_dict`; ValueError where it could not have been written."""
+        """The inverse of `to_dict`; ValueError if it could not have been written."""
         n, start, counts = values["n"], values["start"], values["counts"]
         texts = (values["counted"], values["purpose"], values.get("noise", ""))
         whole = _is_number(n) and _is_number(start)
@@ -280,7 +280,7 @@ def answer_all(steps: Steps[Kind], answer: Callable[[Request], Counts]) -> Kind:
 def recompute(steps: Steps[Kind], transcript: Transcript) -> Kind:
     """The certificate that the steps give on stored answers.
 
-    Raises CertifyError where a question is not the stored one, an answer has another number of
+    Raises CertifyError if a question is not the stored one, an answer has another number of
     votes than samples, or an answer is left over.
     """
     stored = iter(transcript)

@@ -23,12 +23,13 @@ P_A_STEP = 1e-12
 
 
 class Radii:
-    """What the probabilities of one input are worth in each norm, for one noise and dimension.
+    """The radii that follow from the probabilities of one input, in each norm, for one noise and
+    dimension.
 
-    Proved radii, or with `searched` the paper's approximate ones. With a `lattice` they hold for
-    the noise that is drawn on it: p_A and p_B pay its distance from the law, `charge`, which is
-    None where there is no bound of it, and each radius pays for moving inputs to the lattice, so
-    that it holds for every real change.
+    Radii are proved, or with `searched` the paper's approximate ones. With a `lattice` they are
+    about the noise that is drawn on it: p_A and p_B are corrected by `charge`, its distance from
+    the law (None if it has no bound). Each radius is reduced for moving inputs to the lattice, and
+    then holds for every real change.
     """
 
     def __init__(
@@ -94,7 +95,7 @@ class Radii:
     def at(
         self, p_a: float, p_b: float, more: Callable[[Norm], Proof] = lambda _: NOTHING_PROVED
     ) -> tuple[NormRadius, ...]:
-        """The radius in every norm; zeros where p_A ≤ p_B.
+        """The radius in every norm; zeros if p_A ≤ p_B.
 
         `more` gives radii that are proved from more than p_A and p_B.
         """

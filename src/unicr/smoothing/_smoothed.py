@@ -27,15 +27,18 @@ from unicr.norms import Norm, l2, parse_norm
 from unicr.smoothing._batch import (
     MOST_ON_CPU,
     USUAL,
+    Ask,
+    Draw,
     Passes,
+    Runner,
     check_alone,
     choose_passes,
+    count_votes,
     keep_memory,
     one_thread_each,
     pool,
 )
 from unicr.smoothing._certificate import ABSTAIN, Certificate
-from unicr.smoothing._counting import Ask, Draw, Runner, count_votes
 from unicr.smoothing._plan import Plan
 from unicr.smoothing._question import CLASSES, Counts, Measure, Request, answer_all
 from unicr.smoothing._radii import Curves
@@ -48,14 +51,15 @@ AUTO = "auto"  # a lattice so fine that radii hold for every change
 class VoteCounter:
     """g(x) = the class that f most often gives to x + ε.
 
-    `model` is a classifier of `unicr.classifier`, a torch module, or a callable. x is moved to a
-    `lattice` and noise is drawn on it, so that sums are exact: a `Lattice` or its text, "auto"
-    for one so fine that radii hold for every change, None for real-valued noise. The noise of
-    sample s of an input follows from a key, whatever the batch: SHA-256 of the `commitment` (64
-    hexadecimal digits that fix a run, see `unicr.runs.Spec`; left out, a digest of the model) and
-    a `nonce` (as many, drawn here unless given), with the input; or, for experiments, of a `seed`,
-    which anybody can predict. `batch` is how many noisy copies one forward pass has,
-    `channels_last` their order in memory; without, both are measured before the first vote.
+    `model` is a classifier of `unicr.classifier`, a torch module, or a function. x is moved to a
+    `lattice`, and noise is drawn on it, which makes sums exact. `lattice` is a `Lattice` or its
+    text, "auto" (so fine that radii hold for every change), or None for real-valued noise. The
+    noise of a sample follows from a key, the input and the number of the sample; the batch size
+    does not matter. The key is SHA-256 of the `commitment` (64 hexadecimal digits that fix a run,
+    see `unicr.runs.Spec`; by default a digest of the model) and the `nonce` (64 hexadecimal digits;
+    drawn at random by default). For experiments a `seed` replaces it; the noise is then
+    predictable. `batch` is the number of noisy copies in one forward pass, and `channels_last`
+    their order in memory; both are measured before the first vote if left out.
     """
 
     def __init__(
@@ -299,9 +303,8 @@ class VoteCounter:
     def predict_many(
         self, inputs: Iterable[torch.Tensor], *, n: int, alpha: float, input_index: int = 0
     ) -> list[int]:
-        """The class of g at each input, or −1: wrong with probability at most α (`clear_winner`).
-
-        An n at which even votes that all agree would abstain is refused.
+        """The class of g at each input, or −1. Each is wrong with probability at most α
+        (`clear_winner`). If n is so small that it would always abstain, it is refused.
         """
         if 2.0 ** (1 - n) > alpha > 0:
             least = math.ceil(1 - math.log2(alpha))
@@ -349,7 +352,7 @@ class VoteCounter:
         return self.certify_with(x, plan, curves, input_index)
 
     def try_input(self, x: torch.Tensor) -> ModelError | None:
-        """None where the model takes x as one input, else why not."""
+        """None if the model takes x as one input, else why not."""
         try:
             check_shape(self.classifier, x)
         except ModelError as error:

@@ -51,9 +51,9 @@ def list_families(noise: Noise) -> list[str]:
 Cases = Mapping[tuple[str, float], Case]
 
 
-def list_published(source: str, found: Mapping[str, tuple[str, Cases]]) -> tuple[Formula, ...]:
+def list_published(source: str, published: Mapping[str, tuple[str, Cases]]) -> tuple[Formula, ...]:
     """Formulas of one source by name, each with a note and its radii by family and p."""
-    return tuple(_publish(name, source, *one) for name, one in found.items())
+    return tuple(_publish(name, source, *entry) for name, entry in published.items())
 
 
 def _publish(name: str, source: str, note: str, cases: Cases) -> Formula:
@@ -69,7 +69,7 @@ def _publish(name: str, source: str, note: str, cases: Cases) -> Formula:
 
             pairs = " or ".join(f"{law} noise against {Norm(p)}" for law, p in cases)
             asked = {(law, norm.p) for law in laws}
-            fits = [one.name for one in FORMULAS.values() if asked & set(one.pairs)]
+            fits = [formula.name for formula in FORMULAS.values() if asked & set(formula.pairs)]
             advice = f"try {', '.join(fits)}" if fits else "no built-in formula covers that"
             raise RadiusError(f"{name} works for {pairs}, not for {noise.text} in {norm}: {advice}")
         return max(0.0, case(noise, dim, p_a, p_b)) if p_a > p_b else 0.0

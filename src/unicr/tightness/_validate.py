@@ -16,7 +16,7 @@ from unicr.radius import certified_radius
 from unicr.tightness._formula import Formula
 
 Verdict = Literal["tight", "loose", "WRONG", "inside the bracket"]
-TIGHT = 1e-3
+TIGHT = 1e-3  # of the searched radius: a formula so near to it counts as tight
 
 
 @dataclass(frozen=True)
@@ -41,10 +41,10 @@ class Judgement:
 
 
 def judge(formula: float, proved: float, searched: float) -> tuple[Verdict, float]:
-    """The verdict and the loss: the share of the true radius that the formula gives away.
+    """Return the verdict on a formula and its loss: the share of the true radius given away.
 
-    The loss of a loose formula is counted from `proved`, so it is at least that large; of a wrong
-    one from `searched`, where it is negative.
+    The loss of a loose formula is counted from `proved`, so it is at least that large. That of a
+    wrong one is counted from `searched`, where it is negative.
     """
     if formula > searched * (1 + TIGHT):
         return "WRONG", 1 - formula / searched if searched > 0 else -1.0
@@ -58,7 +58,22 @@ def judge(formula: float, proved: float, searched: float) -> tuple[Verdict, floa
 def validate(
     formula: Formula, noise: Noise, norm: Norm, dim: int, probabilities: Sequence[float]
 ) -> list[Judgement]:
-    """The formula against the bracket at each p_A (binary case, p_B = 1 − p_A)."""
+    """Compare a formula with the bracket at each p_A (binary case, p_B = 1 − p_A).
+
+    Parameters
+    ----------
+    formula
+        A published formula, one of `FORMULAS`.
+    noise, norm, dim
+        The question; the formula refuses it where it does not cover it.
+    probabilities
+        The values of p_A.
+
+    Returns
+    -------
+    list of Judgement
+        For each p_A the radius of the formula, the bracket, and the verdict with the loss.
+    """
     rows = []
     for p_a in probabilities:
         bracket = certified_radius(noise, norm, dim, p_a=p_a)

@@ -45,7 +45,10 @@ class TradeOff(ABC):
         """The smallest α with T(α) ≤ β."""
 
     def find_least_p_a(self) -> float:
-        """Binary case: the least p_A that certifies this perturbation, 1 − T⁻¹(1/2)."""
+        """Binary case: the least p_A that certifies this perturbation, 1 − T⁻¹(1/2).
+
+        See docs/theory.md#certifies.
+        """
         return 1.0 - float(self.alpha(0.5))
 
 
@@ -64,14 +67,14 @@ class Lines(TradeOff):
         a = np.atleast_1d(np.asarray(alpha, dtype=np.float64))
         slopes = np.exp(np.minimum(self.t, STEEPEST))
         result = np.empty_like(a)
-        for i, one in enumerate(a.ravel()):
-            result.flat[i] = np.max(1.0 - self.h - slopes * one)
+        for i, level in enumerate(a.ravel()):
+            result.flat[i] = np.max(1.0 - self.h - slopes * level)
         return np.clip(result, 0.0, 1.0).reshape(np.shape(alpha))
 
     def alpha(self, beta: ArrayLike) -> Array:
         b = np.atleast_1d(np.asarray(beta, dtype=np.float64))
         slopes = np.exp(np.minimum(-self.t, STEEPEST))
         result = np.empty_like(b)
-        for i, one in enumerate(b.ravel()):
-            result.flat[i] = np.max((1.0 - one - self.h) * slopes)
+        for i, level in enumerate(b.ravel()):
+            result.flat[i] = np.max((1.0 - level - self.h) * slopes)
         return np.clip(result, 0.0, 1.0).reshape(np.shape(beta))

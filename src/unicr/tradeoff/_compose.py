@@ -200,12 +200,12 @@ def _transform_sum(
         return None
     blocks = BLOCK * step * np.arange(math.ceil(SILENT_WIDTHS / (s * step * BLOCK)))
     omega = np.add.outer(blocks, step * np.arange(BLOCK))
-    found = np.exp(1j * (0.5 * s * s - window[0]) * omega - 0.5 * (s * omega) ** 2)
+    transform = np.exp(1j * (0.5 * s * s - window[0]) * omega - 0.5 * (s * omega) ** 2)
     for law, n in parts:
         turns, mass = _list_powers(np.exp(1j * step * law.loss)), _normalise(law)
-        for row, first in zip(found, blocks, strict=True):
+        for row, first in zip(transform, blocks, strict=True):
             row *= _raise_to_power(turns @ (mass * np.exp(1j * first * law.loss)), n)
-    return found.ravel(), window
+    return transform.ravel(), window
 
 
 def _invert_series(coefficients: Complex, window: tuple[float, float]) -> tuple[Array, Array]:

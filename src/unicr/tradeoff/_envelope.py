@@ -70,7 +70,7 @@ def make_envelope(laws: Sequence[RatioLaw]) -> RatioLaw:
     mass = gamma * (slopes[:-1] - slopes[1:])
     used = mass > 0
     infinite = max(0.0, 1.0 - float(np.sum(mass)))
-    found = RatioLaw(t[used], mass[used], infinite, bound)
+    law = RatioLaw(t[used], mass[used], infinite, bound)
     # slopes that were made to fall lift nothing: what they take off is charged in every coordinate
-    short = float(np.max(h - hockey_stick(found, t)))
-    return replace(found, charge=max(short, 0.0))
+    short = float(np.max(h - hockey_stick(law, t)))
+    return replace(law, charge=max(short, 0.0))

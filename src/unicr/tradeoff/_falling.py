@@ -120,7 +120,7 @@ class Levels:
         return mass * (1 - TABULATED), mixed * (1 - TABULATED)
 
     def _by_chords(self, ended: bool) -> tuple[Array, Array] | None:
-        """Masses from below, where log φ is concave in w = log r; None where it is not.
+        """Masses from below, where log φ is concave in w = log r; None if it is not.
 
         The length has the density e^ℓ in w, ℓ = d·w + log φ. Chords of ℓ give a cell its mass from
         below; between the prolonged chords of its neighbours ℓ exceeds its own chord by at most a
@@ -193,7 +193,7 @@ class Levels:
 
     def _gaps(self, t: float) -> Gaps:
         """(left, right, at) for each cell [a, b] of r: D ≥ right, and for every c ≥ 0
-        (c − D)/r ≤ max((c − left)/a, (c − right)/at). −inf where no ρ has so high a level.
+        (c − D)/r ≤ max((c − left)/a, (c − right)/at). −inf if no ρ has so high a level.
 
         If log φ = h(v) is convex or concave in v = r^e, then D is monotone, or rises and then
         falls, so that it is least at an edge: left = right = that value, at = b. Where it is convex
@@ -219,7 +219,7 @@ class Levels:
         return left, np.minimum(left, right), np.clip(at, edges[:-1], edges[1:])
 
     def _gap_at_edges(self, t: float) -> Array:
-        """D = ρ^e − r^e at the edges, from below; −inf where no ρ of the table is high enough.
+        """D = ρ^e − r^e at the edges, from below; −inf if no ρ of the table is high enough.
 
         A chord of the table and more steps along it come near to the gap; what is returned was
         tested: log φ at ρ is high enough, roundings counted, and φ falls.
@@ -336,7 +336,7 @@ class Falling(TradeOff):
     def _lines(self) -> Lines:
         between = np.linspace(0, self._first.size - 1, max(LINES, 8 * self._first.size))
         t = np.exp(np.interp(between, np.arange(self._first.size), np.log(self._first)))
-        h = np.array([self._h(float(one)) for one in t])
+        h = np.array([self._h(float(value)) for value in t])
         other = 1.0 - np.exp(-t) * (1.0 - h) + 4 * EPS
         return Lines(np.concatenate([-t[::-1], t]), np.concatenate([other[::-1], h]), "lower")
 
@@ -362,7 +362,7 @@ class Falling(TradeOff):
     ) -> Array:
         if many is not None:
             return many(at)
-        values = [value(float(one)) for one in np.ravel(at)]
+        values = [value(float(place)) for place in np.ravel(at)]
         return np.clip(np.reshape(values, np.shape(at)), 0.0, 1.0)
 
     def _highest(self, score: Callable[[float], float]) -> tuple[float, float]:
@@ -374,7 +374,9 @@ class Falling(TradeOff):
         from scipy.optimize import minimize_scalar
 
         if self._first is WIDE:
-            return maximise(score, [t for one in WIDE.tolist() for t in (-one, one)], 6)
+            return maximise(
+                score, [t for distance in WIDE.tolist() for t in (-distance, distance)], 6
+            )
         grid = np.concatenate([-self._first[::-1], self._first])
         tried: dict[float, float] = {}
 
@@ -468,10 +470,10 @@ def ball_tradeoff(noise: RadialNoise, shift: float) -> TradeOff:
     if noise.unit_length.flat:
         # L is 0 on the overlap of two balls and infinite elsewhere: T(α) = (overlap − α)₊
         return Lines(np.zeros(1), 1.0 - _overlap(noise.dim, np.array([s])) + 2 * EPS, "lower")
-    return _falling_ball(noise.unit, s)
+    return _make_ball(noise.unit, s)
 
 
-def _falling_ball(unit: RadialNoise, s: float) -> Falling:
+def _make_ball(unit: RadialNoise, s: float) -> Falling:
     """The same for noise at unit scale that is no uniform ball, and s > 0."""
     table = levels(unit)
     # t in units of the deviation of L, about s·slope/√d
@@ -502,11 +504,11 @@ def ball_steps(noise: RadialNoise, first: float, last: float) -> tuple[Array, Ar
         s = start * np.exp(np.arange(0, math.log(end / start) + FINENESS, FINENESS))
         return np.maximum(_overlap(noise.dim, s) - 0.5 - 2 * EPS, 0.0), s * scale
     coarse = np.geomspace(start, end, 24)
-    best = [_falling_ball(unit, float(s)).best_for(0.5)[0] for s in coarse]
+    best = [_make_ball(unit, float(s)).best_for(0.5)[0] for s in coarse]
     log_t = np.log(np.maximum(best, 1e-300))  # `_sag` holds for t ≥ 0
 
     def stick(s: float, t: float) -> float:
-        return _falling_ball(unit, s)._h(t) if s > 0 else 0.0
+        return _make_ball(unit, s)._h(t) if s > 0 else 0.0
 
     # nodes are as far apart as the sag allows, if H grows as fast as at the first of them
     rate = stick(start, max(best[0], 0.0)) / start

@@ -23,6 +23,8 @@ def compute_margin(tradeoff: InvertibleTradeOff, p_a: float, p_b: float) -> floa
     """A number that is ≥ 0 exactly where the perturbation is certified, nearly linear in λ.
 
     Binary case: Φ⁻¹(p_A) − Φ⁻¹(least p_A that certifies). Otherwise K itself.
+
+    See docs/theory.md#certifies.
     """
     if p_b >= 1.0 - p_a:
         alpha = float(tradeoff.alpha(0.5))
@@ -55,4 +57,4 @@ def maximise(
             if 0 <= i < len(x) - 1:
                 middle = 0.5 * (x[i] + x[i + 1])
                 tried[middle] = value(middle)
-    return max(tried.items(), key=lambda one: one[1])
+    return max(tried.items(), key=lambda pair: pair[1])

@@ -77,6 +77,8 @@ class RatioCells:
     exp(low) ≤ q/p ≤ exp(high) in every cell, so that both masses fit on its two ends; `infinite`
     is Q-mass with L = ∞. What is missing from 1 in `p` is P-mass with L = −∞. The masses of all
     cells together are right to about 2e-15, as distribution functions are.
+
+    See docs/theory.md#lemma-4.
     """
 
     low: Array
@@ -104,10 +106,13 @@ def _sort_atoms(loss: Array, mass: Array, infinite: float, bound: Bound = "lower
 
 
 def _measure_masses(noise: IID, z: Array) -> tuple[Array, Array]:
-    """P-mass between consecutive points of an ascending array, and a bound of its rounding."""
+    """P-mass between consecutive points of an ascending array, and a bound of its rounding.
+
+    See docs/theory.md#lemma-4.
+    """
     tail = np.empty_like(z)
-    if (own := noise.law.masses(z[:-1], z[1:])) is not None:
-        return own, MASS_UNITS * EPS * own
+    if (mass := noise.law.masses(z[:-1], z[1:])) is not None:
+        return mass, MASS_UNITS * EPS * mass
     below = z < _find_median(noise)
     tail[below], tail[~below] = noise.cdf(z[below]), noise.sf(z[~below])
     a, b = tail[:-1], tail[1:]
@@ -182,8 +187,10 @@ class _Cells:
         return _Cells(**{k: v[index] for k, v in self.__dict__.items()})
 
     @staticmethod
-    def join(one: _Cells, two: _Cells) -> _Cells:
-        return _Cells(**{k: np.concatenate([v, two.__dict__[k]]) for k, v in one.__dict__.items()})
+    def join(first: _Cells, second: _Cells) -> _Cells:
+        return _Cells(
+            **{k: np.concatenate([v, second.__dict__[k]]) for k, v in first.__dict__.items()}
+        )
 
 
 def _measure_cells(noise: IID, shift: float, edges: Array, real: Flags, monotone: bool) -> _Cells:
@@ -213,8 +220,8 @@ def _bound_ranges(noise: IID, shift: float, edges: Array, monotone: bool) -> tup
     with their curvature as a margin.
     """
     left, right = edges[:-1], edges[1:]
-    if (own := noise.law.bound_ratio(shift, left, right)) is not None:
-        return own
+    if (bounds := noise.law.bound_ratio(shift, left, right)) is not None:
+        return bounds
     with np.errstate(invalid="ignore"):
         after, before = noise.logpdf(edges - shift), noise.logpdf(edges)
         value = after - before
@@ -339,10 +346,13 @@ def _refine(noise: IID, shift: float, spread: float) -> tuple[_Cells, float]:
 
 
 def knows_ranges(noise: IID) -> bool:
-    """Whether ranges of L in cells are proved: not looked at in some points of each cell."""
+    """Whether ranges of L in cells are proved: not looked at in some points of each cell.
+
+    See docs/theory.md#lemma-4.
+    """
     look = np.array([0.25])
-    own = noise.law.bound_ratio(1.0, look, 2 * look)
-    return own is not None or noise.ratio_turns(1.0) is not None
+    bounds = noise.law.bound_ratio(1.0, look, 2 * look)
+    return bounds is not None or noise.ratio_turns(1.0) is not None
 
 
 @lru_cache(maxsize=512)
@@ -354,6 +364,8 @@ def make_ratio_cells(noise: IID, shift: float, spread: float = 2e-5) -> RatioCel
     (log-concave noise, noise that knows where L turns), as a table's own numbers bound it,
     otherwise from five points and their curvature. A cell whose masses contradict its range is
     split, and counts as L = ∞ if it stays so: what goes unseen costs radius.
+
+    See docs/theory.md#lemma-4.
     """
     if shift == 0:
         return RatioCells(np.zeros(1), np.zeros(1), np.ones(1), np.ones(1), 0.0)
@@ -366,13 +378,28 @@ def make_ratio_cells(noise: IID, shift: float, spread: float = 2e-5) -> RatioCel
 def make_ratio_law(
     noise: IID, shift: float, spread: float = 2e-5, bound: Literal["lower", "upper"] = "lower"
 ) -> RatioLaw:
-    """Atoms of L for ε against ε + shift: a bound of the trade-off, tight to `spread`.
+    """Return atoms of the log-ratio L for ε against ε + shift: a bound of the trade-off function.
 
-    docs/theory.md#lemma-4 has the proof for both directions.
+    docs/theory.md#lemma-4 has the proof for both directions; `make_ratio_cells` says on what a
+    lower bound rests. An upper bound puts each cell on one atom: forgetting where in it a point
+    lies can only hide the shift.
 
-    `spread` is the variance that the atoms may add, relative to that of L: a radius loses about
-    half of it. On what a lower bound rests: `make_ratio_cells`. "upper" puts each cell on one atom:
-    forgetting where in it a point lies can only hide the shift.
+    Parameters
+    ----------
+    noise
+        The law of one coordinate.
+    shift
+        By how much the coordinate moves.
+    spread
+        The variance that the atoms may add, relative to that of L: a radius loses about half of
+        it.
+    bound
+        "lower" for a lower bound of the trade-off function, "upper" for an upper one.
+
+    Returns
+    -------
+    RatioLaw
+        The atoms with their masses.
     """
     if bound == "lower" or shift == 0:
         return replace(make_ratio_cells(noise, shift, spread).law(), bound=bound)

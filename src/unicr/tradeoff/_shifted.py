@@ -60,11 +60,26 @@ def compute_tradeoff(
     spread: float = 2e-5,
     closed: bool = True,
 ) -> TradeOff:
-    """T for a perturbation with `count` coordinates equal to `shift`, for each (shift, count).
+    """Return the trade-off function T for a perturbation of independent coordinates.
 
     One coordinate of a log-concave noise is the closed form, exact; anything else is composed and
-    is a lower bound (docs/theory.md#lemma-2), within about `spread` of the truth in the radius.
-    `closed=False` composes all.
+    is a lower bound (docs/theory.md#lemma-2).
+
+    Parameters
+    ----------
+    noise
+        The noise, whose coordinates are independent and alike.
+    shifts
+        Pairs (shift, count): so many coordinates move by this much.
+    spread
+        How much the lower bound may lose, about as a share of the radius.
+    closed
+        False composes also where there is a closed form.
+
+    Returns
+    -------
+    TradeOff
+        T, exact or from below; `T.bound` says which.
     """
     if noise.radial is not None and math.isinf(noise.radial.order):
         return cube_tradeoff(noise.radial, shifts)

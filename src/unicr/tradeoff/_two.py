@@ -56,16 +56,16 @@ def _make_levels(noise: RadialNoise) -> Levels:
     return Levels(noise, CELLS[noise.ball.power])
 
 
-def bound_two_parts(found: Levels, noise: RadialNoise, shift: float, shares: Array) -> TwoParts:
+def bound_two_parts(levels: Levels, noise: RadialNoise, shift: float, shares: Array) -> TwoParts:
     """Both parts for balls that hold the given shares of P and a δ of the given length.
 
     In ℓ2 for spherical noise; along one coordinate for noise of the ℓ1 length. From above
     (docs/theory.md#theorem-o).
     """
-    s, law, a, b = shift / noise.scale, noise.unit_length, found.edges[:-1], found.edges[1:]
-    slope, power = s * found.slope, noise.ball.power
+    s, law, a, b = shift / noise.scale, noise.unit_length, levels.edges[:-1], levels.edges[1:]
+    slope, power = s * levels.slope, noise.ball.power
     make = ball_chance if power == 2 else cross_chance
-    chance, most = make(found, s), make(found, s, above=True)
+    chance, most = make(levels, s), make(levels, s, above=True)
     if power == 2:
         mu = slope / math.sqrt(noise.dim)
         t = mu * np.linspace(-4.0, 6.0, LINES) + 0.5 * mu * mu
@@ -74,19 +74,19 @@ def bound_two_parts(found: Levels, noise: RadialNoise, shift: float, shares: Arr
         up = slope * np.append(np.geomspace(0.01, 1.0, 60) * (1 + 1e-7), np.geomspace(1.02, 12, 40))
         t = np.clip(np.concatenate([-up[::-1], up]), -600.0, 600.0)
     balls = law.ppf(np.minimum(shares, 1.0 - 1e-15))[:, None] ** power
-    share_in = np.clip((shares[:, None] - law.cdf(a)) / np.maximum(found.mass, 1e-300), 0.0, 1.0)
+    share_in = np.clip((shares[:, None] - law.cdf(a)) / np.maximum(levels.mass, 1e-300), 0.0, 1.0)
     # P(‖z − δ‖ < T | r) in a cell, from both sides
     shortest, longest = balls - b**power, balls - a**power
     low, high = chance(shortest, shortest, b), most(longest, longest, b)
     inside, outside = np.empty((2, shares.size, LINES))
-    for i, one in enumerate(t.tolist()):
-        above, below = (chance(*found.gaps(side)) for side in (one, -one))
-        seen, growth = found.mass * above, math.exp(one)
-        within = share_in @ seen
+    for i, line in enumerate(t.tolist()):
+        above, below = (chance(*levels.gaps(side)) for side in (line, -line))
+        exceeding, growth = levels.mass * above, math.exp(line)
+        within = share_in @ exceeding
         # {L < t} under the shifted law is {‖z − δ‖ < ρ(r, −t)} under P: in the ball where ρ < T
-        inside[:, i] = growth * (shares - within) - np.minimum(below, low) @ found.mass
-        beyond = np.maximum(below - high, 0.0) @ found.mass
-        outside[:, i] = growth * (1 - shares - (float(np.sum(seen)) - within)) - beyond
+        inside[:, i] = growth * (shares - within) - np.minimum(below, low) @ levels.mass
+        beyond = np.maximum(below - high, 0.0) @ levels.mass
+        outside[:, i] = growth * (1 - shares - (float(np.sum(exceeding)) - within)) - beyond
     charge = DUAL_CHARGE * (1 + np.exp(t))
     return TwoParts(t, np.maximum(inside, 0.0) + charge, np.maximum(outside, 0.0) + charge)
 
@@ -96,8 +96,8 @@ def total_variation(noise: RadialNoise, lengths: Array) -> Array:
 
     {p_δ > p} is the half-space beyond δ/2, where P(z₁ > s/2 | r) grows with r.
     """
-    found = make_two_levels(noise)
+    levels = make_two_levels(noise)
     make, flat = ball_chance if noise.order == 2 else cross_chance, np.ravel(lengths) / noise.scale
-    equal = np.zeros(found.mass.size)
-    half = [float(make(found, s)(equal, equal, found.edges[1:]) @ found.mass) for s in flat]
+    equal = np.zeros(levels.mass.size)
+    half = [float(make(levels, s)(equal, equal, levels.edges[1:]) @ levels.mass) for s in flat]
     return np.maximum(1.0 - 2 * np.asarray(half), 0.0).reshape(np.shape(lengths))

@@ -115,7 +115,7 @@ def test_a_search_goes_on_at_every_level(data: tuple[Path, Path], tmp_path: Path
     untouched = points / "gennorm-beta-1-sigma-0.25" / "model.safetensors"
     stamp = untouched.stat().st_mtime_ns
     half = points / "gennorm-beta-2-sigma-0.5" / "run"
-    with Run(half, create=True) as store, store.writing():
+    with Run(half, create=True) as store, store.write():
         store._db.execute("DELETE FROM results WHERE idx >= 10")
     for file in (points / "gennorm-beta-2-sigma-0.25").rglob("*.*"):
         file.unlink()

@@ -60,7 +60,7 @@ class Setup:
         return {"spec": self.model} if isinstance(self.model, str) else self.model
 
 
-def searching(
+def make_sizes(
     inputs: int,
     n0: int,
     n: int,
@@ -83,7 +83,7 @@ class Printed:
     scores: Sequence[float] = ()
 
 
-def printed(table: str) -> dict[str, Printed]:
+def read_printed(table: str) -> dict[str, Printed]:
     """A table of the paper by norm."""
 
     def numbers(name: str, values: list[float]) -> list[float]:
@@ -108,19 +108,19 @@ class Pair:
         fixed = scores_of(self.fixed, self.norm, SIDES[0], ALPHA)
         return fixed, scores_of(self.chosen, self.norm, SIDES[1], ALPHA)
 
-    def searched(self) -> Both:
+    def upper_scores(self) -> Both:
         """Both sides with the searched radii of the same certificates."""
         fixed, chosen = self.scores()
-        return searched_of(fixed, self.fixed), searched_of(chosen, self.chosen)
+        return replace_by_searched(fixed, self.fixed), replace_by_searched(chosen, self.chosen)
 
 
 Both = tuple[Scores, Scores]  # the fixed noise and I-OPT
 
 
-def searched_of(scores: Scores, rows: Sequence[Row]) -> Scores:
+def replace_by_searched(scores: Scores, rows: Sequence[Row]) -> Scores:
     """The same certificates with their searched radii."""
-    found = [None if r.certificate is None else r.certificate.in_norm(scores.norm) for r in rows]
-    radii = [0.0 if one is None else one.searched for one in found]
+    entries = [None if r.certificate is None else r.certificate.in_norm(scores.norm) for r in rows]
+    radii = [0.0 if entry is None else entry.searched for entry in entries]
     return replace(scores, radius=np.array(radii, dtype=np.float64))
 
 
@@ -138,7 +138,7 @@ def plan_of(sizes: Mapping[str, Any]) -> Plan:
     return Plan(n0=sizes.get("n0", 100), n=sizes["n"], alpha=ALPHA)
 
 
-def certified(
+def certify(
     context: Context, setup: Setup, noise: Noise, norms: Sequence[str], name: str
 ) -> list[Row]:
     """The inputs certified with one noise, in all norms from the same votes, in `work / name`."""
@@ -158,7 +158,7 @@ def compare(context: Context, setup: Setup) -> dict[str, Pair]:
     )
     grid = Grid.around(start, "gennorm", axes)
     settings = IOpt(grid, keep=setup.keep)
-    fixed = certified(context, setup, start, sizes["norms"], "fixed")
+    fixed = certify(context, setup, start, sizes["norms"], "fixed")
     context.log(f"searching among {grid.size} noises for each input")
     job = _job(context, setup, start, sizes["norms"])
     folders = i_opt_run(job, settings, context.work / "i-opt", resume=True)
@@ -175,8 +175,8 @@ def compare_sigmas(
     """Both sides by norm and σ, each σ with the network that was trained with it."""
     pairs: dict[str, dict[float, Pair]] = {}
     for sigma, arguments in models.items():
-        found = compare(own_folder(context, sigma, models), Setup(arguments, data, sigma))
-        for norm, pair in found.items():
+        folder = own_folder(context, sigma, models)
+        for norm, pair in compare(folder, Setup(arguments, data, sigma)).items():
             pairs.setdefault(norm, {})[sigma] = pair
     return pairs
 
@@ -199,25 +199,25 @@ def weights_by_sigma(option: str, text: str) -> dict[float, Path]:
     files = sorted(f for f in given.iterdir() if f.suffix in ending) if given.is_dir() else [given]
     if not files:
         raise MissingDataError(f"needs --set {option}=…: no file of {given} holds weights")
-    found = {}
+    by_sigma = {}
     for file in files:
         numbers = re.findall(r"\d*\.\d+|\d+", file.stem)
         if not numbers or not float(numbers[-1]) > 0:
             raise SpecError(
                 f"--set {option}: the σ of {file.stem} must be the last number in its name"
             )
-        found[float(numbers[-1])] = file
-    return dict(sorted(found.items()))
+        by_sigma[float(numbers[-1])] = file
+    return dict(sorted(by_sigma.items()))
 
 
 def top_table(pairs: Mapping[str, Mapping[float, Pair]]) -> Table:
     """Averages of the largest radii at each σ, as the paper's Table 3 has them."""
     rows = [
         (sigma, norm, *values)
-        for norm, own in pairs.items()
-        for sigma, pair in own.items()
+        for norm, by_sigma in pairs.items()
+        for sigma, pair in by_sigma.items()
         for values in zip(
-            SHARES, *top_means(pair.scores()), *top_means(pair.searched()), strict=True
+            SHARES, *top_means(pair.scores()), *top_means(pair.upper_scores()), strict=True
         )
     ]
     return Table(("sigma", "norm", "top_percent", *COLUMNS[:4]), rows)
@@ -267,8 +267,11 @@ class Sides:
             return best_of([fixed for fixed, _ in sides]), best_of([other for _, other in sides])
 
         return cls(
-            {norm: best([pair.scores() for pair in own]) for norm, own in pairs.items()},
-            {norm: best([pair.searched() for pair in own]) for norm, own in pairs.items()},
+            {norm: best([pair.scores() for pair in each]) for norm, each in pairs.items()},
+            {
+                norm: best([pair.upper_scores() for pair in several])
+                for norm, several in pairs.items()
+            },
         )
 
     def all(self, norm: str) -> tuple[Scores, ...]:
@@ -276,7 +279,7 @@ class Sides:
         return (*self.proved[norm], *self.searched[norm])
 
 
-def compared(sides: Sides, printed: Mapping[str, Printed], source: str) -> Output:
+def report_comparison(sides: Sides, printed: Mapping[str, Printed], source: str) -> Output:
     """The tables, the figure and the lines that every such comparison has."""
     tables = {"accuracy": accuracy_table(sides, printed)}
     if all(printed[norm].scores for norm in sides.proved):
@@ -306,17 +309,18 @@ def _line(norm: str, both: Both, paper: Printed, source: str) -> str:
     means = [round_down(side.average_radius, 4) for side in both]
     return (
         f"l{norm} at {', '.join(f'{r:.3g}' for r in paper.radii)}: fixed {ours[0]}, I-OPT "
-        f"{ours[1]} %; the paper {slashed(paper.fixed)} and {slashed(paper.chosen)} % ({source}); "
+        f"{ours[1]} %; the paper {join_slashes(paper.fixed)} and {join_slashes(paper.chosen)} % "
+        f"({source}); "
         f"average radius {means[0]} and {means[1]}"
     )
 
 
 def percents(side: Scores, radii: Sequence[float]) -> str:
     """Certified accuracies as a/b/c in percent."""
-    return slashed([100 * side.certified_accuracy(radius) for radius in radii])
+    return join_slashes([100 * side.certified_accuracy(radius) for radius in radii])
 
 
-def slashed(values: Sequence[float]) -> str:
+def join_slashes(values: Sequence[float]) -> str:
     """a/b/c with one decimal."""
     return "/".join(f"{value:.1f}" for value in values)
 

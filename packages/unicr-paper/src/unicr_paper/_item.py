@@ -13,7 +13,7 @@ To add one, write a file `unicr_paper/items/my_item.py`:
     )
     def run(context: Context) -> Output:
         setup = Setup("builtin:mnist-mlp-0.5", "builtin:mnist")
-        rows = certified(context, setup, gaussian(sigma=0.5), ("1", "2"), "fixed")  # resumable
+        rows = certify(context, setup, gaussian(sigma=0.5), ("1", "2"), "fixed")  # resumable
         scores = [scores_of(rows, norm, "ours", ALPHA) for norm in ("1", "2")]
         shares = {one.norm: one.certified_accuracy(0) for one in scores}
         return Output(
@@ -85,10 +85,10 @@ def panels(
     """A panel for each key with a legend; {} in a label is the key, `others` are for `Axes.set`."""
 
     def every(axes: list[Axes]) -> None:
-        for one, key in zip(axes, keys, strict=True):
-            draw(one, key)
-            one.set(xlabel=x.format(key), ylabel=y.format(key), **others)
-            one.legend()
+        for panel, key in zip(axes, keys, strict=True):
+            draw(panel, key)
+            panel.set(xlabel=x.format(key), ylabel=y.format(key), **others)
+            panel.legend()
 
     columns = len(keys) // rows
     return Figure(every, rows, columns, width=size[0] * columns, height=size[1] * rows)

@@ -66,11 +66,11 @@ def line(noise: str, norm: Norm | str, sizes: Mapping[str, Any]) -> Line:
         proved = curve(MANY).tolist() if sizes["proved"] else None
         return Line(noise, norm, MANY, curve(MANY, searched=True).tolist(), proved)
     question = Question(law, norm, DIM)
-    found = [search_direction(question, Evidence(p))[0] for p in sizes["p_a"]]
-    return Line(noise, norm, sizes["p_a"], found, None)
+    radii = [search_direction(question, Evidence(p))[0] for p in sizes["p_a"]]
+    return Line(noise, norm, sizes["p_a"], radii, None)
 
 
-def sampled(
+def sample_radius(
     noise: str, norm: Norm | str, dim: int, p_a: float, sizes: Mapping[str, Any], seed: int
 ) -> float:
     """The radius of the paper's own algorithm, which can lie above the true one."""
@@ -81,8 +81,8 @@ def sampled(
         confidence_method="none",
     )
     law = parse(noise)
-    found = certified_radius(law, norm, dim, p_a=p_a, engine="montecarlo", montecarlo=settings)
-    return found.searched
+    radius = certified_radius(law, norm, dim, p_a=p_a, engine="montecarlo", montecarlo=settings)
+    return radius.searched
 
 
 def label(norm: Norm) -> str:
@@ -109,10 +109,10 @@ def curves(
                 known[text, norm.text] = line(text, norm, context.sizes)
 
     def draw(axes: list[Axes]) -> None:
-        for one, ((title, members), norm) in zip(axes, parts, strict=True):
+        for panel, ((title, members), norm) in zip(axes, parts, strict=True):
             lines = [known[text, norm.text] for text in members.values()]
-            _draw(one, lines, [name.format(word) for word in members])
-            one.set_title(f"{title} against {label(norm)}")
+            _draw(panel, lines, [name.format(word) for word in members])
+            panel.set_title(f"{title} against {label(norm)}")
 
     return known, Figure(draw, len(groups), len(NORMS), width=14, height=1 + 3.6 * len(groups))
 
@@ -120,14 +120,14 @@ def curves(
 def _draw(axes: Axes, lines: Sequence[Line], names: Sequence[str]) -> None:
     """Searched radii as lines; where theorems were asked, a band from the proved ones."""
     factor = 255.0 if math.isinf(lines[0].norm.p) else 1.0
-    for i, (one, name) in enumerate(zip(lines, names, strict=True)):
-        p_a, radii = one.drawn()
+    for i, (line, name) in enumerate(zip(lines, names, strict=True)):
+        p_a, radii = line.drawn()
         style = "-" if len(p_a) == len(MANY) else "o-"
         searched = [factor * r for r in radii]
         axes.plot(p_a, searched, style, color=f"C{i}", label=name, linewidth=1.2, markersize=3)
-        if one.proved is not None:
-            proved = [factor * r for r in one.proved]
-            axes.fill_between(one.p_a, proved, searched, color=f"C{i}", alpha=0.15, linewidth=0)
+        if line.proved is not None:
+            proved = [factor * r for r in line.proved]
+            axes.fill_between(line.p_a, proved, searched, color=f"C{i}", alpha=0.15, linewidth=0)
     axes.set(xlabel="$p_A$", xlim=(0.5, 1.0), ylim=(0, None))
     axes.set_ylabel("radius × 255" if factor > 1 else "radius")
     axes.legend(loc="upper left")

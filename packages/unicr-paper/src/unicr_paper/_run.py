@@ -92,7 +92,7 @@ def places_of(source: str) -> list[str]:
 
 
 def check_options(options: Mapping[str, str], items: Mapping[str, Item]) -> None:
-    """An error where an option is one that no item knows."""
+    """An error if an option is one that no item knows."""
     known = {name: text for item in items.values() for name, text in item.options.items()}
     for name in options:
         if name not in known:

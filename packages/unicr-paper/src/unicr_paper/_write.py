@@ -20,7 +20,7 @@ COMPARISON = "comparison.txt"
 
 
 def read_record(folder: Path) -> dict[str, Any] | None:
-    """What `item.json` says, or None where it is absent, damaged, or a file of it is gone."""
+    """What `item.json` says, or None if it is absent, damaged, or a file of it is gone."""
     try:
         record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
     except (OSError, ValueError):

@@ -37,8 +37,8 @@ def paper(
 ) -> int:
     """Make the tables and figures of the UniCR paper again.
 
-    Without a name it prints what there is; what is done is skipped. Exit code 3 if an item failed,
-    4 if one was skipped because its data is not there. Example:
+    Without a name the command lists all items. Items that are done are skipped. Exit code 3 if an
+    item failed, 4 if one was skipped because its data is missing. Example:
 
     unicr paper formulas noises --quick
 
@@ -51,11 +51,11 @@ def paper(
     full
         The paper's numbers of images and samples.
     out
-        Each item writes CSV, PNG, SVG, comparison.txt and item.json into a folder of its own here.
+        Each item writes CSV, PNG, SVG, comparison.txt and item.json into a folder here.
     data_dir
-        Where datasets and weights lie; $UNICR_PAPER_DATA or ./data if left out.
+        The folder of datasets and weights; $UNICR_PAPER_DATA or ./data if left out.
     fresh
-        Make items again that are done.
+        Repeat items that are done.
     workers
         Processes for certification runs; 0 runs everything in this one.
     set_
@@ -94,7 +94,9 @@ def _print_list(request: Request) -> None:
     from unicr.lab.report.tables import format_table
     from unicr_paper import ITEMS, state_of
 
-    rows = [(one.name, one.source, one.title, state_of(one, request)) for one in ITEMS.values()]
+    rows = [
+        (item.name, item.source, item.title, state_of(item, request)) for item in ITEMS.values()
+    ]
     print(format_table(("item", "in the paper", "what", "state"), rows))
 
 

@@ -21,7 +21,7 @@ from unicr.classifier._base import Classifier
 from unicr.classifier._load import Adapter, ModelAsked, put_weights, read_weights, with_prefix
 from unicr.classifier.adapters.module import classifier_of
 from unicr.errors import ModelError
-from unicr.files import combined_digest, file_digest
+from unicr.files import combine_digests, file_digest
 
 MNIST_SIZES = (784, 512, 256, 10)
 
@@ -88,7 +88,7 @@ def load(asked: ModelAsked) -> Classifier:
     own = cast("torch.nn.Linear", last)
     if asked.num_classes not in (None, own.out_features):
         raise ModelError(f"{file} has {own.out_features} classes, not {asked.num_classes}")
-    digest = combined_digest(spec, file_digest(file))
+    digest = combine_digests(spec, file_digest(file))
     return classifier_of(asked, network, digest, own.out_features)
 
 

@@ -81,7 +81,7 @@ def load(asked: ModelAsked) -> Classifier:
 
 
 def _kind(folder: Path) -> str:
-    """Which of KINDS a folder holds; an error where it is none or not whole."""
+    """Which of KINDS a folder holds; an error if it is none or not whole."""
     config_file = folder / "config.json"
     if not config_file.is_file():
         raise ModelError(f"{folder} has no config.json, so it is not a Hugging Face model folder")

@@ -12,7 +12,7 @@ from unicr.classifier._digest import module_digest
 from unicr.classifier._load import Adapter, ModelAsked, put_weights, read_weights
 from unicr.errors import ModelError, foreign
 from unicr.extras import torch
-from unicr.files import combined_digest, file_digest
+from unicr.files import combine_digests, file_digest
 from unicr.text import split_reference
 
 PRECISIONS = {"bf16": "bfloat16", "fp16": "float16"}  # the names of torch's types
@@ -51,7 +51,7 @@ class ModuleClassifier(Classifier):
             raise ModelError(f"precision={precision!r} must be {' or '.join(PRECISIONS)}")
         twin = copy.copy(self)
         twin.precision, twin._own = precision, self.digest
-        twin.digest = combined_digest(self.digest, f"precision={precision}")
+        twin.digest = combine_digests(self.digest, f"precision={precision}")
         return twin
 
     def at_own_precision(self) -> ModuleClassifier:
@@ -62,7 +62,7 @@ class ModuleClassifier(Classifier):
     def compiled(self) -> ModuleClassifier:
         twin = copy.copy(self)
         twin.module, twin._own = torch.compile(self.module), self.digest  # type: ignore[assignment]
-        twin.digest = combined_digest(self.digest, "torch.compile")
+        twin.digest = combine_digests(self.digest, "torch.compile")
         return twin
 
     @property
@@ -151,7 +151,7 @@ def load(asked: ModelAsked) -> Classifier:
     if asked.spec is not None:
         source = file_digest(Path(split_reference(asked.spec)[0]).expanduser())
         tensors = module_digest(module) if asked.weights is None else file_digest(asked.weights)
-        digest = combined_digest(type(module).__qualname__, source, tensors)
+        digest = combine_digests(type(module).__qualname__, source, tensors)
     return classifier_of(asked, module, digest)
 
 

@@ -17,7 +17,7 @@ from unicr.classifier._digest import check_inside
 from unicr.classifier._load import Adapter, ModelAsked
 from unicr.errors import ModelError
 from unicr.extras import torch
-from unicr.files import combined_digest, is_among
+from unicr.files import combine_digests, is_among
 from unicr.text import split_reference
 
 FILE = "selector.json"
@@ -45,7 +45,7 @@ class Selective(Classifier):
             )
         super().__init__(
             name=name,
-            digest=combined_digest("selective", *(one.digest for one in members)),
+            digest=combine_digests("selective", *(one.digest for one in members)),
             device=selector.device,
             num_classes=next(iter(sizes), None),
             classes=choices[0].classes,

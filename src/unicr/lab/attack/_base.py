@@ -64,9 +64,9 @@ class Targets:
     def margin(self, delta: torch.Tensor) -> torch.Tensor:
         """log p of the certified class at x + δ less that of the best other one."""
         log_probabilities = self.model(self.moved(delta))
-        own = log_probabilities.gather(1, self.classes[:, None])[:, 0]
+        claimed = log_probabilities.gather(1, self.classes[:, None])[:, 0]
         others = log_probabilities.scatter(1, self.classes[:, None], -torch.inf)
-        return own - others.max(1).values
+        return claimed - others.max(1).values
 
 
 @dataclass(frozen=True)
@@ -79,10 +79,10 @@ class Attack(ABC):
     EFFORT: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
-        for one in dataclasses.fields(self):
-            value = getattr(self, one.name)
+        for option in dataclasses.fields(self):
+            value = getattr(self, option.name)
             if not value > 0:
-                raise AttackError(f"{self.name}: {one.name}={value!r} must be above 0")
+                raise AttackError(f"{self.name}: {option.name}={value!r} must be above 0")
 
     def scaled(self, effort: float) -> Attack:
         """The same attack with `effort` times as many steps, queries or tries."""
@@ -116,9 +116,9 @@ class Attack(ABC):
         key = self._key(norm, bounds)
         if key not in memory:
             seed = mix_seed(targets.seed, self.name, key)
-            with seeded(seed):
-                found = self._directions(targets, norm, bounds, seed)
-                memory[key] = _completed(found.detach().to(torch.float64).cpu())
+            with fix_seed(seed):
+                directions = self._directions(targets, norm, bounds, seed)
+                memory[key] = _replace_useless(directions.detach().to(torch.float64).cpu())
         moved = [
             within(x, v, norm, bound)
             for x, v, bound in zip(targets.x.cpu(), memory[key], bounds.tolist(), strict=True)
@@ -178,7 +178,7 @@ def best_of(
     best = torch.zeros_like(targets.x)
     least = torch.full((len(targets),), torch.inf, device=targets.x.device)
     for candidate in candidates:
-        length = per_input([norm(one) for one in candidate], targets.x)
+        length = per_input([norm(row) for row in candidate], targets.x)
         delta = candidate.to(targets.x) * per_input(bounds, targets.x) / length
         with torch.no_grad():
             margin = targets.margin(delta)
@@ -187,7 +187,7 @@ def best_of(
     return best
 
 
-def _completed(directions: torch.Tensor) -> torch.Tensor:
+def _replace_useless(directions: torch.Tensor) -> torch.Tensor:
     """Directions with those that are zero or not finite replaced by random ones."""
     flat = directions.flatten(1)
     bad = ~torch.isfinite(flat).all(1) | (flat == 0).all(1)
@@ -230,7 +230,7 @@ def mix_seed(*parts: object) -> int:
 
 
 @contextmanager
-def seeded(seed: int) -> Iterator[None]:
+def fix_seed(seed: int) -> Iterator[None]:
     """The global generators that attack libraries draw from, seeded inside and restored after."""
     python, legacy = random.getstate(), np.random.get_state()  # noqa: NPY002
     with torch.random.fork_rng():

@@ -115,8 +115,8 @@ def attack_run(
         }
         every = {(o.attack, o.norm, o.factor, o.idx): o for o in kept.outcomes()}
     order = {attack.name: i for i, attack in enumerate(attacks)}
-    chosen = [one for key, one in every.items() if key in wanted]
-    return sorted(chosen, key=lambda one: order[one.attack]), left
+    chosen = [outcome for key, outcome in every.items() if key in wanted]
+    return sorted(chosen, key=lambda outcome: order[outcome.attack]), left
 
 
 def _factor(factor: float) -> float:
@@ -130,8 +130,8 @@ def _factor(factor: float) -> float:
 
 def _num_classes(classifier: Classifier, rows: Sequence[Row]) -> int:
     """As many classes as the model says, or as any certificate has seen."""
-    seen = [len(row.certificate.counts) for row in rows if row.certificate is not None]
-    return max([classifier.num_classes or 0, 2, *seen])
+    sizes = [len(row.certificate.counts) for row in rows if row.certificate is not None]
+    return max([classifier.num_classes or 0, 2, *sizes])
 
 
 def aims_of(
@@ -169,8 +169,8 @@ def aims_of(
 
 
 def _radius(certificate: Certificate, norm: str, searched: bool) -> float:
-    one = next(one for one in certificate.radii if one.norm == norm)
-    return one.searched if searched else one.proved
+    entry = next(entry for entry in certificate.radii if entry.norm == norm)
+    return entry.searched if searched else entry.proved
 
 
 def tasks_of(
@@ -235,13 +235,13 @@ class Defence:
 def defences(outcomes: Sequence[Outcome]) -> list[Defence]:
     """One summary for each attack, norm and factor, in the order in which they first appear."""
     groups: dict[tuple[str, str, float], list[Outcome]] = {}
-    for one in outcomes:
-        groups.setdefault((one.attack, one.norm, one.factor), []).append(one)
+    for outcome in outcomes:
+        groups.setdefault((outcome.attack, outcome.norm, outcome.factor), []).append(outcome)
     return [_summary(members) for members in groups.values()]
 
 
 def _summary(members: Sequence[Outcome]) -> Defence:
-    held = sum(one.held for one in members)
+    held = sum(outcome.held for outcome in members)
     low, high = interval(held, len(members))
     return Defence(
         attack=members[0].attack,
@@ -252,8 +252,8 @@ def _summary(members: Sequence[Outcome]) -> Defence:
         accuracy=held / len(members),
         low=low,
         high=high,
-        kept=sum(one.verdict == "kept" for one in members),
-        undecided=sum(one.verdict == "undecided" for one in members),
-        changed=sum(one.verdict == "changed" for one in members),
-        missed=tuple(one.idx for one in members if one.verdict == "changed"),
+        kept=sum(outcome.verdict == "kept" for outcome in members),
+        undecided=sum(outcome.verdict == "undecided" for outcome in members),
+        changed=sum(outcome.verdict == "changed" for outcome in members),
+        missed=tuple(outcome.idx for outcome in members if outcome.verdict == "changed"),
     )

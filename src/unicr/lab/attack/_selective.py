@@ -38,8 +38,10 @@ class SelectiveModel(SmoothedModel):
         laws, members = (selector.noise, *selector.choices), classifier.members
         sizes = [len(selector.choices), *[num_classes] * len(selector.choices)]
         self.parts = tuple(
-            SmoothedModel(one, [law] * len(indices), indices, shape, num_classes=size, **settings)
-            for one, law, size in zip(members, laws, sizes, strict=True)
+            SmoothedModel(
+                member, [law] * len(indices), indices, shape, num_classes=size, **settings
+            )
+            for member, law, size in zip(members, laws, sizes, strict=True)
         )
         self.name, self.device, self.num_classes = classifier.name, classifier.device, num_classes
         self.samples = settings.get("samples", 32)
@@ -75,12 +77,14 @@ def selective_judge(
     """
     if not isinstance(classifier, Selective):
         raise AttackError(f"{classifier.name} is not a selector: make one with `unicr select`")
-    own, *others = classifier.members
-    predictor = SelectiveClassifier(own, selector.noise, others, selector.choices, **settings)
+    first_model, *others = classifier.members
+    predictor = SelectiveClassifier(
+        first_model, selector.noise, others, selector.choices, **settings
+    )
 
     def counts(x: torch.Tensor, n: int, index: int, certified: int) -> Counts:
-        found = predictor.class_votes(x, n, EXCLUDED, index)
-        return max(found, key=lambda one: _lead(one, certified))
+        sides = predictor.class_votes(x, n, EXCLUDED, index)
+        return max(sides, key=lambda votes: _lead(votes, certified))
 
     return counts
 

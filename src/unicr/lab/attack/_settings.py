@@ -25,13 +25,13 @@ class Settings:
     votes
         Fresh samples that decide about the class of each perturbed input.
     alpha
-        Significance level of a change of class: the probability to see one that is none.
+        Significance level: the probability that a reported change of class is none.
     seed
         Random seed of the attacks and of the samples that judge them.
     clip
-        Keep perturbed inputs within [0, 1]; a certificate holds without that.
+        Keep perturbed inputs within [0, 1]. (Certificates also cover changes that leave it.)
     searched
-        Attack the searched radius in place of the proved one.
+        Attack the searched radius instead of the proved one.
     """
 
     samples: int = 32

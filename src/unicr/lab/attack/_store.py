@@ -68,7 +68,7 @@ class AttackStore(Database):
 
     def begin(self, attack: str, settings: dict[str, Any], *, again: bool = False) -> None:
         """Take up an attack: with the settings it was begun with, or from nothing (`again`)."""
-        with self.writing():
+        with self.write():
             if again:
                 self._db.execute("DELETE FROM outcomes WHERE attack = ?", (attack,))
                 self._db.execute("DELETE FROM settings WHERE attack = ?", (attack,))
@@ -81,9 +81,9 @@ class AttackStore(Database):
 
     def add(self, outcomes: Iterable[Outcome]) -> None:
         """Write the outcomes of one task, all or none."""
-        with self.writing():
-            for one in outcomes:
-                values = {**asdict(one), "counts": json.dumps(one.counts)}
+        with self.write():
+            for outcome in outcomes:
+                values = {**asdict(outcome), "counts": json.dumps(outcome.counts)}
                 self.put("outcomes", [tuple(values.values())])
 
     def outcomes(self) -> list[Outcome]:
@@ -94,7 +94,7 @@ class AttackStore(Database):
 
 
 def _outcome(row: Sequence[Any]) -> Outcome:
-    values = dict(zip([one.name for one in fields(Outcome)], row, strict=True))
+    values = dict(zip([field.name for field in fields(Outcome)], row, strict=True))
     counts = read_stored(values["counts"])
     if not all(type(n) is int and n >= 0 for n in counts):
         raise ValueError(f"{values['counts']!r} are not counts")
@@ -108,7 +108,7 @@ def _outcome(row: Sequence[Any]) -> Outcome:
     return Outcome(**{**values, "counts": tuple(counts)})
 
 
-def _attacked_radius(radius: NormRadius, settings: dict[str, Any]) -> float:
+def _choose_target_radius(radius: NormRadius, settings: dict[str, Any]) -> float:
     """The radius that an attack with these settings goes for."""
     return radius.searched if settings.get("searched") else radius.proved
 
@@ -123,7 +123,7 @@ def _settings_problem(made: Any) -> str | None:
     return None if type(votes) is int and votes > 0 else f"it takes {votes!r} votes"
 
 
-def _attacked_inputs(rows: Mapping[int, Row]) -> list[int]:
+def _list_attackable(rows: Mapping[int, Row]) -> list[int]:
     """The inputs that an attack takes: with a class, and radii that can be left and reached."""
     return [
         row.idx
@@ -136,10 +136,10 @@ def _attacked_inputs(rows: Mapping[int, Row]) -> list[int]:
 
 def _gaps(outcomes: Sequence[Outcome], rows: Mapping[int, Row]) -> Iterator[str]:
     """Certified inputs that an attack left out on its way: it takes them in order."""
-    certified = _attacked_inputs(rows)
+    certified = _list_attackable(rows)
     groups: dict[tuple[str, str, float], set[int]] = {}
-    for one in outcomes:
-        groups.setdefault((one.attack, one.norm, one.factor), set()).add(one.idx)
+    for outcome in outcomes:
+        groups.setdefault((outcome.attack, outcome.norm, outcome.factor), set()).add(outcome.idx)
     for (attack, norm, factor), there in groups.items():
         missing = [idx for idx in certified if idx < max(there) and idx not in there]
         if missing:
@@ -154,21 +154,27 @@ def check_outcomes(store: AttackStore, rows: Mapping[int, Row]) -> Iterator[str]
             yield f"{attack}: {wrong}"
             return
     yield from _gaps(outcomes, rows)
-    attacked = _attacked_inputs(rows)
-    for one in outcomes:
-        where = f"{one.attack} at {one.factor!r} R in l{one.norm} on input {one.idx}"
-        row, alpha = rows.get(one.idx), settings.get(one.attack, {}).get("alpha")
-        known = one.idx in attacked and alpha is not None
-        if row is None or row.certificate is None or one.certified != row.predict or not known:
+    attacked = _list_attackable(rows)
+    for outcome in outcomes:
+        where = (
+            f"{outcome.attack} at {outcome.factor!r} R in l{outcome.norm} on input {outcome.idx}"
+        )
+        row, alpha = rows.get(outcome.idx), settings.get(outcome.attack, {}).get("alpha")
+        known = outcome.idx in attacked and alpha is not None
+        if row is None or row.certificate is None or outcome.certified != row.predict or not known:
             yield f"{where}: the run has no such certificate, or the attack no settings"
             continue
-        claimed = row.certificate.in_norm(one.norm)
-        right = _attacked_radius(claimed, settings[one.attack]) * one.factor if claimed else -1.0
-        if not math.isclose(one.bound, right, rel_tol=1e-9):
-            yield f"{where}: within {one.bound!r} stored, {right!r} from the run"
-        elif not 0 <= one.length <= one.bound * (1 + 1e-6):
-            yield f"{where}: moved by {one.length!r}, allowed are {one.bound!r}"
-        elif sum(one.counts) != settings[one.attack].get("votes"):
-            yield f"{where}: {sum(one.counts)} votes"
-        elif one.verdict != verdict(one.counts, one.certified, alpha):
-            yield f"{where}: {one.verdict!r} stored, the votes say otherwise"
+        claimed = row.certificate.in_norm(outcome.norm)
+        right = (
+            _choose_target_radius(claimed, settings[outcome.attack]) * outcome.factor
+            if claimed
+            else -1.0
+        )
+        if not math.isclose(outcome.bound, right, rel_tol=1e-9):
+            yield f"{where}: within {outcome.bound!r} stored, {right!r} from the run"
+        elif not 0 <= outcome.length <= outcome.bound * (1 + 1e-6):
+            yield f"{where}: moved by {outcome.length!r}, allowed are {outcome.bound!r}"
+        elif sum(outcome.counts) != settings[outcome.attack].get("votes"):
+            yield f"{where}: {sum(outcome.counts)} votes"
+        elif outcome.verdict != verdict(outcome.counts, outcome.certified, alpha):
+            yield f"{where}: {outcome.verdict!r} stored, the votes say otherwise"

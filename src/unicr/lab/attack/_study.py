@@ -168,7 +168,7 @@ class _Worker:
         settings = self._study.settings
         judge = self._judge(aim.noise)
         counts = judge(moved, settings.votes, aim.idx, aim.certified)
-        found = tuple(int(c) for c in counts)
+        votes = tuple(int(c) for c in counts)
         away = moved.cpu().to(torch.float64) - aim.x.to(torch.float64)
         return Outcome(
             attack=attack,
@@ -178,6 +178,6 @@ class _Worker:
             certified=aim.certified,
             bound=bound,
             length=parse_norm(norm)(away),
-            counts=found,
-            verdict=verdict(found, aim.certified, settings.alpha),
+            counts=votes,
+            verdict=verdict(votes, aim.certified, settings.alpha),
         )

@@ -19,11 +19,11 @@ def verdict(counts: Sequence[int], top: int, level: float) -> Verdict:
     `top`, at level/(classes − 1) each). kept: every other class is less probable (all the tests
     must reject, so each may use the whole level). undecided: neither.
     """
-    own = int(counts[top]) if top < len(counts) else 0
+    held = int(counts[top]) if top < len(counts) else 0
     other = max((int(c) for i, c in enumerate(counts) if i != top), default=0)
-    if _tail(other, own) <= level / max(len(counts) - 1, 1):
+    if _tail(other, held) <= level / max(len(counts) - 1, 1):
         return "changed"
-    return "kept" if _tail(own, other) <= level else "undecided"
+    return "kept" if _tail(held, other) <= level else "undecided"
 
 
 def _tail(k: int, rest: int) -> float:

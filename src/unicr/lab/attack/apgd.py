@@ -46,19 +46,19 @@ class Apgd(Attack):
         middle = torch.full_like(targets.x, 0.5)
         with quiet():
             z: torch.Tensor = walk.perturb(middle, targets.classes, best_loss=True)
-        found = cube.delta(z).detach()
+        delta = cube.delta(z).detach()
         if cube.shape != "L1":
-            return found
-        corners = (*_corners(targets, torch.zeros_like(found)), *_corners(targets, found))
-        return best_of(targets, norm, bounds, (found, *corners))
+            return delta
+        corners = (*_corners(targets, torch.zeros_like(delta)), *_corners(targets, delta))
+        return best_of(targets, norm, bounds, (delta, *corners))
 
 
 def _corners(targets: Targets, delta: torch.Tensor) -> Iterator[torch.Tensor]:
     """Directions of one coordinate: those along which the probability at x + δ falls fastest."""
     delta = delta.clone().requires_grad_()
     with torch.enable_grad():
-        own = targets.model(targets.moved(delta)).gather(1, targets.classes[:, None])
-        (gradient,) = torch.autograd.grad(own.sum(), delta)
+        claimed = targets.model(targets.moved(delta)).gather(1, targets.classes[:, None])
+        (gradient,) = torch.autograd.grad(claimed.sum(), delta)
     slope = gradient.flatten(1)
     for places in slope.abs().topk(min(CORNERS, targets.dim), dim=1).indices.T:
         corner = torch.zeros_like(slope)

@@ -39,8 +39,8 @@ class HopSkipJump(Attack):
         return _format(norm).text
 
     def _directions(self, targets: Targets, norm: Norm, bounds: Bounds, seed: int) -> torch.Tensor:
-        found = [self._walk(targets, i, _format(norm)) for i in range(len(targets))]
-        return torch.from_numpy(np.stack(found)) - targets.x.cpu()
+        perturbed = [self._walk(targets, i, _format(norm)) for i in range(len(targets))]
+        return torch.from_numpy(np.stack(perturbed)) - targets.x.cpu()
 
     def _walk(self, targets: Targets, i: int, norm: Norm) -> Images:
         """The nearest point of another class that was met on the way from input i."""

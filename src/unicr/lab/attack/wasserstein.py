@@ -88,7 +88,7 @@ class _Floats(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         moved = x.float().view(self._targets.x.shape)
         log_probabilities: torch.Tensor = self._targets.model(moved)
-        own = log_probabilities.detach().gather(1, self._targets.classes[:, None])[:, 0]
-        better = own < self._least
-        self._least[better], self.worst[better] = own[better], moved.detach()[better]
+        claimed = log_probabilities.detach().gather(1, self._targets.classes[:, None])[:, 0]
+        better = claimed < self._least
+        self._least[better], self.worst[better] = claimed[better], moved.detach()[better]
         return log_probabilities

@@ -37,9 +37,9 @@ def optuna_search(
         for point in scales.points(shape):
             _ = point.noise
     optuna = require("optuna")
-    what = {"family": scales.name, "sizes": scales.sizes, "given": scales.given}
+    searched = {"family": scales.name, "sizes": scales.sizes, "given": scales.given}
     ranges_given = {name: list(ends) for name, ends in ranges.items()}
-    with copt.begin({**what, "ranges": ranges_given}, resume=resume):
+    with copt.begin({**searched, "ranges": ranges_given}, resume=resume):
         study = _open_study(optuna, copt)
         norm = copt.search.norms[0].text
         results: dict[Point, Trained] = {}

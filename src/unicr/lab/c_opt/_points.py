@@ -31,7 +31,7 @@ class Point:
 
     @property
     def noise(self) -> Noise:
-        """The noise itself; NoiseError where the family refuses the parameters."""
+        """The noise itself; NoiseError if the family refuses the parameters."""
         return parse(write_call(self.family, dict([*self.shape, (self.given, self.size)])))
 
     @property

@@ -9,7 +9,7 @@ from typing import Any
 
 from unicr.errors import RunError
 from unicr.lab.c_opt._points import Point, Shape
-from unicr.lab.train.internal import training_folder
+from unicr.lab.train.internal import open_training
 from unicr.metrics import Scores, robustness_score
 from unicr.runs import Run, scores_of
 
@@ -26,7 +26,7 @@ class Trained:
 
 def is_done(folder: Path, inputs: int) -> bool:
     """Whether a point has failed, or is trained and has a result for each of its inputs."""
-    record = training_folder(folder).read()
+    record = open_training(folder).read()
     if record is None:
         return False
     if record["failed"] is not None:
@@ -40,7 +40,7 @@ def is_done(folder: Path, inputs: int) -> bool:
 def measure_progress(folder: Path, epochs: int, inputs: int) -> float:
     """Which part of a point is done, as its files say: training is one half of it."""
     try:
-        record = training_folder(folder).read()
+        record = open_training(folder).read()
         if record is None or not record["done"]:
             return 0.0 if record is None else 0.5 * len(record["history"]) / epochs
         with Run(folder / "run") as run:
@@ -51,14 +51,14 @@ def measure_progress(folder: Path, epochs: int, inputs: int) -> float:
 
 def read_result(point: Point, folder: Path) -> Trained:
     """What the files of a point say."""
-    record = training_folder(folder).read()
+    record = open_training(folder).read()
     if record is None:
         raise RunError(f"{folder} contains no result of a search")
     return Trained(point, folder, record["best"], record["failed"])
 
 
 def score_shape(results: Iterable[Trained], norm: str) -> float | None:
-    """The robustness score over the scales of one shape; None where a training failed."""
+    """The robustness score over the scales of one shape; None if a training failed."""
     several = list(results)
     if any(result.failed is not None for result in several):
         return None
@@ -95,6 +95,6 @@ def score_shapes(results: Mapping[Point, Trained], norms: Sequence[str]) -> list
 
 
 def find_best_shape(lines: Iterable[ShapeScore], norm: str) -> ShapeScore | None:
-    """The line with the largest score in a norm; None where all failed."""
+    """The line with the largest score in a norm; None if all failed."""
     scored = [line for line in lines if line.scores[norm] is not None]
     return max(scored, key=lambda line: line.scores[norm] or 0.0) if scored else None

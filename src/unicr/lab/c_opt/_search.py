@@ -35,7 +35,7 @@ from unicr.lab.c_opt._scores import (
     score_shapes,
 )
 from unicr.lab.train import DivergedError, Examples, Training, train_run
-from unicr.lab.train.internal import WEIGHTS, arrays_of, training_folder
+from unicr.lab.train.internal import WEIGHTS, arrays_of, open_training
 from unicr.noise.internal import check_parses
 from unicr.progress import silence
 from unicr.runs import Job, Terms, certify_run, execute
@@ -63,7 +63,7 @@ class PointWork:
     home: Path
 
     def open(self) -> Callable[[Point], dict[str, bytes] | None]:
-        """The function from a point to its files, or to None where they are in `folder`."""
+        """The function from a point to its files, or to None if they are in `folder`."""
         test = from_arrays(self.inputs, self.labels, name="test", source=self.job["data_spec"])
 
         def work(point: Point) -> dict[str, bytes] | None:
@@ -121,7 +121,7 @@ class COpt:
         self._under_way: list[Point] = []
 
     @contextmanager
-    def begin(self, what: Mapping[str, Any], *, resume: bool) -> Iterator[None]:
+    def begin(self, searched: Mapping[str, Any], *, resume: bool) -> Iterator[None]:
         """Write down the settings, `what` is searched included, or check those of an old search.
 
         For the length of the block nobody else writes to the folder.
@@ -134,7 +134,7 @@ class COpt:
                     plain({"nonce": secrets.token_hex(32)}) if old is None else old["settings"]
                 )
                 self.search = replace(self.search, seed=drawn.get("seed"), nonce=drawn.get("nonce"))
-            values = {**self.search.manifest(), **plain(what)}
+            values = {**self.search.manifest(), **plain(searched)}
             if home.begin(values, resume=resume, free=FREE) is None:
                 home.note({"settings": values})
             yield
@@ -208,13 +208,13 @@ def c_opt(
     copt: COpt, scales: Scales, shapes: Sequence[Shape], *, resume: bool = False
 ) -> list[ShapeScore]:
     """Grid search: every shape at every scale. Resumable; see `COpt`."""
-    what = {"family": asdict(scales), "shapes": [dict(shape) for shape in shapes]}
+    searched = {"family": asdict(scales), "shapes": [dict(shape) for shape in shapes]}
     by_shape = [scales.points(shape) for shape in shapes]
     points = [point for group in by_shape for point in group]
     for point in points:
         _ = point.noise
     in_order = [point for step in zip(*by_shape, strict=True) for point in step]
-    with copt.begin(what, resume=resume):
+    with copt.begin(searched, resume=resume):
         results = copt.evaluate(in_order)
     norms = [norm.text for norm in copt.search.norms]
     return score_shapes({point: results[point] for point in points}, norms)
@@ -230,7 +230,7 @@ def _read_files(folder: Path) -> dict[str, bytes]:
 
 def _store_files(files: Mapping[str, bytes], folder: Path) -> None:
     """A point's files in place of what was there; train.json, which makes it count, last."""
-    home = training_folder(folder)
+    home = open_training(folder)
     with home.write(), home.replace_files() as fresh:
         shutil.rmtree(folder / "run", ignore_errors=True)
         for name, content in files.items():

@@ -41,7 +41,7 @@ FILE = "density.py"
 
 
 def answer(path: str, query: Query) -> Answer:
-    """The answer to one question of the page. Raises UnicrError where it cannot be answered."""
+    """The answer to one question of the page. Raises UnicrError if it cannot be answered."""
     return QUESTIONS[path](query)
 
 
@@ -53,8 +53,14 @@ def families(query: Query) -> Answer:
             "name": name,
             "formula": family.formula,
             "parameters": [
-                dict(zip(("name", "min", "max", "start"), (one.name, *one.slider), strict=True))
-                for one in family.parameters
+                dict(
+                    zip(
+                        ("name", "min", "max", "start"),
+                        (parameter.name, *parameter.slider),
+                        strict=True,
+                    )
+                )
+                for parameter in family.parameters
             ],
             "sizes": list(family.sizes),
             "joint": family.joint,
@@ -95,14 +101,14 @@ def radius(query: Query) -> Answer:
     noise, written = _noise(query)
     norm, dim = _norm(query), _dim(query)
     p_a = _number(query, "pa")
-    found = _radius(noise.unit, norm, dim, p_a)
-    direction = found.direction
+    result = _radius(noise.unit, norm, dim, p_a)
+    direction = result.direction
     return {
-        **_bracket(found, noise.scale),
-        "guarantee": found.guarantee,
-        "theorem": found.theorem,
-        "grade": found.grade,
-        "engine": found.engine,
+        **_bracket(result, noise.scale),
+        "guarantee": result.guarantee,
+        "theorem": result.theorem,
+        "grade": result.grade,
+        "engine": result.engine,
         "direction": None if direction is None else direction.text,
         "norm": str(norm),
         "dim": dim,
@@ -127,31 +133,31 @@ def curve(query: Query) -> Answer:
     known = int(_number(query, "known", 0.0))
     if not 0 <= known <= STEPS + 1:
         raise SpecError(f"known={known} must lie between 0 and {STEPS + 1}")
-    started, found = time.monotonic(), dict[int, Radius]()
+    started, radii = time.monotonic(), dict[int, Radius]()
     for i in coarse_to_fine(STEPS):
-        found[i] = _radius(noise.unit, norm, dim, float(GRID[i]))
-        if len(found) > max(known, 2) and time.monotonic() - started > PATIENCE:
+        radii[i] = _radius(noise.unit, norm, dim, float(GRID[i]))
+        if len(radii) > max(known, 2) and time.monotonic() - started > PATIENCE:
             break
-    steps = sorted(found)
+    steps = sorted(radii)
     p = GRID[steps]
     points = [
-        {"p_a": float(GRID[i]), **_bracket(found[i], noise.scale)} for i in steps if i < STEPS
+        {"p_a": float(GRID[i]), **_bracket(radii[i], noise.scale)} for i in steps if i < STEPS
     ]
     drawn = np.unique(np.concatenate([special.ndtr(np.linspace(0, LAST_Z, 129)), p]))
     drawn = drawn[drawn <= LAST_P]
-    searched = _line(p, np.array([found[i].searched for i in steps]), drawn) * noise.scale
-    bound, whole = find_exact_bound(Question(plainest(noise), norm, dim)), len(found) > STEPS
+    searched = _line(p, np.array([radii[i].searched for i in steps]), drawn) * noise.scale
+    bound, whole = find_exact_bound(Question(plainest(noise), norm, dim)), len(radii) > STEPS
     if bound is not None and (whole or bound.closed_form is not None):
         proved = RadiusCurve(noise, norm, dim)(drawn)
     else:
-        level = np.maximum.accumulate([found[i].proved for i in steps])
+        level = np.maximum.accumulate([radii[i].proved for i in steps])
         proved = level[np.searchsorted(p, drawn, side="right") - 1] * noise.scale
     return {
         "points": points,
         "p_a": drawn.tolist(),
         "proved": np.minimum(proved, searched).tolist(),
         "searched": searched.tolist(),
-        "known": len(found),
+        "known": len(radii),
         "all": STEPS + 1,
         "complete": whole,
     }
@@ -183,8 +189,8 @@ def _line(p: Array, value: Array, at: Array) -> Array:
     return np.maximum(read_from_below(1 - p, np.maximum.accumulate(value))(1 - at), 0.0)
 
 
-def _bracket(found: Radius, scale: float) -> Answer:
-    proved, searched = found.proved * scale, found.searched * scale
+def _bracket(result: Radius, scale: float) -> Answer:
+    proved, searched = result.proved * scale, result.searched * scale
     return {
         "proved": proved if math.isfinite(proved) else None,
         "searched": searched if math.isfinite(searched) else None,
@@ -214,20 +220,20 @@ def _noise(query: Query) -> tuple[Noise, Answer]:
     """The noise that a query describes, and its text for the command line."""
     family = _word(query, "family")
     if family == TYPED:
-        return _typed_noise(query)
+        return _read_density(query)
     if family not in FAMILIES:
         known = ", ".join((*FAMILIES, TYPED))
         raise SpecError(f"unknown family {family[:40]!r}; known families: {known}")
     size = _size(query)
     kind = FAMILIES[family]
-    taken = [one.name for one in kind.parameters]
+    taken = [parameter.name for parameter in kind.parameters]
     _only(query, ("family", size, *taken, *ASKED))
     numbers = {name: _number(query, name) for name in (*taken, size)}
     noise = kind(**numbers, dim=_dim(query)) if kind.joint else kind(**numbers)
     return noise, {"noise": noise.text}
 
 
-def _typed_noise(query: Query) -> tuple[Noise, Answer]:
+def _read_density(query: Query) -> tuple[Noise, Answer]:
     size = _size(query)
     _only(query, ("family", size, "expression", "kind", *ASKED))
     kind = query.get("kind", "density")

@@ -50,11 +50,11 @@ class Number(NamedTuple):
 def _number(value: Any, size: Any = None, sign: Any = None) -> Number:
     """v with log|v| from v itself, or from a rule where v is too small, too large or no number."""
     large = np.abs(value)
-    own = np.log(large), np.sign(value)
+    direct = np.log(large), np.sign(value)
     if size is None:
-        return Number(value, *own)
+        return Number(value, *direct)
     ordinary = (large > 1e-290) & (large < 1e290)
-    return Number(value, np.where(ordinary, own[0], size), np.where(ordinary, own[1], sign))
+    return Number(value, np.where(ordinary, direct[0], size), np.where(ordinary, direct[1], sign))
 
 
 def _product(a: Number, b: Number) -> tuple[Any, Any]:
@@ -113,8 +113,8 @@ class Expression:
 
     def _at(self, x: Array) -> list[Array]:
         with np.errstate(all="ignore"):
-            found = _evaluate(self.tree, x)
-            return [np.broadcast_to(np.asarray(v, dtype=np.float64), x.shape).copy() for v in found]
+            value = _evaluate(self.tree, x)
+            return [np.broadcast_to(np.asarray(v, dtype=np.float64), x.shape).copy() for v in value]
 
     def value(self, x: Array) -> Array:
         """The expression at x."""
@@ -155,9 +155,9 @@ def parse_expression(text: str) -> Expression:
         raise SpecError(
             f"cannot read {_short(stripped)}: write 2*x and x**2, not 2x; {EXAMPLE}"
         ) from None
-    found = Expression(stripped, tree)
-    found.value(np.ones(1))  # refuses what is not on the list
-    return found
+    expression = Expression(stripped, tree)
+    expression.value(np.ones(1))  # refuses what is not on the list
+    return expression
 
 
 def _evaluate(node: ast.expr, x: Array, depth: int = 0) -> Number:
@@ -166,7 +166,7 @@ def _evaluate(node: ast.expr, x: Array, depth: int = 0) -> Number:
         raise SpecError(f"the expression is nested too deep (more than {DEEPEST} levels)")
 
     def parts(*inner: ast.expr) -> list[Number]:
-        return [_evaluate(one, x, depth + 1) for one in inner]
+        return [_evaluate(part, x, depth + 1) for part in inner]
 
     match node:
         case ast.Constant(value=value):
@@ -202,9 +202,9 @@ def _evaluate(node: ast.expr, x: Array, depth: int = 0) -> Number:
             count, function = FUNCTIONS[name]
             if len(arguments) != count:
                 raise SpecError(f"{name} takes {count}, not {len(arguments)} numbers")
-            found = parts(*arguments)
-            value = function(*(part.value for part in found))
-            return _number(value, *(RULES[name](*found) if name in RULES else ()))
+            numbers = parts(*arguments)
+            value = function(*(part.value for part in numbers))
+            return _number(value, *(RULES[name](*numbers) if name in RULES else ()))
     raise SpecError(
         f"{_short(ast.unparse(node))} is not allowed: numbers, x, + - * / **, comparisons and "
         f"{', '.join(FUNCTIONS)} are"

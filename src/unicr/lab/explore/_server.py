@@ -143,11 +143,11 @@ class _Handler(BaseHTTPRequestHandler):
             return
         try:
             with _Turn(self.server.slots):
-                found = answer(question, dict(words))
+                result = answer(question, dict(words))
         except UnicrError as error:
             self._refuse(HTTPStatus.BAD_REQUEST, str(error))
             return
-        self._send_json(HTTPStatus.OK, found)
+        self._send_json(HTTPStatus.OK, result)
 
     def _take_turn(self) -> None:
         """Wait for a slot; _Gone where the one who asked leaves meanwhile."""

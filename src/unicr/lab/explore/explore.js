@@ -159,14 +159,14 @@ function showPoint() {
   $("error").hidden = true;
   $("proved").textContent = point.proved_text;
   $("searched").textContent = point.searched_text;
-  $("where").textContent = `At p_A = ${point.p_a}, against ${normName(state.norm)}, in dimension ` +
+  $("where").textContent = `At p_A = ${point.p_a}, in ${normName(state.norm)}, dimension ` +
     `${point.dim.toLocaleString("en")}; rounded down.`;
   $("guarantee").textContent = point.guarantee;
   $("guarantee").dataset.is = point.guarantee;
   const abstains = point.guarantee === "abstain";
   $("theorem").textContent = abstains
     ? "With p_A at or below 1/2 a classifier must abstain."
-    : `Proved by theorem: ${point.theorem}${point.grade ? `, ${point.grade}` : ""}. Searched by ${point.engine}` +
+    : `Proved by theorem ${point.theorem}${point.grade ? `, ${point.grade}` : ""}. Searched by ${point.engine}` +
       (point.direction ? `, worst direction: ${point.direction}.` : ".");
   $("noise-text").textContent = point.noise;
   $("command").textContent = point.command;

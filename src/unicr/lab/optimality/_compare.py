@@ -106,10 +106,11 @@ def list_galleries() -> dict[str, tuple[str, tuple[float, ...]]]:
 def gallery(
     family: str, sigma: float, betas: Sequence[float] | None = None
 ) -> tuple[tuple[Noise, ...], tuple[str, ...]]:
-    """The noises of one family over β, all with standard deviation `sigma`; and what was refused.
+    """Return the noises of one family over β, all with standard deviation `sigma`, and what was
+    refused.
 
-    A β that the family cannot have (3 for a mixture weight, 2 for a Pareto noise, which then has no
-    variance) is refused with its reason; an error where nothing else is left.
+    A β that the family cannot have (3 for a mixture weight, 2 for a Pareto noise, which then has
+    no variance) is refused with its reason; it is an error where nothing else is left.
     """
     axes = list_galleries()
     if family not in axes:
@@ -135,7 +136,7 @@ def gallery(
 
 
 def rescale_to(noise: Noise, sigma: float) -> Noise:
-    """The noise rescaled to `sigma`; an error where it has no variance to compare at."""
+    """The noise rescaled to `sigma`; an error if it has no variance to compare at."""
     if not math.isfinite(noise.sigma):
         raise NoiseError(
             f"{noise.text} has no finite variance, but noises are compared at equal sigma: "
@@ -154,8 +155,22 @@ def compare_noises(
 ) -> list[Comparison]:
     """Compare noises of equal σ at every p_A (binary case, p_B = 1 − p_A).
 
-    `curves` reads the radii from p_A–R curves, from below; without it each is solved by itself.
-    Left to itself, more than eight p_A make it worth a curve.
+    Parameters
+    ----------
+    noises
+        The noises; all must have the same standard deviation.
+    norm, dim
+        The norm of the radii, and the dimension.
+    p_a
+        The probabilities at which they are compared.
+    curves
+        True reads the radii from p_A–R curves, from below; False solves each by itself; None takes
+        curves where there are more than eight p_A.
+
+    Returns
+    -------
+    list of Comparison
+        One for each p_A.
     """
     p = _check_probabilities(p_a)
     field = _Field.of(noises, norm, dim)
@@ -174,8 +189,22 @@ def compare_average(
 ) -> Comparison:
     """Compare the average radius over inputs whose p_A stay as they are, whatever the noise.
 
-    An input that was wrong or abstained has p_A 0 and counts with radius 0. `factors` scale the
-    radius of each input, where every input has a σ of its own (R(s·μ) = s·R(μ)).
+    Parameters
+    ----------
+    noises
+        The noises; all must have the same standard deviation.
+    norm, dim
+        The norm of the radii, and the dimension.
+    p_a
+        The p_A of each input; 0 for one that was wrong or abstained, which counts with radius 0.
+    factors
+        What the radius of each input is multiplied by, where every input has a σ of its own
+        (R(s·μ) = s·R(μ)).
+
+    Returns
+    -------
+    Comparison
+        The noises by their average radius.
     """
     given = _check_probabilities(p_a)
     weights = np.broadcast_to(np.asarray(factors, dtype=np.float64), given.shape)

@@ -31,45 +31,47 @@ class AttackBar(Bar):
         self.update(f"{task.attack.name}: perturbed inputs judged", now=self._judged)
 
 
-def defence_table(found: Sequence[Defence], form: Form = "table") -> str:
+def defence_table(results: Sequence[Defence], form: Form = "table") -> str:
     """The summaries as one table per norm, one flat table (csv) or a list (json)."""
     if form in ("table", "markdown"):
-        return _by_norm(found, form)
-    records = [one.to_dict() for one in found]
+        return _by_norm(results, form)
+    records = [defence.to_dict() for defence in results]
     if form == "json":
         return as_json(records)
-    return as_csv([{**one, "missed": " ".join(map(str, one["missed"]))} for one in records])
+    return as_csv(
+        [{**record, "missed": " ".join(map(str, record["missed"]))} for record in records]
+    )
 
 
-def _by_norm(found: Sequence[Defence], form: Form) -> str:
+def _by_norm(results: Sequence[Defence], form: Form) -> str:
     """Attacks down, multiples of the radius across: the paper's table, once per norm."""
     blocks = []
-    for norm in dict.fromkeys(one.norm for one in found):
-        here = [one for one in found if one.norm == norm]
-        factors = sorted({one.factor for one in here})
+    for norm in dict.fromkeys(defence.norm for defence in results):
+        here = [defence for defence in results if defence.norm == norm]
+        factors = sorted({defence.factor for defence in here})
         rows = []
-        for name in dict.fromkeys(one.attack for one in here):
-            cells = {one.factor: one for one in here if one.attack == name}
-            inputs = max(one.inputs for one in cells.values())
+        for name in dict.fromkeys(defence.attack for defence in here):
+            cells = {defence.factor: defence for defence in here if defence.attack == name}
+            inputs = max(defence.inputs for defence in cells.values())
             rows.append([name, str(inputs), *(_cell(cells.get(factor)) for factor in factors)])
         table = format_table(["attack", "inputs", *(f"{f:g} R" for f in factors)], rows, form)
         words = "defence accuracy in % (95 % interval), significant changes of class"
         blocks.append(f"{title(f'l{norm}', form)}: {words}\n\n{table}")
-    within = [one for one in found if one.factor <= 1]
-    missed = sum(one.changed for one in within)
-    total = sum(one.inputs for one in within)
+    within = [defence for defence in results if defence.factor <= 1]
+    missed = sum(defence.changed for defence in within)
+    total = sum(defence.inputs for defence in within)
     blocks.append(f"within the radius: {missed} significant changes of class in {total} attacks")
     return "\n\n".join(blocks)
 
 
-def _cell(one: Defence | None) -> str:
-    return "-" if one is None else f"{defence_text(one)}, {one.changed}"
+def _cell(defence: Defence | None) -> str:
+    return "-" if defence is None else f"{defence_text(defence)}, {defence.changed}"
 
 
-def defence_text(one: Defence) -> str:
+def defence_text(defence: Defence) -> str:
     """The share that held in percent, with its interval."""
-    high = math.ceil(one.high * 1000 - 1e-9) / 10
-    return f"{_floor(one.accuracy)} ({_floor(one.low)} … {high:.1f})"
+    high = math.ceil(defence.high * 1000 - 1e-9) / 10
+    return f"{_floor(defence.accuracy)} ({_floor(defence.low)} … {high:.1f})"
 
 
 def _floor(share: float) -> str:
@@ -85,11 +87,11 @@ def attack_records(folder: Path, notes: list[str]) -> list[dict[str, Any]]:
         with AttackStore(folder, create=False) as store:
             if store.stored_seal() not in (None, store.seal()):
                 raise RunError("the results were changed after they were sealed")
-            found = defences(store.outcomes())
+            results = defences(store.outcomes())
     except RunError as error:
         notes.append(f"no attacks are shown: {error}")
         return []
-    return [{**one.to_dict(), "text": defence_text(one)} for one in found]
+    return [{**defence.to_dict(), "text": defence_text(defence)} for defence in results]
 
 
 def left_out(left: Left) -> str:

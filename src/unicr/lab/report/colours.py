@@ -20,9 +20,11 @@ def assign_colours(labels: Sequence[str]) -> list[int]:
     places: list[int | None] = []
     colours = {name: family.colour for name, family in FAMILIES.items()}
     for label in labels:
-        family = next((one for one in WORDS.findall(label) if colours.get(one) is not None), None)
-        own = None if family is None else colours[family]
-        places.append(None if own in places else own)
+        family = next(
+            (word for word in WORDS.findall(label) if colours.get(word) is not None), None
+        )
+        colour = None if family is None else colours[family]
+        places.append(None if colour in places else colour)
     free = [place for place in range(len(PALETTE)) if place not in places]
     count = 0
     for i, place in enumerate(places):

@@ -143,8 +143,8 @@ def _write_csv(curves: Sequence[Curve], path: Path) -> None:
             else:
                 p = probabilities()
                 proved, searched = curve(p), curve(p, searched=True)
-            for i, one in enumerate(p):
-                values = [repr(float(v)) for v in (one, proved[i], searched[i])]
+            for i, level in enumerate(p):
+                values = [repr(float(v)) for v in (level, proved[i], searched[i])]
                 sure = ["", ""]
                 if isinstance(curve, RadiusPoints) and confident is not None:
                     sure = [repr(float(confident[i])), repr(curve.confidence)]

@@ -54,7 +54,10 @@ def run_demo(out: Path, *, inputs: int = 30, n: int = 5000, fresh: bool = False)
     data = load_dataset(DATA)
     rows = {name: _certify_digits(data, name, out / name, inputs, n) for name in NOISES}
     groups = {
-        norm.text: [scores_of(own, norm.text, NOISES[name], 0.001) for name, own in rows.items()]
+        norm.text: [
+            scores_of(certificates, norm.text, NOISES[name], 0.001)
+            for name, certificates in rows.items()
+        ]
         for norm in NORMS
     }
     print(f"{inputs} MNIST digits, one classifier, {n} noisy copies of each, 99.9 % confidence\n")
@@ -89,17 +92,21 @@ def _certify_digits(data: Dataset, name: str, folder: Path, inputs: int, n: int)
 def _table(norm: str, group: Sequence[Scores], rows: Found) -> str:
     """The noises in one norm: the mean of what is proved, and of the searched ends."""
     lines = []
-    for one, own in zip(group, rows.values(), strict=True):
-        ends = [c.radii[[r.norm for r in c.radii].index(norm)].searched for c in _right(own)]
-        searched = sum(ends) / len(own)
-        share = f"{one.certified_accuracy(0):.0%}"
-        lines.append((one.name, share, round_down(one.average_radius, 4), round_down(searched, 4)))
+    for score, certificates in zip(group, rows.values(), strict=True):
+        ends = [
+            c.radii[[r.norm for r in c.radii].index(norm)].searched for c in _right(certificates)
+        ]
+        searched = sum(ends) / len(certificates)
+        share = f"{score.certified_accuracy(0):.0%}"
+        lines.append(
+            (score.name, share, round_down(score.average_radius, 4), round_down(searched, 4))
+        )
     head = ("noise", "certified accuracy", "average radius, proved", "searched")
     return f"l{norm}: {_best(group).name} certifies furthest\n{format_table(head, lines)}"
 
 
 def _best(group: Sequence[Scores]) -> Scores:
-    return max(group, key=lambda one: one.average_radius)
+    return max(group, key=lambda score: score.average_radius)
 
 
 def _bracket(curve: RadiusCurve) -> float:
@@ -129,8 +136,8 @@ def _draw(data: Dataset, rows: Found, groups: Mapping[str, list[Scores]], path: 
             words = "exact" if share > EXACT else f"at least {round_down(share, 3)} of the searched"
             axes[3 + column].set_title(f"proved radii: {words}")
             name = list(NOISES)[column]
-            own = {row.idx: row for row in rows[name]}
-            _digits(axes[6 + column], data, name, [own[idx] for idx in digits])
+            by_index = {row.idx: row for row in rows[name]}
+            _digits(axes[6 + column], data, name, [by_index[idx] for idx in digits])
 
 
 def _digits(axes: Axes, data: Dataset, name: str, rows: Sequence[Row]) -> None:

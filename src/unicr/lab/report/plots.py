@@ -40,8 +40,8 @@ def figures(
 
         canvas = Figure(figsize=(width, height), layout="constrained")
         axes = list(canvas.subplots(rows, columns, squeeze=False).ravel())
-        for one in axes:
-            one.grid(True, alpha=0.3)
+        for axis in axes:
+            axis.grid(True, alpha=0.3)
         yield axes
         for one_path in (path, *also):
             undated = {"Date": None} if one_path.suffix == ".svg" else None

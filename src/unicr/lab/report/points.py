@@ -51,23 +51,23 @@ class RadiusPoints:
 
     @property
     def grade(self) -> Grade | None:
-        """How good the proofs are; None where nothing is proved."""
+        """How good the proofs are; None if nothing is proved."""
         return self._radii[0].grade
 
     @property
     def proved(self) -> Array:
         """Radii that hold in every direction; 0 where nothing is proved."""
-        return np.array([one.proved for one in self._radii])
+        return np.array([radius.proved for radius in self._radii])
 
     @property
     def searched(self) -> Array:
         """The smallest radii that the search found."""
-        return np.array([one.searched for one in self._radii])
+        return np.array([radius.searched for radius in self._radii])
 
     @property
     def confident(self) -> Array | None:
         """Radii that hold along the direction found; None where nothing was sampled."""
-        radii = [one.radius_with_confidence for one in self._radii]
+        radii = [radius.radius_with_confidence for radius in self._radii]
         if all(radius is None for radius in radii):
             return None
         return np.array([np.nan if radius is None else radius for radius in radii])

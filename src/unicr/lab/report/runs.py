@@ -36,8 +36,8 @@ def write_scores(
 def draw_accuracy(groups: dict[str, list[Scores]], path: Path) -> None:
     """Certified accuracy against the radius, a panel for each norm."""
     with figures(path, 1, len(groups), width=0.4 + 6 * len(groups)) as axes:
-        for one, runs in zip(axes, groups.values(), strict=True):
-            draw_steps(one, runs)
+        for panel, runs in zip(axes, groups.values(), strict=True):
+            draw_steps(panel, runs)
 
 
 def draw_steps(axes: Axes, runs: Sequence[Scores], *, best: bool = True) -> None:

@@ -115,7 +115,7 @@ def summary(
 
 def changes_meant(scores: Sequence[Scores]) -> list[str]:
     """Which changes the radii speak of, where that is not every change."""
-    grids = sorted({one.grid for one in scores if one.grid is not None})
+    grids = sorted({score.grid for score in scores if score.grid is not None})
     return (
         [f"radii hold for changes between points of the grid {', '.join(grids)}"] if grids else []
     )

@@ -36,7 +36,7 @@ def train_run(
 
     A checkpoint after each epoch lets `resume` go on; it is removed at the end.
     """
-    home = training_folder(folder)
+    home = open_training(folder)
     values = {
         "unicr": unicr.__version__,
         "data": examples.digest,
@@ -71,9 +71,9 @@ def train_run(
                 save_file(fitted.state, file, metadata={"about": about})
             note()
 
-        def after_epoch(now: Trainer) -> None:
+        def after_epoch(trainer: Trainer) -> None:
             with replace_file(checkpoint) as file:
-                torch.save(now.checkpoint(), file)
+                torch.save(trainer.checkpoint(), file)
             keep()
             if on_epoch is not None:
                 on_epoch(fitted)
@@ -92,7 +92,7 @@ def train_run(
         return fitted
 
 
-def training_folder(path: Path) -> Folder:
+def open_training(path: Path) -> Folder:
     """Where a training is, or is to be."""
     return Folder(path, "a training", SETTINGS)
 

@@ -24,7 +24,7 @@ def cosine(step: int, steps: int, peak: float) -> float:
     return peak * (1 + math.cos(math.pi * step / max(1, steps - 1))) / 2
 
 
-def dropping(step: int, steps: int, peak: float) -> float:
+def drop_rate(step: int, steps: int, peak: float) -> float:
     """The peak for half of the steps, then a tenth of it, a hundredth and a thousandth."""
     return float(peak * 0.1 ** sum(step >= share * steps for share in DROPS))
 
@@ -32,5 +32,5 @@ def dropping(step: int, steps: int, peak: float) -> float:
 SCHEDULES: dict[str, Callable[[int, int, float], float]] = {
     "one-cycle": one_cycle,
     "cosine": cosine,
-    "step": dropping,
+    "step": drop_rate,
 }

@@ -27,7 +27,7 @@ from unicr.folder import Folder, write_json
 from unicr.lab.train._examples import Examples
 from unicr.lab.train._schedule import one_cycle
 from unicr.lab.train._settings import SelectorTraining, TrainError, build
-from unicr.lab.train._trainer import seeded, stream
+from unicr.lab.train._trainer import fix_seed, stream
 from unicr.noise import Noise
 from unicr.noise.internal import check_parses
 from unicr.norms import Norm
@@ -52,19 +52,19 @@ LEAST = 0.02  # a stake below this share of the radius teaches nothing
 def estimate_worth(
     model: Classifier, noise: Noise, norm: Norm, examples: Examples, training: SelectorTraining
 ) -> torch.Tensor:
-    """About the radius of one choice on every training input; 0 where it is wrong."""
+    """About the radius of one choice on every training input; 0 if it is wrong."""
     radii = Radii(noise, [norm], math.prod(examples.shape))
     grid = torch.linspace(0.5, BEST, 2000, dtype=torch.float64)
     curve = torch.tensor([radii.first(p) for p in grid.tolist()])
-    found = torch.zeros(len(examples))
+    worth = torch.zeros(len(examples))
     for group, first in enumerate(range(0, len(examples), GROUP)):
         rows = torch.arange(first, min(first + GROUP, len(examples)))
         inputs, seed = examples.batch(rows).to(model.device), stream("worth", training.seed)
         noisy = _noisy(noise, inputs, training.votes, seed=seed, input_index=group)
         labels = examples.labels[rows].repeat_interleave(training.votes).to(model.device)
         share = _share(model, noisy, labels, training.votes).clamp(0.5, BEST)
-        found[rows] = curve[torch.searchsorted(grid, share.cpu(), right=True) - 1].float()
-    return found
+        worth[rows] = curve[torch.searchsorted(grid, share.cpu(), right=True) - 1].float()
+    return worth
 
 
 def _noisy(noise: Noise, inputs: torch.Tensor, copies: int, **where: Any) -> torch.Tensor:
@@ -88,8 +88,8 @@ def _share(model: Classifier, noisy: torch.Tensor, labels: torch.Tensor, n: int)
         hits = (model.predict(noisy) == labels).view(-1, n).sum(1).double()
         return (hits + 0.5) / (n + 1)
     scores = scores.double()
-    own = scores.gather(1, labels[:, None])[:, 0]
-    lead = (own - scores.scatter(1, labels[:, None], -torch.inf).amax(1)).view(-1, n)
+    true_score = scores.gather(1, labels[:, None])[:, 0]
+    lead = (true_score - scores.scatter(1, labels[:, None], -torch.inf).amax(1)).view(-1, n)
     return torch.special.ndtr(lead.mean(1) / lead.std(1).clamp(min=1e-6))
 
 
@@ -130,12 +130,12 @@ def train_network(
     """
     device = try_device(training.device)
     size, seed = len(examples), stream("selecting", training.seed)
-    with seeded(stream("selector", training.seed)):
+    with fix_seed(stream("selector", training.seed)):
         module = build(training.arch, examples.shape, worths.shape[1])
         if isinstance(first, ModuleClassifier):
-            own, given = module.state_dict(), first.module.state_dict()
-            fits = {k: v for k, v in given.items() if k in own and own[k].shape == v.shape}
-            module.load_state_dict({**own, **fits})
+            fresh, given = module.state_dict(), first.module.state_dict()
+            fits = {k: v for k, v in given.items() if k in fresh and fresh[k].shape == v.shape}
+            module.load_state_dict({**fresh, **fits})
         module.to(device)
         optimizer = torch.optim.AdamW(module.parameters(), weight_decay=0.01)
         steps = -(-size // training.batch)
@@ -196,13 +196,13 @@ def train_selector(
     with tempfile.TemporaryDirectory() as made:
         weights = Path(made) / WEIGHTS
         save_file(state, weights, metadata={"about": f"selector, {settings.noise.text}"})
-        own = {"spec": spec, "weights": weights}
-        write_selector(folder, settings, [own, *(one for one, _ in models)], about)
+        selector = {"spec": spec, "weights": weights}
+        write_selector(folder, settings, [selector, *(model for model, _ in models)], about)
     return worths
 
 
 def refuse_selector(folder: Path) -> None:
-    """A RunError where a folder has a selector: another one would not be what its runs name."""
+    """A RunError if a folder has a selector: another one would not be what its runs name."""
     if (folder / SELECTOR_FILE).exists():
         raise RunError(f"{folder} already contains a selector: use another folder")
 
@@ -227,8 +227,8 @@ def write_selector(
         refuse_selector(folder)
         with home.replace_files() as fresh:
             written = []
-            for i, one in enumerate(models):
-                kept = {k: v for k, v in one.items() if v is not None and k not in NOT_KEPT}
+            for i, model in enumerate(models):
+                kept = {k: v for k, v in model.items() if v is not None and k not in NOT_KEPT}
                 if "weights" in kept:
                     source = Path(kept["weights"]).expanduser()
                     target = fresh / (WEIGHTS if i == 0 else f"choice-{i - 1}{source.suffix}")
@@ -237,7 +237,7 @@ def write_selector(
                 written.append(kept)
             values = {
                 "noise": check_parses(settings.noise),
-                "choices": [check_parses(one) for one in settings.choices],
+                "choices": [check_parses(choice) for choice in settings.choices],
                 "models": written,
                 "made": about or {},
             }

@@ -26,11 +26,11 @@ class Training:
     Parameters
     ----------
     noise
-        Noise that is added to every input anew in every epoch, e.g. 'gaussian(sigma=0.5)'; none
-        trains on clean inputs.
+        The noise of the training, e.g. 'gaussian(sigma=0.5)'. In every epoch each input gets a
+        fresh sample of it. none: train on clean inputs.
     arch
-        mlp, lenet, deep-lenet, resnet8, resnet20, resnet56, resnet110, or file.py:factory for a
-        network of your own.
+        mlp, lenet, deep-lenet, resnet8, resnet20, resnet56, resnet110, or file.py:factory for your
+        own network.
     epochs
         Passes over the data.
     lr
@@ -55,8 +55,8 @@ class Training:
         The learning rate: one-cycle (up and down), cosine (down from the start) or step (to a
         tenth, three times).
     norm
-        The norm of radii: smoothadv and margin attack in it, macer enlarges radii in it, and the
-        average radius after each epoch is estimated in it; l2 if left out.
+        The norm of radii, l2 if left out. smoothadv and margin attack in this norm, macer enlarges
+        radii in it, and the average radius after each epoch is estimated in it.
     samples
         Noisy copies of each input in a step; the method's own number if left out.
     weight
@@ -67,9 +67,9 @@ class Training:
     steps
         Steps of smoothadv's attack.
     start
-        A file of weights to begin with (.safetensors), instead of random ones.
+        A file of weights to start from (.safetensors), instead of random weights.
     precision
-        bf16: the network's own work by torch's autocast; weights, noise and loss stay float32.
+        bf16: run the network in bf16 (torch autocast). Weights, noise and loss stay float32.
     """
 
     noise: str | None

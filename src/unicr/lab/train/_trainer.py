@@ -81,7 +81,7 @@ class Trainer:
             raise TrainError(
                 f"the method {settings.method} needs a noise; only augment trains without one"
             )
-        with seeded(stream("weights", settings.seed)):
+        with fix_seed(stream("weights", settings.seed)):
             self.module = build(settings.arch, examples.shape, examples.num_classes)
             if settings.start is not None:
                 start = Path(settings.start)
@@ -120,14 +120,14 @@ class Trainer:
             start = time.perf_counter()
             epoch = len(fitted.history)
             loss = self._epoch(epoch)
-            now: dict[str, Any] = {"epoch": epoch + 1, "loss": loss, "accuracy": None}
+            record: dict[str, Any] = {"epoch": epoch + 1, "loss": loss, "accuracy": None}
             if len(self.held_out):
-                now["accuracy"] = self._accuracy(epoch)
+                record["accuracy"] = self._accuracy(epoch)
                 if self.reach is not None:
-                    now["radius"] = self._radius(self.reach)
-            now["seconds"] = time.perf_counter() - start
-            fitted.history.append(now)
-            if fitted.best is now:
+                    record["radius"] = self._radius(self.reach)
+            record["seconds"] = time.perf_counter() - start
+            fitted.history.append(record)
+            if fitted.best is record:
                 fitted.state = _state(self.module)
             fitted.done = len(fitted.history) >= self.settings.epochs or self._stale()
             if on_epoch is not None:
@@ -173,12 +173,12 @@ class Trainer:
     def _tune_method(self) -> tuple[Tuned, Reach | None]:
         """The method's settings, and the radii it works with and that the progress estimates.
 
-        None where nobody asked for a norm and the noise has no closed form: a curve takes time.
+        None if nobody asked for a norm and the noise has no closed form: a curve takes time.
         """
         given, usual = self.settings, self.method.usual
         names = ("samples", "weight", "radius", "steps")
-        own = {k: getattr(given, k) for k in names if getattr(given, k) is not None}
-        tuned = replace(usual, **own)
+        chosen = {k: getattr(given, k) for k in names if getattr(given, k) is not None}
+        tuned = replace(usual, **chosen)
         if self.noise is None:
             return tuned, None
         reach = Reach(self.noise, parse_norm(given.norm or "2"), math.prod(self.examples.shape))
@@ -242,8 +242,8 @@ class Trainer:
         return out.flatten(0, 1).to(self.device)
 
     def _scores(self, inputs: torch.Tensor) -> torch.Tensor:
-        seen = inputs if self.noise is None else self.noise.see(inputs)
-        return self._ask(seen)
+        visible = inputs if self.noise is None else self.noise.see(inputs)
+        return self._ask(visible)
 
     def _ask(self, inputs: torch.Tensor) -> torch.Tensor:
         """What the network says to inputs as it sees them, in its precision."""
@@ -262,10 +262,10 @@ class Trainer:
         total = torch.zeros((), device=self.device)
         copies, steps = self.tuned.samples, settings.epochs * len(starts)
         self.module.train()
-        with seeded(stream("layers", settings.seed) + epoch):
+        with fix_seed(stream("layers", settings.seed) + epoch):
             for i, start in enumerate(starts):
                 rows = self.kept[order[start : start + settings.batch]]
-                now = epoch * len(starts) + i
+                at = epoch * len(starts) + i
                 noise = self._draw(copies * len(rows), "training", epoch, copies * start)
                 loss = self.method.loss(
                     Step(
@@ -275,10 +275,10 @@ class Trainer:
                         self._scores,
                         self.tuned,
                         self.reach,
-                        min(1.0, (now + 1) / (WARM * steps)),
+                        min(1.0, (at + 1) / (WARM * steps)),
                     )
                 )
-                rate = SCHEDULES[settings.schedule](now, steps, settings.lr)
+                rate = SCHEDULES[settings.schedule](at, steps, settings.lr)
                 for group in self.optimizer.param_groups:
                     group["lr"] = rate
                 self.optimizer.zero_grad()
@@ -311,8 +311,8 @@ class Trainer:
         for start in range(0, len(self.held_out), self.settings.batch):
             rows = self.held_out[start : start + self.settings.batch]
             copies = self._noisy(rows, "validation", epoch, start)
-            found = self._ask(copies).argmax(1).cpu()
-            right += int((found == self.examples.labels[rows]).sum())
+            predicted = self._ask(copies).argmax(1).cpu()
+            right += int((predicted == self.examples.labels[rows]).sum())
         return right / len(self.held_out)
 
     @torch.no_grad()
@@ -354,7 +354,7 @@ def _generator(purpose: str, seed: int, epoch: int = 0) -> torch.Generator:
 
 
 @contextmanager
-def seeded(seed: int) -> Iterator[None]:
+def fix_seed(seed: int) -> Iterator[None]:
     """Torch's global generators at this seed inside, and as they were after."""
     with torch.random.fork_rng():
         torch.manual_seed(seed)

@@ -105,7 +105,7 @@ class LogDensity:
             except Exception as cause:
                 raise NoiseError(
                     f"logpdf raised {type(cause).__name__} at x = {float(value):.17g}: {cause}; "
-                    "it must accept every real number (return -inf where the density is zero) "
+                    "it must accept every real number (return -inf if the density is zero) "
                     "or `support` must say where it is defined"
                 ) from cause
             if isinstance(result, float):
@@ -132,7 +132,7 @@ def _short(value: object) -> str:
 
 def nan_error(x: float) -> NoiseError:
     return NoiseError(
-        f"logpdf is NaN at x = {x:.17g}; return a number there (-inf where the density is zero) "
+        f"logpdf is NaN at x = {x:.17g}; return a number there (-inf if the density is zero) "
         "or exclude the point with `support`"
     )
 

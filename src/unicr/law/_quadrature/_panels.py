@@ -19,7 +19,7 @@ from unicr.law._quadrature._logdensity import LogDensity
 from unicr.law._quadrature._scan import Landscape, resolution, width_at
 from unicr.values import Array, IntArray
 
-LINEAR, LOG, INNER_POWER = 0, 1, 2
+LINEAR, LOG, INNER_POWER = 0, 1, 2  # how a panel maps its nodes to x
 
 
 @dataclass

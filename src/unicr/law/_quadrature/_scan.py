@@ -82,21 +82,21 @@ def refine_maxima(f: LogDensity, x: Array, value: Array, index: IntArray) -> tup
     a, b = x[np.maximum(index - 1, 0)], x[np.minimum(index + 1, x.size - 1)]
 
     def evaluate(at: Array) -> Array:
-        got = f.strict(at)
-        return np.where(np.isneginf(got), LOWEST, got)
+        value_at = f.strict(at)
+        return np.where(np.isneginf(value_at), LOWEST, value_at)
 
     rows = np.arange(index.size)
     for _ in range(26):  # each a quarter of the one before
         at = a[:, None] + (b - a)[:, None] * np.linspace(0.0, 1.0, 9)
-        got = evaluate(at)
-        best = got.argmax(axis=1)
-        better = got[rows, best] > top
-        centre, top = np.where(better, at[rows, best], centre), np.fmax(got[rows, best], top)
+        value_at = evaluate(at)
+        best = value_at.argmax(axis=1)
+        better = value_at[rows, best] > top
+        centre, top = np.where(better, at[rows, best], centre), np.fmax(value_at[rows, best], top)
         a, b = at[rows, np.maximum(best - 1, 0)], at[rows, np.minimum(best + 1, 8)]
     for digits in (15, 12, 9, 6):
         rounded = np.array([float(f"{x:.{digits}g}") for x in centre])
-        got = evaluate(rounded)
-        centre, top = np.where(got >= top, rounded, centre), np.fmax(got, top)
+        value_at = evaluate(rounded)
+        centre, top = np.where(value_at >= top, rounded, centre), np.fmax(value_at, top)
     return centre, top
 
 

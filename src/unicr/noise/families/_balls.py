@@ -38,6 +38,7 @@ def _square_of_linf(dim: int) -> float:
     return (dim + 2) / (3 * dim)  # one coordinate is ±1, the others are uniform
 
 
+# p, the power in which distances are compared, and coordinates that make uniform directions.
 L1 = UnitBall(1.0, 1, laplace(scale=1), _surface_of_l1, _square_of_l1)
 L2 = UnitBall(2.0, 2, gaussian(sigma=1), _surface_of_l2, _square_of_l2)
 LINF = UnitBall(math.inf, 1, uniform(scale=1), _surface_of_linf, _square_of_linf)

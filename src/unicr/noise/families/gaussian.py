@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, overload
+from typing import Any
 
 from scipy import special
 
-from unicr.errors import NoiseError
 from unicr.law import SymmetricLaw
 from unicr.noise._anisotropic import Anisotropic
-from unicr.noise._base import IID
 from unicr.noise._family import IIDFamily
 from unicr.noise._frame import factor_covariance
 from unicr.values import Array
@@ -38,27 +36,8 @@ class Gaussian(SymmetricLaw):
 class GaussianFamily(IIDFamily):
     """Independent coordinates of one size, or any covariance."""
 
-    @overload
-    def __call__(
-        self, *, sigma: float | None = None, scale: float | None = None, **numbers: float
-    ) -> IID: ...
-    @overload
-    def __call__(self, *, cov: Any) -> Anisotropic: ...
-    def __call__(
-        self,
-        *,
-        sigma: float | None = None,
-        scale: float | None = None,
-        cov: Any = None,
-        **numbers: float,
-    ) -> Any:
-        """`gaussian(cov=rows)` is Lz, L the lower Cholesky factor of `cov` with 26 bits a row."""
-        if cov is None:
-            return super().__call__(sigma=sigma, scale=scale, **numbers)
-        if sigma is not None or scale is not None or numbers:
-            raise NoiseError(
-                "give gaussian either cov= or sigma=, not both: cov= already sets the size"
-            )
+    def with_covariance(self, cov: Any) -> Anisotropic:
+        """Lz, z with unit variances, L the lower Cholesky factor of `cov` with 26 bits a row."""
         return Anisotropic(self(sigma=1.0), matrix=factor_covariance(cov))
 
 

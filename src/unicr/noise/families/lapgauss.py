@@ -104,8 +104,10 @@ class LaplaceGauss(SymmetricLaw):
             same &= (right - shift > 0) == (right > 0)
             bent = np.where(same, np.minimum(2 * second, abs(shift) * third), 2 * second)
             bend = (right - left) ** 2 / 8 * bent
-            (a, one), (b, two) = values
-            return np.minimum(a - one, b - two) - bend, np.maximum(a + one, b + two) + bend
+            (a, a_margin), (b, b_margin) = values
+            return np.minimum(a - a_margin, b - b_margin) - bend, np.maximum(
+                a + a_margin, b + b_margin
+            ) + bend
 
     def kernel(self, z: Any, xp: Any) -> Any:
         a = xp.abs(z)

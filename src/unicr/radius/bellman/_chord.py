@@ -77,11 +77,11 @@ def _measure_excess(unit: IID, width: float, share: float) -> float:
     height = np.zeros((2, length.size))
     gap, mass = np.zeros((2, length.size))
     for weight, move in ((1.0, 0.0), (-(1 - share), back), (-share, -on)):
-        a, b, own = unit.law.look(z[:-1] + move, z[1:] + move)
+        a, b, cell_mass = unit.law.look(z[:-1] + move, z[1:] + move)
         height += weight * np.stack([a, b])
-        mass += weight * own
-        rounding = 64 * EPS * (own + length * (a + b))
-        area = 0.5 * length * (a + b) - own
+        mass += weight * cell_mass
+        rounding = 64 * EPS * (cell_mass + length * (a + b))
+        area = 0.5 * length * (a + b) - cell_mass
         # above its chord the density counts, below it its copies do
         gap += abs(weight) * (np.maximum(-area if weight > 0 else area, 0.0) + rounding)
     most, least = np.max(height, axis=0), np.min(height, axis=0)
@@ -89,14 +89,14 @@ def _measure_excess(unit: IID, width: float, share: float) -> float:
         crossing = np.where(least < 0, 0.5 * most * most / (most - least), 0.5 * (most + least))
         chord = length * np.where(most > 0, crossing, 0.0)
         positive = np.where(most + 2 * gap / length <= 0, 0.0, chord + gap)
-    # a convex density lies below its chord: nothing where none of the three has a concave part
+    # a convex density lies below its chord: nothing if none of the three has a concave part
     first = np.searchsorted(curvature.falls, z[:-1] - on, side="left")
     last = np.searchsorted(curvature.falls, z[1:] + back, side="right")
     inside = [(z[:-1] - on < high) & (z[1:] + back > low) for low, high in curvature.concave]
     bent = (last > first) | np.any(inside, axis=0) if inside else last > first
-    found = float(np.sum(np.where(bent, positive, 0.0)))
+    gain = float(np.sum(np.where(bent, positive, 0.0)))
     outside = float(unit.cdf(z[0]) + unit.sf(z[-1]))
-    return min(1.0, found + outside + EXCESS_ROUNDING)
+    return min(1.0, gain + outside + EXCESS_ROUNDING)
 
 
 @lru_cache(maxsize=4096)

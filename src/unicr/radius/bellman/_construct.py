@@ -90,7 +90,9 @@ def construct(g: Generators, start: Array, nodes: Array, largest: int) -> Flow:
     groups: dict[int, list[int]] = {
         room: [a for a in wide if g.kernels[a].size == room] for room in mesh.sizes
     }
-    spectra = {room: np.array([g.kernels[a].spectrum for a in one]) for room, one in groups.items()}
+    spectra = {
+        room: np.array([g.kernels[a].spectrum for a in shifts]) for room, shifts in groups.items()
+    }
 
     def push(e: int) -> None:
         """What every shift adds to row e, where later rows may ask for it."""
@@ -99,11 +101,11 @@ def construct(g: Generators, start: Array, nodes: Array, largest: int) -> Flow:
             first = int(np.searchsorted(costs, shortest))
             last = int(np.searchsorted(costs, nodes[-1] - nodes[e - 1], side="right"))
         row = Rows(masses[e : e + 1], mesh)
-        for room, one in groups.items():
-            low, high = np.searchsorted(one, (first, last))
+        for room, shifts in groups.items():
+            low, high = np.searchsorted(shifts, (first, last))
             if low < high:
                 line = fft.irfft(row.spectra[room] * spectra[room][low:high], room, axis=1)
-                pushed[e, one[low:high]] = line[:, :n]
+                pushed[e, shifts[low:high]] = line[:, :n]
         for a in range(first, last):
             kernel = g.kernels[a]
             if kernel.spectrum is None:

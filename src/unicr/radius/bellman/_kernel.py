@@ -124,7 +124,10 @@ class Profile:
 
 
 def integrate_gap(profile: Profile, excess: float, reach: float) -> tuple[Array, Array]:
-    """∫ min(excess, K_u(w)) dw over each part with |w| ≤ reach (K falls away from zero)."""
+    """∫ min(excess, K_u(w)) dw over each part with |w| ≤ reach (K falls away from zero).
+
+    See docs/theory.md#theorem-j.
+    """
 
     def side(value: Array) -> Array:
         inside = profile.width * np.arange(len(value) - 1) <= reach
@@ -180,7 +183,9 @@ class Kernels:
             ]
             for pair, excess, reach in zip(profiles[1:], chords, within, strict=True)
         ]
-        ends = [max(one.up[2][-1] + one.down[2][-1] for one in pair) for pair in profiles]
+        ends = [
+            max(profile.up[2][-1] + profile.down[2][-1] for profile in pair) for pair in profiles
+        ]
         self.kernels: list[Kernel] = []
         for k, pair in enumerate(profiles):
             signs = []
@@ -220,9 +225,9 @@ def make_step_kernels(pairs: list[list[RatioLaw]], mesh: Mesh, smooth: float) ->
     kernels = []
     for pair in pairs:
         profiles = [Profile(law, mesh.step, mesh.count) for law in pair]
-        signs = [move_to_fine_mesh(one.up[:2], one.down[:2], width) for one in profiles]
+        signs = [move_to_fine_mesh(profile.up[:2], profile.down[:2], width) for profile in profiles]
         weights = fold_stencils(scale * np.max(signs, axis=0), table)
-        uneven = max(float(one.up[2][-1] + one.down[2][-1]) for one in profiles)
+        uneven = max(float(profile.up[2][-1] + profile.down[2][-1]) for profile in profiles)
         uneven += 8 * LONG_UNIT * max(law.loss.size for law in pair) + STEP_ROUNDING
         kernels.append(_make_kernel(weights, mesh, max(law.infinite for law in pair), uneven))
     return kernels

@@ -51,6 +51,8 @@ class Mesh:
         n additions one after the other, each within a unit of the sum so far, in two sums of at
         most Σ|mass| each (γ_i/γ_j ≤ 1 for j ≥ i); then one rounding to double. Where long double
         is no longer than double the charge is a thousand times as large, and as sound.
+
+        See docs/theory.md#rounding-charges.
         """
         unit = float(np.finfo(np.longdouble).eps) / 2
         return 2 * (self.count + 2) * unit + float(np.finfo(np.float64).eps) / 2

@@ -41,7 +41,7 @@ CLOSE_ENOUGH = 0.993  # of what no radius exceeds: there half as much patience w
 
 @lru_cache(maxsize=256)
 def bellman_radius(unit: IID, norm: Norm, dim: int, p_a: float, p_b: float) -> float:
-    """A proved radius at unit scale (docs/theory.md#theorem-j); 0 where nothing could be proved.
+    """A proved radius at unit scale (docs/theory.md#theorem-j); 0 if nothing could be proved.
 
     Where that leaves much open, jumps are taken apart (docs/theory.md#jumps-apart).
     """
@@ -52,10 +52,10 @@ def bellman_radius(unit: IID, norm: Norm, dim: int, p_a: float, p_b: float) -> f
         if sheet is not None and best * ABOVE_SEARCHED >= LEFT_OPEN * sheet.r:
             break
         with contextlib.suppress(ValueError):  # numbers that no flow can be made of prove nothing
-            for one in make(unit, norm, dim, p_a, p_b):
-                found = _bisect_sheet(one, p_a, p_b, 0.0)
-                if sheet is None or found > best:
-                    best, sheet = found, one
+            for candidate in make(unit, norm, dim, p_a, p_b):
+                radius = _bisect_sheet(candidate, p_a, p_b, 0.0)
+                if sheet is None or radius > best:
+                    best, sheet = radius, candidate
     return 0.0 if sheet is None or best == 0.0 else _refine_sheet(sheet.copy(), p_a, p_b)
 
 
@@ -63,9 +63,9 @@ def _refine_sheet(sheet: Sheet, p_a: float, p_b: float) -> float:
     """The radius of one scale, with the cells of u₁ that hold it back proved by tighter ones."""
     best, patience, spent = 0.0, PATIENCE, 0
     while True:
-        found = _bisect_sheet(sheet, p_a, p_b, best)
-        patience = PATIENCE if found > best * (1 + WORTHWHILE) else patience - 1
-        best = found
+        radius = _bisect_sheet(sheet, p_a, p_b, best)
+        patience = PATIENCE if radius > best * (1 + WORTHWHILE) else patience - 1
+        best = radius
         close = best * ABOVE_SEARCHED > CLOSE_ENOUGH * sheet.r
         tired = patience <= (PATIENCE // 2 if close else 0) or spent >= MOST_FLOWS
         if tired or best in (0.0, sheet.r):
@@ -87,10 +87,10 @@ def bellman_curve(unit: IID, norm: Norm, dim: int) -> tuple[Array, Array]:
     """
     curves, shifts, below = [], list_scales(norm.p), 0.0
     for j, shift in enumerate(shifts):
-        found = make_sheets(unit, norm, dim, special.ndtr(shift), special.ndtr(-shift))
-        low = min(0.97 * below, 0.9 * found[0].r) or 0.5 * found[0].r
-        curves += [sheet.copy().prove_steps(low) for sheet in found]
-        below = found[0].r
+        sheets = make_sheets(unit, norm, dim, special.ndtr(shift), special.ndtr(-shift))
+        low = min(0.97 * below, 0.9 * sheets[0].r) or 0.5 * sheets[0].r
+        curves += [sheet.copy().prove_steps(low) for sheet in sheets]
+        below = sheets[0].r
         tell(f"building the {norm} curve, once", j + 1, len(shifts))
     alpha = np.concatenate([alpha for alpha, _ in curves])
     radius = np.concatenate([radius for _, radius in curves])
@@ -155,20 +155,25 @@ def _bound_from_above(unit: IID, norm: Norm, dim: int, p_a: float, p_b: float) -
     for k, sign in product(sorted(counts), (1.0,) if unit.facts.symmetric else (1.0, -1.0)):
         along = equal_spectrum(k, sign).unit(norm)
 
-        def moved(r: float, along: Spectrum = along) -> TradeOff:
+        def make_tradeoff(r: float, along: Spectrum = along) -> TradeOff:
             return compute_tradeoff(unit, along.shifts(r), spread=3e-4)
 
-        if math.isfinite(best) and compute_margin(moved(best), p_a, p_b) >= 0:
+        if math.isfinite(best) and compute_margin(make_tradeoff(best), p_a, p_b) >= 0:
             continue
         guess = best if math.isfinite(best) else max(float(special.ndtri(p_a)), 1e-3)
         monotone = unit.facts.unimodal
-        root = find_radius(moved, Evidence(p_a, p_b), guess, monotone=monotone, tolerance=1e-3)
+        root = find_radius(
+            make_tradeoff, Evidence(p_a, p_b), guess, monotone=monotone, tolerance=1e-3
+        )
         best, worst = (root, k) if root < best else (best, worst)
     return best, worst
 
 
 def _bisect_sheet(sheet: Sheet, p_a: float, p_b: float, low: float) -> float:
-    """The largest r that a sheet proves, by bisection; monotone in r; `low` holds."""
+    """The largest r that a sheet proves, by bisection; monotone in r; `low` holds.
+
+    See docs/theory.md#theorem-j.
+    """
     if sheet.holds(sheet.r, p_a, p_b):
         return sheet.r
     high = sheet.r

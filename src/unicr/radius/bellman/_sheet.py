@@ -84,7 +84,10 @@ class ProvedFlow:
     effort: int
 
     def read(self, budgets: Array, columns: slice) -> Array:
-        """Φ + Ξ at each budget, from above, at some points; inf beyond what was verified."""
+        """Φ + Ξ at each budget, from above, at some points; inf beyond what was verified.
+
+        See docs/theory.md#theorem-j.
+        """
         t = self.nodes
         i = np.clip(np.searchsorted(t, budgets, side="right") - 1, 0, len(t) - 2)
         tau = ((budgets - t[i]) / (t[i + 1] - t[i]))[:, None]
@@ -121,7 +124,10 @@ class Grids:
 
 
 class Sheet:
-    """Everything proved at one scale: radii up to `r` at unit scale of the noise."""
+    """Everything proved at one scale: radii up to `r` at unit scale of the noise.
+
+    See docs/theory.md#theorem-j.
+    """
 
     def __init__(self, unit: IID, p: float, dim: int, shift: float, r: float, kappa: float) -> None:
         self.unit, self.p, self.dim, self.shift, self.r, self.kappa = unit, p, dim, shift, r, kappa
@@ -184,7 +190,7 @@ class Sheet:
         return other
 
     def tighten(self, i: int) -> int:
-        """Prove cell i by something tighter; what it costs, 0 where nothing is left to do.
+        """Prove cell i by something tighter; what it costs, 0 if nothing is left to do.
 
         The chord of a wide cell is cut; then no flow allows steps that are not left; then flows
         are cut more finely; then narrow cells are cut too.
@@ -253,6 +259,8 @@ class Sheet:
         """From below, T(1 − p_A) + T(p_B) − 1 (binary: 2T(1 − p_A) − 1), for u₁ in cell i.
 
         Together the cells cover all ‖δ‖_p ≤ r; one that r does not reach says nothing, inf.
+
+        See docs/theory.md#theorem-j.
         """
         if self.largest[i] >= r:
             return math.inf
@@ -265,10 +273,12 @@ class Sheet:
 
         What a cell allows falls as r grows. So between two radii of a coarse grid only those cells
         are asked again that allow less at the second than all of them do at the first.
+
+        See docs/theory.md#theorem-j.
         """
         coarse = np.geomspace(low, self.r, COARSE)
 
-        def allowed_at(r: float) -> Array:
+        def bound_alpha(r: float) -> Array:
             met = [a < r for a in self.largest[:-1]]
             return np.array(
                 [self._bound_cell(i, r, None) if m else np.inf for i, m in enumerate(met)]
@@ -276,27 +286,30 @@ class Sheet:
 
         for r in coarse[[COARSE - 1, COARSE // 2, 0]]:
             for _ in range(CURVE_SPLITS):
-                worst = int(np.argmin(allowed_at(float(r))))
+                worst = int(np.argmin(bound_alpha(float(r))))
                 charged = self.gaps[worst]
                 if worst == 0 or not self.split(worst) or charged <= LOOSE_CHORD:
                     break
-        allowed = np.array([allowed_at(float(r)) for r in coarse])
+        allowed = np.array([bound_alpha(float(r)) for r in coarse])
         alpha, radius = [float(np.min(allowed[0]))], [float(coarse[0])]
         for j in range(1, COARSE):
             binding = np.flatnonzero(allowed[j] < np.min(allowed[j - 1]))
             others = float(np.min(np.delete(allowed[j], binding), initial=np.inf))
             for r in np.geomspace(coarse[j - 1], coarse[j], BETWEEN + 2)[1:-1]:
-                now = [
+                held = [
                     self._bound_cell(int(i), float(r), None) for i in binding if self.largest[i] < r
                 ]
-                alpha.append(min([others, *now]))
+                alpha.append(min([others, *held]))
                 radius.append(float(r))
             alpha.append(float(np.min(allowed[j])))
             radius.append(float(coarse[j]))
         return np.maximum(alpha, 0.0), np.asarray(radius)
 
     def _bound_cell(self, i: int, r: float, levels: list[float] | None) -> float:
-        """For u₁ in cell i: Σ T at the levels; without levels the largest α with T(α) ≥ 1/2."""
+        """For u₁ in cell i: Σ T at the levels; without levels the largest α with T(α) ≥ 1/2.
+
+        See docs/theory.md#theorem-j.
+        """
         budgets, shares = self._cut_cell(i, r)
         budgets = budgets * (1 + BUDGET_CHARGE)  # Φ + Ξ rises with E: more is safe
         ends = [self.flows[i]] if i == 0 else [self.flows[i], self.flows[i + 1]]
@@ -373,7 +386,7 @@ def _bound_lags(u: Array, costs: Array, p: float) -> Array:
     For p > 1, f(λ) = λ − s(λ) is concave and 0 at both ends. With m ≤ |f″| ≤ M its maximum is at
     least m/8, and between two of 201 points it exceeds the larger by at most M/(8·200²): 2.5e-5·M/m
     of the maximum. M/m is the power |p − 2| of the ratio of two shifts, below 1.2. So 1e-3 is
-    ample; and for p ≤ 1 the lag is 0.
+    ample; and for p ≤ 1 the lag is 0. See docs/theory.md#theorem-j.
     """
     lam = np.linspace(0.0, 1.0, 201)[None, :]
     at = (u[:-1, None] + lam * np.diff(u)[:, None]) ** p - u[:-1, None] ** p

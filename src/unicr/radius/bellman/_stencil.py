@@ -48,14 +48,14 @@ def compute_terms(x: Array, place: float, step: float, smooth: float) -> tuple[A
     value, second = np.zeros((2, len(j), len(x)))
     for at, much in zip(v, height, strict=True):
         t = ((j + at - place) * q)[:, None]
-        one = much * np.exp(t * (x - 0.5 * q * (j + at + place)[:, None]))
-        value += one
-        second += t**2 * one
+        term = much * np.exp(t * (x - 0.5 * q * (j + at + place)[:, None]))
+        value += term
+        second += t**2 * term
     return value, second
 
 
 def dominates(c: Array, place: float, step: float, smooth: float) -> bool:
-    """Whether the inequality of the module holds for every real y."""
+    """Whether the inequality of the module holds for every real y (docs/theory.md#theorem-j)."""
     x = np.linspace(-GRID_END, GRID_END, 1 + round(2 * GRID_END / GRID_STEP))
     value, second = compute_terms(x, place, step, smooth)
     up, down = np.maximum(c, 0.0), np.maximum(-c, 0.0)
@@ -83,13 +83,13 @@ def _find_stencil(place: float, step: float, smooth: float) -> Array:
     largest = np.max(value, axis=0)
     rows, cost = (value / largest).T, 1.0 + SMALLNESS * (POINTS - place) ** 2
     for care in (MARGIN, 4 * MARGIN, 16 * MARGIN):
-        found = optimize.linprog(  # c = its positive part − its negative part, both small
+        solution = optimize.linprog(  # c = its positive part − its negative part, both small
             np.concatenate([cost + SMALLNESS, SMALLNESS - cost]),
             A_ub=np.hstack([-rows, rows]),
             b_ub=-(1.0 / largest + care),
         )
-        if found.x is not None:
-            c = found.x[: len(cost)] - found.x[len(cost) :]
+        if solution.x is not None:
+            c = solution.x[: len(cost)] - solution.x[len(cost) :]
             if dominates(c, place, step, smooth):
                 return c
     raise ValueError(f"no stencil for mesh step {step!r} and width {smooth!r} was found")

@@ -168,14 +168,14 @@ def _measure_lacks(  # type: ignore[no-untyped-def]
                 i = place[q]
                 value, risen, bent = psi[i, part], rise[i, part], bend[i, part]
                 for j in range(size):
-                    left = start[j] + ta * way[j] - wa * bow[j]
-                    lack[j] = left - (value[j] + sa * risen[j] - va * bent[j])
+                    needed = start[j] + ta * way[j] - wa * bow[j]
+                    lack[j] = needed - (value[j] + sa * risen[j] - va * bent[j])
                 if between[q] >= 0:
                     bent = bend[between[q], part]
                     di, length = t[between[q] + 1] - t[between[q]], ends[q] - ends[q - 1]
-                    there, own = length**2 / (4 * di * di), length**2 / (4 * de * de)
+                    there, own_dip = length**2 / (4 * di * di), length**2 / (4 * de * de)
                     for j in range(size):
-                        dip = max(there * bent[j] - own * bow[j], 0.0)
+                        dip = max(there * bent[j] - own_dip * bow[j], 0.0)
                         worst = max(worst, max(lack[j], before[j]) + dip)
                 lack, before = before, lack
         out[e] = worst
@@ -288,7 +288,7 @@ def pay_lacks(
     pieces. Where the smaller cost leads from a piece to a budget well beyond its end, Ξ there lies
     above Ξ at that end by the larger lack; where it does not, the slope on every piece that the
     step may meet is at least the lack per cost, and a little more, for c(u) lies below the chord
-    of the costs.
+    of the costs. See docs/theory.md#theorem-j.
     """
     cut = np.arange(PIECES) / PIECES
     fine = np.append((nodes[:-1, None] + np.diff(nodes)[:, None] * cut).ravel(), nodes[-1])

@@ -43,7 +43,7 @@ def list_theorems() -> tuple[Theorem, ...]:
 
 
 def find_exact_bound(question: Question) -> Bound | None:
-    """The bound that gives the true radius, at unit scale; None where there are only bounds.
+    """The bound that gives the true radius, at unit scale; None if there are only bounds.
 
     The first theorem in the list that is exact is taken, so that a closed form goes first.
     """
@@ -52,7 +52,7 @@ def find_exact_bound(question: Question) -> Bound | None:
 
 @lru_cache(maxsize=256)
 def _find_exact(unit: Question) -> Bound | None:
-    bounds = (one.match(unit) for one in list_theorems() if one.laws == 1)
+    bounds = (theorem.match(unit) for theorem in list_theorems() if theorem.laws == 1)
     return next((bound for bound in bounds if bound is not None and bound.exact), None)
 
 
@@ -66,16 +66,16 @@ def _list_bounds(unit: Question, laws: int) -> tuple[Bound, ...]:
     exact = _find_exact(unit) if laws == 1 else None
     if exact is not None:
         return (exact,)
-    bounds = (one.match(unit) for one in list_theorems() if one.laws == laws)
+    bounds = (theorem.match(unit) for theorem in list_theorems() if theorem.laws == laws)
     return tuple(bound for bound in bounds if bound is not None)
 
 
 def prove(question: Question, evidence: Evidence, *, laws: int = 1) -> Proof:
     """The largest radius that a theorem of so many laws gives, in real units and rounded down.
 
-    A theorem whose numbers cannot be computed proves nothing; that is an error where no other one
+    A theorem whose numbers cannot be computed proves nothing; that is an error if no other one
     proves anything either. So it is where time is over (`OutOfTime`): what was proved by then
-    stands, and is not `complete`.
+    stands, and is not `complete`. See docs/theory.md#certifies.
     """
     best, failed, complete = NOTHING_PROVED, None, True
     for bound in list_bounds(question, laws=laws):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -37,6 +37,8 @@ class Bound(ABC):
     `theorem` is the name that results print, `grade` how good the proof is. `exact` says whether
     the radius is the true one; then `directions` holds the worst ones, one of which attains it (the
     two signs of one, at most), or None where they are no spectrum. `engine` says what computes.
+
+    See docs/theory.md#certifies.
     """
 
     theorem: str
@@ -47,7 +49,7 @@ class Bound(ABC):
 
     @abstractmethod
     def radius(self, evidence: Evidence) -> float:
-        """The radius that holds for every direction; 0 where nothing is gained.
+        """The radius that holds for every direction; 0 if nothing is gained.
 
         `radius.theorems.prove` rounds it down: nobody else hands it out.
         """
@@ -62,7 +64,7 @@ class Bound(ABC):
         return None
 
     def curve(self) -> Steps | None:
-        """(1 − p_j, r_j), r_j proved at p_j and rising: a whole binary curve; None where there is
+        """(1 − p_j, r_j), r_j proved at p_j and rising: a whole binary curve; None if there is
         no better way than one radius at a time.
         """
         closed = self.closed_form
@@ -81,6 +83,8 @@ class TradeOffBound(Bound):
     """A bound by a function below all T_δ with ‖δ‖_p ≤ r, for every r: the first r that fails.
 
     `tolerance` is how close to that r the search ends, on its certified side, as a share of it.
+
+    See docs/theory.md#certifies.
     """
 
     tolerance: float = TOLERANCE
@@ -96,8 +100,10 @@ class TradeOffBound(Bound):
         return find_radius(self.tradeoff, evidence, self.guess(evidence), tolerance=self.tolerance)
 
     def curve(self) -> Steps | None:
-        if not self.exact:
-            return None
+        return self.prove_steps() if self.exact else None
+
+    def prove_steps(self) -> Steps:
+        """A whole curve from few trade-off functions (docs/theory.md#lemma-3)."""
         first, last = (
             self.radius(Evidence(FIRST_P_A)),
             self.radius(Evidence(1.0 - LAST_TAIL, LAST_TAIL)),
@@ -106,7 +112,7 @@ class TradeOffBound(Bound):
 
 
 class Proof(NamedTuple):
-    """A proved radius and the bound that gives it, which is None where nothing is proved.
+    """A proved radius and the bound that gives it, which is None if nothing is proved.
 
     `complete` says whether every theorem was asked: not where the time was over before.
     """
@@ -122,7 +128,7 @@ class Proof(NamedTuple):
 
     @property
     def grade(self) -> Grade | None:
-        """The grade of the proof, None where nothing is proved."""
+        """The grade of the proof, None if nothing is proved."""
         return None if self.bound is None else self.bound.grade
 
 
@@ -133,7 +139,8 @@ class Theorem:
     `needs` says in words what `match` asks for. Theorems are asked in the order of `rank`: 0 for a
     formula in every norm, 1 for any other formula, 2 for the rest, 3 for what may take minutes, so
     that the others are known when time is over; those of two `laws` only where the evidence has
-    votes under a second law.
+    votes under a second law. `computed_in` names the modules that compute its trade-off function
+    or its radius, where the file of the theorem does not hold all of it, the first one first.
     """
 
     letter: str
@@ -142,11 +149,17 @@ class Theorem:
     match: Callable[[Question], Bound | None]
     rank: int = 2
     laws: int = 1
+    computed_in: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
         """As results print it."""
         return f"({self.letter}) {self.words}"
+
+    @property
+    def anchor(self) -> str:
+        """Its place on the theory page."""
+        return f"theorem-{self.letter}"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -159,18 +172,44 @@ class ScaledBound(Bound):
     def radius(self, evidence: Evidence) -> float:
         return self.factor * self.inner.radius(evidence)
 
+    def curve(self) -> Steps | None:
+        steps = self.inner.curve()
+        return None if steps is None else (steps[0], self.factor * steps[1])
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class BestBound(Bound):
-    """The best of several bounds: which one that is depends on the evidence."""
+    """The best of several bounds: which one that is depends on the evidence.
+
+    `whole` says whether their whole curves serve in place of single radii.
+    """
 
     bounds: tuple[Bound, ...]
+    whole: bool = False
 
     def radius(self, evidence: Evidence) -> float:
         return self.proof(evidence).radius
 
     def proof(self, evidence: Evidence) -> Proof:
-        return max((one.proof(evidence) for one in self.bounds), key=lambda proof: proof.radius)
+        return max((bound.proof(evidence) for bound in self.bounds), key=lambda proof: proof.radius)
+
+    def curve(self) -> Steps | None:
+        return merge_curves(self.bounds) if self.whole else None
+
+
+def merge_curves(bounds: Iterable[Bound]) -> Steps | None:
+    """The best of the whole curves of several bounds; None if no bound has one.
+
+    Every step of each curve is proved, and a radius that is proved at one p_A holds at a larger
+    (docs/theory.md#certifies).
+    """
+    curves = [steps for bound in bounds if (steps := bound.curve()) is not None]
+    if len(curves) < 2:
+        return curves[0] if curves else None
+    alpha = np.concatenate([curve[0] for curve in curves])
+    radius = np.concatenate([curve[1] for curve in curves])
+    order = np.argsort(-alpha, kind="stable")
+    return alpha[order], np.maximum.accumulate(radius[order])
 
 
 def compute_half_gap(quantile: Callable[[float], float], evidence: Evidence) -> float:

@@ -66,6 +66,8 @@ def group_scales(scales: Array) -> Groups:
     """(scale, how many coordinates), at most GROUPS of them: others are rounded down to a grid.
 
     A smaller scale makes a shift easier to see, so rounding down is safe.
+
+    See docs/theory.md#theorem-c.
     """
     values, counts = np.unique(scales, return_counts=True)
     if len(values) > MOST_GROUPS:
@@ -78,5 +80,12 @@ def group_scales(scales: Array) -> Groups:
 
 
 THEOREM = Theorem(
-    "c", "all-equal, unimodal", "ℓ∞, or one dimension; symmetric unimodal coordinates", match
+    "c",
+    "all-equal, unimodal",
+    "ℓ∞, or one dimension; symmetric unimodal coordinates",
+    match,
+    computed_in=(
+        "unicr.tradeoff._compose",
+        "unicr.tradeoff._ratio",
+    ),
 )

@@ -42,7 +42,10 @@ class AnyDensityBound(Bound):
         return min(proved, self._walk(evidence, -1.0, proved))
 
     def _walk(self, evidence: Evidence, sign: float, enough: float) -> float:
-        """How far every shift of this sign is certified, up to `enough` or a little beyond."""
+        """How far every shift of this sign is certified, up to `enough` or a little beyond.
+
+        See docs/theory.md#theorem-q.
+        """
         levels = np.array(
             [1.0 - evidence.p_a] if evidence.binary else [1.0 - evidence.p_a, evidence.p_b]
         )
@@ -85,4 +88,14 @@ def match(question: Question) -> AnyDensityBound | None:
     )
 
 
-THEOREM = Theorem("q", "one dimension, any density", "one dimension; any density", match, rank=3)
+THEOREM = Theorem(
+    "q",
+    "one dimension, any density",
+    "one dimension; any density",
+    match,
+    rank=3,
+    computed_in=(
+        "unicr.tradeoff._compose",
+        "unicr.radius.bellman._chord",
+    ),
+)

@@ -52,5 +52,17 @@ def match(question: Question) -> BellmanBound | None:
 
 
 THEOREM = Theorem(
-    "j", "Bellman bound", "finite p, dimension of at least 2; any i.i.d. noise", match, rank=3
+    "j",
+    "Bellman bound",
+    "finite p, dimension of at least 2; any i.i.d. noise",
+    match,
+    rank=3,
+    computed_in=(
+        "unicr.radius.bellman._radius",
+        "unicr.radius.bellman._sheet",
+        "unicr.radius.bellman._verify",
+        "unicr.radius.bellman._kernel",
+        "unicr.radius.bellman._chord",
+        "unicr.tradeoff._ratio",
+    ),
 )

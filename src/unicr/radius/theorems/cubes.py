@@ -52,10 +52,10 @@ def match(question: Question) -> CubesBound | None:
     noise, p = question.noise.radial, question.norm.p
     if noise is None or not math.isinf(noise.order) or not 1 < p < math.inf or not falls(noise):
         return None
-    own = Grade.OUTWARD_ROUNDING if rounds_outward(noise) else Grade.FLOATING_POINT
+    grade = Grade.OUTWARD_ROUNDING if rounds_outward(noise) else Grade.FLOATING_POINT
     return CubesBound(
         theorem=THEOREM.name,
-        grade=grade_proof(own, noise),
+        grade=grade_proof(grade, noise),
         engine="quadrature",
         tolerance=TOLERANCE,
         noise=noise,
@@ -95,4 +95,10 @@ def _make_least_overlap(p: float, dim: int, r: float) -> Callable[[Array, Array]
     return least
 
 
-THEOREM = Theorem("m", "cube by cube", "ℓp, 1 < p < ∞; noise φ(‖z‖_∞), φ falls", match)
+THEOREM = Theorem(
+    "m",
+    "cube by cube",
+    "ℓp, 1 < p < ∞; noise φ(‖z‖_∞), φ falls",
+    match,
+    computed_in=("unicr.tradeoff._falling",),
+)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from unicr.noise import IID
 from unicr.radius._grade import Grade, grade_proof
 from unicr.radius._question import Evidence, Question
-from unicr.radius.theorems._base import Theorem, TradeOffBound
+from unicr.radius.theorems._base import Steps, Theorem, TradeOffBound
 from unicr.tradeoff import TradeOff, compose, make_ratio_law
 from unicr.tradeoff.internal import guess_radius, make_envelope
 
@@ -30,6 +30,10 @@ class EnvelopeBound(TradeOffBound):
     def guess(self, evidence: Evidence) -> float:
         return guess_radius(evidence.p_a, evidence.p_b) / math.sqrt(self.dim)
 
+    def curve(self) -> Steps | None:
+        # of a law that is 0 somewhere (h) proves larger radii, one by one
+        return self.prove_steps() if self.law.facts.positive else None
+
 
 def match(question: Question) -> EnvelopeBound | None:
     """Where (c) does not serve for want of symmetry."""
@@ -47,4 +51,13 @@ def match(question: Question) -> EnvelopeBound | None:
     )
 
 
-THEOREM = Theorem("f", "envelope", "ℓ∞; unimodal coordinates without symmetry", match)
+THEOREM = Theorem(
+    "f",
+    "envelope",
+    "ℓ∞; unimodal coordinates without symmetry",
+    match,
+    computed_in=(
+        "unicr.tradeoff._envelope",
+        "unicr.tradeoff._compose",
+    ),
+)

@@ -113,7 +113,7 @@ def _list_directions(dim: int) -> list[tuple[float, ...]]:
 
 def _has_sorted_point(box: Box) -> bool:
     """Whether the box has a point with v_1 ≥ v_2 ≥ v_3."""
-    low = [one for one, _ in box]
+    low = [least for least, _ in box]
     return low[0] <= 1.0 - sum(low) and all(low[i + 1] <= box[i][1] for i in range(len(box) - 1))
 
 
@@ -130,4 +130,8 @@ THEOREM = Theorem(
     "finite p, dimension 2 or 3; symmetric unimodal",
     match,
     rank=3,
+    computed_in=(
+        "unicr.tradeoff._margin",
+        "unicr.tradeoff._compose",
+    ),
 )

@@ -74,15 +74,24 @@ class _LowerOf(TradeOff):
         self._tradeoffs = tradeoffs
 
     def beta(self, alpha: ArrayLike) -> Array:
-        return self._lower([one.beta(alpha) for one in self._tradeoffs])
+        return self._lower([tradeoff.beta(alpha) for tradeoff in self._tradeoffs])
 
     def alpha(self, beta: ArrayLike) -> Array:
         # β may be a rounded 1 − α: the next number above it is at least the true one
         above = np.nextafter(np.asarray(beta, dtype=np.float64), 2.0)
-        return self._lower([one.alpha(above) for one in self._tradeoffs])
+        return self._lower([tradeoff.alpha(above) for tradeoff in self._tradeoffs])
 
     def _lower(self, values: list[Array]) -> Array:
         return np.asarray(np.min(values, axis=0) * (1.0 - CLOSED_FORM_CHARGE))
 
 
-THEOREM = Theorem("a", "one dimension, both signs", "one dimension; unimodal", match)
+THEOREM = Theorem(
+    "a",
+    "one dimension, both signs",
+    "one dimension; unimodal",
+    match,
+    computed_in=(
+        "unicr.tradeoff._compose",
+        "unicr.tradeoff._ratio",
+    ),
+)

@@ -38,21 +38,21 @@ def list_parts(question: Question) -> Iterator[Part]:
         return
     core, words = noise.core, "smallest scale" if noise.scales is not None else "least stretch"
     grade = Grade.CLOSED_FORM if noise.scales is not None else Grade.FLOATING_POINT
-    if (least := frame.inscribed(norm.p)) > 0:
+    if (least := frame.inner_factor(norm.p)) > 0:
         normal = core.iid is not None and core.iid.normal_sigma is not None
         exact = noise.scales is None and normal and norm == l2
         yield Part(core.unit, norm, least * core.scale, words, grade, exact)
     if noise.scales is None and norm != l2:
         # a matrix is known best in ℓ2
-        factor = factor_of_inclusion(norm, l2, question.dim) * frame.inscribed(2.0) * core.scale
+        factor = factor_of_inclusion(norm, l2, question.dim) * frame.inner_factor(2.0) * core.scale
         yield Part(core.unit, l2, factor, f"{words} in ℓ2", grade)
 
 
 def match(question: Question) -> Bound | None:
-    """The best of what is proved for the parts."""
+    """The best of what is proved for the parts (docs/theory.md#theorem-p)."""
     from unicr.radius.theorems import list_bounds
 
-    found = []
+    bounds = []
     for part in list_parts(question):
         about = replace_noise(question.in_norm(part.norm.p), part.noise)
         for inner in list_bounds(about):
@@ -65,11 +65,11 @@ def match(question: Question) -> Bound | None:
             )
             if part.exact and inner.exact:
                 return replace(bound, exact=True)
-            found.append(bound)
-    if not found:
+            bounds.append(bound)
+    if not bounds:
         return None
-    grade = find_weakest(*(one.grade for one in found))
-    return BestBound(theorem=THEOREM.name, grade=grade, bounds=tuple(found))
+    grade = find_weakest(*(bound.grade for bound in bounds))
+    return BestBound(theorem=THEOREM.name, grade=grade, bounds=tuple(bounds))
 
 
 THEOREM = Theorem(

@@ -54,10 +54,10 @@ def match(question: Question) -> SphericalBound | None:
     noise = question.noise.radial
     if noise is None or noise.order != 2 or not falls(noise):
         return None
-    own = Grade.OUTWARD_ROUNDING if rounds_outward(noise) else Grade.FLOATING_POINT
+    grade = Grade.OUTWARD_ROUNDING if rounds_outward(noise) else Grade.FLOATING_POINT
     return SphericalBound(
         theorem=THEOREM.name,
-        grade=grade_proof(own, noise),
+        grade=grade_proof(grade, noise),
         engine="spherical",
         exact=True,
         directions=list_extreme_directions(question.norm, question.dim, 2.0),
@@ -71,4 +71,8 @@ THEOREM = Theorem(
     "spherical, falling density",
     "spherical noise whose density falls with the length",
     match,
+    computed_in=(
+        "unicr.tradeoff._falling",
+        "unicr.tradeoff._angle",
+    ),
 )

@@ -78,9 +78,9 @@ def load_tables(unit: RadialNoise, share: float) -> dict[str, Array]:
         levels = make_two_levels(unit)
         parts = [bound_two_parts(levels, unit, x * _measure_unit(unit), shares) for x in lengths]
         return {
-            "t": np.stack([one.t for one in parts]),
-            "inside": np.stack([one.inside for one in parts]),
-            "outside": np.stack([one.outside for one in parts]),
+            "t": np.stack([part.t for part in parts]),
+            "inside": np.stack([part.inside for part in parts]),
+            "outside": np.stack([part.outside for part in parts]),
             "variation": total_variation(unit, np.outer(lengths, STEPS) * _measure_unit(unit)),
         }
 
@@ -125,4 +125,8 @@ THEOREM = Theorem(
     "votes under noise φ(‖z‖_2) or φ(‖z‖_1) and under the same within a ball; φ falls",
     match,
     laws=2,
+    computed_in=(
+        "unicr.tradeoff._two",
+        "unicr.tradeoff._falling",
+    ),
 )

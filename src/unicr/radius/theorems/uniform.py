@@ -65,7 +65,10 @@ def match(question: Question) -> UniformBound | None:
 
 
 def _solve_radius(lost: Array, p: float, dim: int) -> Array:
-    """‖δ‖_p/2λ of the nearest δ with Π(1 − |δ_i|/2λ) = 1 − `lost`, for each, from below."""
+    """‖δ‖_p/2λ of the nearest δ with Π(1 − |δ_i|/2λ) = 1 − `lost`, for each, from below.
+
+    See docs/theory.md#theorem-k.
+    """
     if p <= 1 or dim == 1:
         return lost
     total = -np.log1p(-lost)

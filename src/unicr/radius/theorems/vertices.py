@@ -56,10 +56,10 @@ def match(question: Question) -> VerticesBound | None:
     every = math.isinf(noise.order) and math.isinf(norm.p)
     if not ((norm.p <= 1 or every) and falls(noise)):
         return None
-    own = Grade.OUTWARD_ROUNDING if rounds_outward(noise) else Grade.FLOATING_POINT
+    grade = Grade.OUTWARD_ROUNDING if rounds_outward(noise) else Grade.FLOATING_POINT
     return VerticesBound(
         theorem=THEOREM.name,
-        grade=grade_proof(own, noise),
+        grade=grade_proof(grade, noise),
         engine="quadrature",
         exact=True,
         directions=list_extreme_directions(norm, question.dim, 1.0),
@@ -73,4 +73,5 @@ THEOREM = Theorem(
     "vertices, falling density of a norm",
     "ℓp, p ≤ 1, noise φ(‖z‖_∞) or φ(‖z‖_1); ℓ∞, noise φ(‖z‖_∞); φ falls",
     match,
+    computed_in=("unicr.tradeoff._falling",),
 )

@@ -45,20 +45,19 @@ class Claim:
     Parameters
     ----------
     noise
-        The noise they were made with; {sigma} stands for the number after sigma_ (or noise_) in a
-        log's path.
+        The noise of the logs. {sigma} means the number after sigma_ (or noise_) in a log's path.
     norm
-        The norm of their radii.
+        The norm of the radii in the logs.
     dim
-        Number of input coordinates, for norms beyond 2.
+        Number of input coordinates; needed for norms above 2.
     n
-        With alpha: the votes that bound p_A.
+        With alpha: the number of votes that bound p_A.
     alpha
-        The failure probability of one certificate that is stated (one-sided).
+        The stated failure probability of one certificate (one-sided).
     accuracy
-        Certified accuracies that are stated, by radius, as printed.
+        The stated certified accuracies by radius, as printed.
     average
-        The average certified radius that is stated, as printed.
+        The stated average certified radius, as printed.
     """
 
     noise: str | None = None

@@ -59,7 +59,7 @@ def gaussian_sigma(noise: Noise) -> float | None:
 
 
 def gaussian_radius(p_a: float, sigma: float, norm: Norm, dim: int) -> float:
-    """σ Φ⁻¹(p_A) in this norm, 0 where p_A is not above 1/2."""
+    """σ Φ⁻¹(p_A) in this norm, 0 if p_A is not above 1/2."""
     return float(sigma * max(0.0, special.ndtri(p_a))) / l2_factor(norm, dim)
 
 

@@ -35,7 +35,7 @@ class LogRow:
     """One line of a log; `radius` and `p_a` are lower ends of what the printed digits can mean.
 
     `radius_most` and `p_a_most` are the upper ends. `q_a` is the class's probability under a second
-    law, `count` the number of votes for the class. They are None where the log has no such column.
+    law, `count` the number of votes for the class. They are None if the log has no such column.
     """
 
     idx: int
@@ -285,6 +285,6 @@ def _head(path: Path) -> dict[str, str]:
 
 
 def paired(rows: Iterable[LogRow], second: Iterable[LogRow]) -> list[LogRow]:
-    """The rows with q_A from a log of the second law; 0 where it does not have the input."""
+    """The rows with q_A from a log of the second law; 0 if it does not have the input."""
     of = {row.idx: row.p_a or 0.0 for row in second}
     return [replace(row, q_a=of.get(row.idx, 0.0)) for row in rows]

@@ -47,15 +47,16 @@ def recertify(
     alpha: float | None = None,
     searched: bool = False,
 ) -> list[LogRow]:
-    """Radii in another norm from a log of certificates in the norm `origin`, under the same noise.
+    """Compute radii in another norm from a log of certificates in the norm `origin`, under the same
+    noise.
 
-    p_A comes from the votes where the log has them and `n` and `alpha` are given, and else from
-    the log's own bound or from the radius: both hold, so the larger counts, and where they
-    contradict each other the log is refused. `n` and `alpha` of a log without votes must be its
-    own: then no radius may be above what they can give, and a printed radius is the least that one
-    of the n + 1 counts gives. Gaussian radii are carried to another norm as balls, whatever p_A is.
-    An input without p_A above 1/2 is an abstention. The certificates keep their confidence: the
-    same bound of p_A is used, only the norm changes.
+    If the log has votes and `n` and `alpha` are given, p_A is computed from the votes. Otherwise
+    p_A is the larger of the log's own bound and the bound that follows from the radius; a log in
+    which the two contradict each other is refused. For a log without votes, `n` and `alpha` must be
+    those of the log. Then a radius that is impossible at n and alpha is refused, and each printed
+    radius is replaced by the smallest one that a count gives. Gaussian radii are converted as
+    balls, for any p_A. An input without p_A above 1/2 is an abstention. The certificates keep their
+    confidence, because the same bound on p_A is used.
     """
     rows = list(rows)
     counted = n is not None and alpha is not None and all(row.count is not None for row in rows)
@@ -164,7 +165,7 @@ def _narrowed(row: LogRow, noise: Noise, origin: Norm, dim: int, n: int, alpha: 
 def _least_radius(
     low: float, high: float, sigma: float, origin: Norm, dim: int, n: int, alpha: float
 ) -> float:
-    """σ Φ⁻¹ of the bound from the least count between two ends; 0 where there is none."""
+    """σ Φ⁻¹ of the bound from the least count between two ends; 0 if there is none."""
     first, last = counts_between(
         low, high, lambda p: gaussian_radius(p, sigma, origin, dim), n, alpha
     )

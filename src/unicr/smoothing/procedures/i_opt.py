@@ -38,11 +38,12 @@ HURDLE = 0.01  # what a compass step must promise to win: many looks find small 
 
 @dataclass(frozen=True)
 class IOpt(TwoSteps):
-    """The search and its certificate, in one norm. `method` "hill" is Algorithm 3; "compass" takes
-    long strides first.
+    """The search for the best noise of an input, and its certificate, in one norm. `method` "hill"
+    is the paper's Algorithm 3; "compass" starts with long steps.
 
-    `union` certifies every noise of the grid at α / size from one set of samples instead of
-    the chosen one from fresh samples at α. `keep` fixes the class to the classifier's own f(x).
+    With `union`, every noise of the grid is certified at α / size from one set of samples; without
+    it, the chosen noise is certified at α from fresh samples. With `keep`, the class must be f(x),
+    the model's answer without noise.
     """
 
     name = "i_opt"
@@ -77,7 +78,7 @@ class IOpt(TwoSteps):
             )
 
     def check(self, plan: Plan, radii: Radii, model: Classifier | None = None) -> None:
-        """The run's noise is the one that the search begins with."""
+        """The run's noise must be the one at which the search starts."""
         self._check_noise(radii.noise)
 
     def _check_noise(self, noise: Noise) -> None:

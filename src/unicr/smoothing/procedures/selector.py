@@ -212,13 +212,14 @@ def _least(a: NormRadius, b: NormRadius) -> NormRadius:
 
 @dataclass(frozen=True)
 class Selector(TwoSteps):
-    """`noise` is η, `choices` are the noises of the classifiers 0, 1, …, usually by their size.
+    """Certificates of a predictor with a selector. `noise` is the noise of the selector, and
+    `choices` are the noises of the classifiers 0, 1, …, usually in order of size.
 
-    `share` of α pays for the selector (and for further classifiers where it stays undecided), the
-    rest for the classifier that it chooses. That one takes n votes at every input, so all that is
-    taken from its α is lost in its radius; the selector stops where its radius suffices, and less α
-    costs it only some more votes, as log(1/α): hence a small share. `votes` is the most that each
-    such test takes, n where it is None.
+    `share` of α is spent on the selector (and on further classifiers if it stays undecided), the
+    rest on the chosen classifier. The chosen classifier takes n votes at every input, so a smaller
+    α makes its radius smaller. The selector stops when its radius is large enough, and a smaller α
+    costs only some more votes, as log(1/α). So the share is small. `votes` is the largest number of
+    votes of each such test (n if None).
     """
 
     name = "selector"

@@ -57,7 +57,7 @@ def _both_laws(noise: Noise, norm: Norm | float, p_a: float, q_a: float, share: 
 
 @dataclass(frozen=True, repr=False)
 class TwoLawCertificate(Certificate):
-    """`q_a` is a lower bound of the class's probability within the ball, None where the second law
+    """`q_a` is a lower bound of the class's probability within the ball, None if the second law
     was not asked; `n` counts the fresh votes under both, `selection` and `counts` are of the first.
     """
 

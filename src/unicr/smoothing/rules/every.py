@@ -46,13 +46,13 @@ class Every(Rule):
     proof = "nothing is drawn: all W values of the one offset are counted, so there is no α"
     exact = True
 
-    def check(self, plan: Plan) -> None:
+    def check_plan(self, plan: Plan) -> None:
         """Offsets are what is counted."""
         if plan.procedure.name != "offsets":
             raise CertifyError("--rule every works only for splitting noise")
 
     def conclude(self, votes: Votes, plan: Plan, radii: Radii) -> tuple[float, float]:
-        """The two largest shares, rounded outwards; nothing where not every offset was counted.
+        """The two largest shares, rounded outwards; nothing if not every offset was counted.
 
         docs/certificates.md#on-a-real-machine: the one exception.
         """

@@ -38,7 +38,7 @@ class Pilot(Rule):
         "Clopper–Pearson errs with probability ≤ α"
     )
 
-    def check(self, plan: Plan) -> None:
+    def check_plan(self, plan: Plan) -> None:
         """A share, not negative."""
         if not 0 <= self.share < math.inf:
             raise CertifyError(f"share={self.share!r} must be a finite number of at least 0")
@@ -68,7 +68,7 @@ class Pilot(Rule):
         return max(self.size(votes, plan) - votes.n, 0)
 
     def conclude(self, votes: Votes, plan: Plan, radii: Radii) -> tuple[float, float]:
-        """(p_A, 1 − p_A); p_A = 0 where the number of votes is not the one that the n0 votes chose.
+        """(p_A, 1 − p_A); p_A = 0 if the number of votes is not the one that the n0 votes chose.
 
         Otherwise the size could be chosen by the fresh votes, and the bound would not hold
         (docs/theory.md#estimating-p_a-and-p_b: fewer samples).

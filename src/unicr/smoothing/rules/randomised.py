@@ -66,7 +66,7 @@ class Randomised(Rule):
     )
     seed: int = 0
 
-    def check(self, plan: Plan) -> None:
+    def check_plan(self, plan: Plan) -> None:
         """A whole number."""
         if not isinstance(self.seed, int) or self.seed < 0:
             raise CertifyError(f"seed={self.seed!r} must be a whole number of at least 0")

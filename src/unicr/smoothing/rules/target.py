@@ -26,7 +26,7 @@ class Target(Rule):
     proof = "under p_A ≤ needed the mixture is a martingale: P(it ever reaches 1/α) ≤ α (Ville)"
     radius: float
 
-    def check(self, plan: Plan) -> None:
+    def check_plan(self, plan: Plan) -> None:
         """The radius is a number above 0."""
         if not 0 < self.radius < math.inf:
             raise CertifyError(f"the target radius {self.radius!r} must be finite and above 0")

@@ -23,7 +23,7 @@ class Union(Rule):
     proof = "Clopper–Pearson at α/candidates for each noise: all bounds hold together by the union"
     candidates: int
 
-    def check(self, plan: Plan) -> None:
+    def check_plan(self, plan: Plan) -> None:
         """A whole number of noises."""
         if not (isinstance(self.candidates, int) and self.candidates >= 1):
             raise CertifyError(f"candidates={self.candidates} must be at least 1")

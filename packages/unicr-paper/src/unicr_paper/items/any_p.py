@@ -53,17 +53,17 @@ def run(context: Context) -> Output:
         one_hot = certified_radius(law, 2, 1, p_a=P_A).searched
         largest = certified_radius(law, linf, DIM, p_a=P_A).searched
         for p in context.sizes["p"]:
-            found = certified_radius(law, Norm(p), DIM, p_a=P_A)
-            direction = "" if found.direction is None else found.direction.text
-            bracket = (found.searched, found.proved, direction)
+            radius = certified_radius(law, Norm(p), DIM, p_a=P_A)
+            direction = "" if radius.direction is None else radius.direction.text
+            bracket = (radius.searched, radius.proved, direction)
             rows.append(Measured(text, p, DIM, P_A, one_hot, largest * DIM ** (1 / p), *bracket))
 
     def draw(axes: Axes, dim: int) -> None:
         for i, (name, text) in enumerate(NOISES.items()):
-            own = [row for row in rows if row.noise == text]
-            p, searched = [row.p for row in own], [row.searched for row in own]
+            drawn = [row for row in rows if row.noise == text]
+            p, searched = [row.p for row in drawn], [row.searched for row in drawn]
             axes.plot(p, searched, "o-", color=f"C{i}", label=name, markersize=3)
-            proved = [row.proved for row in own]
+            proved = [row.proved for row in drawn]
             axes.fill_between(p, proved, searched, color=f"C{i}", alpha=0.15, linewidth=0)
         axes.set_title(f"$p_A$ = {P_A}, dimension {dim} (band: from proved to searched)")
 
@@ -81,8 +81,8 @@ def run(context: Context) -> Output:
 
 def _flat(text: str, rows: list[Measured]) -> str:
     """How far the searched radius falls between the smallest p and p = 2."""
-    own = {row.p: row for row in rows if row.noise == text}
-    first, at_two = own[min(own)], own[2.0]
+    by_p = {row.p: row for row in rows if row.noise == text}
+    first, at_two = by_p[min(by_p)], by_p[2.0]
     fall = 1 - at_two.searched / first.searched
     words = "flat on (0, 2], as the paper says" if fall < FLAT else f"falls by {fall:.1%} to p = 2"
     return (

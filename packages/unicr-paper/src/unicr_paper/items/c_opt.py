@@ -31,9 +31,11 @@ USUAL = {"norms": NORMS, "train": None, "epochs": 12, "n": 1000}
     order=3,
 )
 def run(context: Context) -> Output:
-    found, sizes = _found(context), context.sizes
+    points, sizes = _found(context), context.sizes
     norms = sizes["norms"]
-    scores = {norm: {dict(one.shape)["beta"]: one.scores[norm] for one in found} for norm in norms}
+    scores = {
+        norm: {dict(point.shape)["beta"]: point.scores[norm] for point in points} for norm in norms
+    }
     paper = {norm: dict(zip(BETAS, PRINTED[norm], strict=True)) for norm in norms}
     rows = [
         (beta, norm, "" if score is None else score, paper[norm][beta])
@@ -56,7 +58,7 @@ def run(context: Context) -> Output:
             "0.12, 0.25, 0.5, 1; fewer make every score smaller)",
             f"a perceptron 784-512-256-10, {sizes['epochs']} epochs on "
             f"{sizes['train'] or 'all 60,000'} training digits; the paper does not print its own",
-            *(f"training failed: {reason}" for one in found for reason in one.failures),
+            *(f"training failed: {reason}" for point in points for reason in point.failures),
         ],
     )
 

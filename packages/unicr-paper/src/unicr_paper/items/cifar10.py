@@ -26,15 +26,16 @@ from unicr_paper._certify import (
     NORMS,
     Setup,
     Sides,
+    make_sizes,
     percents,
-    printed,
-    searching,
+    read_printed,
     with_inputs,
 )
 from unicr_paper._item import Context, Output, Table, item
 
 TABLE = "Table 4"
-PRINTED = printed(TABLE)  # Laplace (l1) or Gaussian noise (l2, linf), then General Normal, I-OPT
+# Laplace (l1) or Gaussian noise (l2, linf), then General Normal, I-OPT
+PRINTED = read_printed(TABLE)
 IMAGES = "cifar10_test.npz"
 WEIGHTS = "cifar10_resnet20_ft_noise0.25.pt"
 LOG = "logs/cifar10_resnet110_sigma_0.50.tsv"
@@ -46,9 +47,9 @@ MEAN, STD = [0.4914, 0.4822, 0.4465], [0.2023, 0.1994, 0.2010]  # of the paper's
     "cifar10",
     "certified accuracy and robustness score on CIFAR-10",
     TABLE,
-    searching(5, 50, 200, (0.5, 2, 2), (2, 2, 0.25)),
-    searching(200, 100, 1000, (0.5, 2, 2**0.5), (1.5, 2.5, 0.5)),
-    searching(500, 400, 4000, (0.25, 4, 2**0.25), (1, 3, 0.25)),
+    make_sizes(5, 50, 200, (0.5, 2, 2), (2, 2, 0.25)),
+    make_sizes(200, 100, 1000, (0.5, 2, 2**0.5), (1.5, 2.5, 0.5)),
+    make_sizes(500, 400, 4000, (0.25, 4, 2**0.25), (1, 3, 0.25)),
     needs=(IMAGES, LOG),
     options={
         "weights": "a state dict, or a folder of them; σ is the last number of a name",
@@ -66,27 +67,27 @@ def run(context: Context) -> Output:
     if "1" in pairs:  # the paper's baseline there
         trained = _models(context, "laplace") if "laplace" in context.options else models
         for sigma, arguments in trained.items():
-            own = _certify.own_folder(context, sigma, trained)
+            folder = _certify.own_folder(context, sigma, trained)
             setup = Setup(arguments, images, sigma)
-            rows = _certify.certified(own, setup, laplace(sigma=sigma), ("1",), "laplace")
+            rows = _certify.certify(folder, setup, laplace(sigma=sigma), ("1",), "laplace")
             baselines.append(scores_of(rows, "1", "Laplace", _certify.ALPHA))
-    logged = _logged(context.file(LOG))
-    sides = Sides.of({norm: list(own.values()) for norm, own in pairs.items()})
-    found = _certify.compared(sides, PRINTED, TABLE)
+    logged = _score_log(context.file(LOG))
+    sides = Sides.of({norm: list(several.values()) for norm, several in pairs.items()})
+    output = _certify.report_comparison(sides, PRINTED, TABLE)
     sigmas = ", ".join(f"{sigma:g}" for sigma in models)
     plan = _certify.plan_of(context.sizes)
     most = max(models) * NormalDist().inv_cdf(plan.rule.best(plan))
     laplaces = [best_of(baselines)] if baselines else []
     return replace(
-        found,
+        output,
         tables={
-            **found.tables,
+            **output.tables,
             "published-log": _log_table(logged),
             "laplace": _laplace_table(laplaces),
             "top": _certify.top_table(pairs),
         },
         comparison=[
-            *found.comparison,
+            *output.comparison,
             *map(_log_line, logged),
             *(_laplace_line(side, sigmas) for side in laplaces),
         ],
@@ -131,23 +132,23 @@ def network(context: Context, path: Path | None = None) -> dict[str, Any]:
     file = context.work / f"{name}.safetensors"
     file.parent.mkdir(parents=True, exist_ok=True)
     save_file(plain, file)
-    own = "0.m" in tensors
+    normalises = "0.m" in tensors
     return {
         "spec": given or f"builtin:resnet{depth}",
         "weights": str(file),
-        "mean": tensors["0.m"].flatten().tolist() if own else MEAN,
-        "std": tensors["0.d"].flatten().tolist() if own else STD,
+        "mean": tensors["0.m"].flatten().tolist() if normalises else MEAN,
+        "std": tensors["0.d"].flatten().tolist() if normalises else STD,
     }
 
 
-def _logged(path: Path) -> list[Scores]:
+def _score_log(path: Path) -> list[Scores]:
     """The published certificates in the paper's three norms."""
     rows, noise = read_log(path), gaussian(sigma=LOG_SIGMA)
-    found = {
+    logs = {
         norm: rows if norm == l2.text else recertify(rows, noise, parse_norm(norm), DIM)
         for norm in NORMS
     }
-    return [score_log(own, norm, "published log") for norm, own in found.items()]
+    return [score_log(log, norm, "published log") for norm, log in logs.items()]
 
 
 def _log_table(logged: list[Scores]) -> Table:
@@ -175,7 +176,8 @@ def _log_line(side: Scores) -> str:
     return (
         f"l{side.norm}, published ResNet-110 log at σ = 0.5 alone: {percents(side, paper.radii)} "
         f"%, average radius {round_down(side.average_radius, 4)}; the paper prints for the fixed "
-        f"noise, best of four σ, {_certify.slashed(paper.fixed)} % and {paper.scores[0]} ({TABLE})"
+        f"noise, best of four σ, {_certify.join_slashes(paper.fixed)} % and {paper.scores[0]} "
+        f"({TABLE})"
     )
 
 

@@ -13,7 +13,7 @@ from unicr.errors import MissingExtraError
 from unicr.lab.attack import Defence, Settings, attack_run, defences, make
 from unicr.lab.report.attack import AttackBar
 from unicr.noise import gaussian
-from unicr_paper._certify import ALPHA, NORMS, Setup, certified
+from unicr_paper._certify import ALPHA, NORMS, Setup, certify
 from unicr_paper._item import Axes, Context, MissingDataError, Output, Table, item, panels
 
 TABLE = "Table 6"
@@ -46,23 +46,23 @@ FEW = {
 def run(context: Context) -> Output:
     sizes = context.sizes
     try:
-        found = _attacked(context)
+        results = _attack_run(context)
     except MissingExtraError as error:
         raise MissingDataError(str(error)) from None
     norms, factors = sizes["norms"], sizes["factors"]
 
     def draw(axes: Axes, norm: str) -> None:
         for name in sizes["attacks"]:
-            own = sorted(_of(found, attack=name, norm=norm), key=lambda d: d.factor)
-            shares = [100 * defence.accuracy for defence in own]
-            axes.plot([d.factor for d in own], shares, "o-", label=name)
+            chosen = sorted(_of(results, attack=name, norm=norm), key=lambda d: d.factor)
+            shares = [100 * defence.accuracy for defence in chosen]
+            axes.plot([d.factor for d in chosen], shares, "o-", label=name)
 
     x, y = "size of the perturbation / l{} radius", "defence accuracy in %"
-    rows = [tuple(getattr(one, name) for name in COLUMNS) for one in found]
+    rows = [tuple(getattr(result, name) for name in COLUMNS) for result in results]
     return Output(
         tables={"defence": Table(COLUMNS, rows)},
         figures={"defence": panels(norms, draw, x=x, y=y, ylim=(-3, 103))},
-        comparison=[_line(found, norm, factor) for norm in norms for factor in factors],
+        comparison=[_line(results, norm, factor) for norm in norms for factor in factors],
         remarks=[
             f"{sizes['inputs']} MNIST digits, the built-in perceptron with Gaussian noise of σ = "
             f"{SETUP.sigma}, proved radii from n = {sizes['n']} at alpha = {ALPHA:g}; each "
@@ -72,10 +72,10 @@ def run(context: Context) -> Output:
     )
 
 
-def _attacked(context: Context) -> list[Defence]:
+def _attack_run(context: Context) -> list[Defence]:
     """The proved radii of a run in every norm, attacked."""
     sizes = context.sizes
-    certified(context, SETUP, gaussian(sigma=SETUP.sigma), sizes["norms"], "run")
+    certify(context, SETUP, gaussian(sigma=SETUP.sigma), sizes["norms"], "run")
     with AttackBar() as shown:
         outcomes, _ = attack_run(
             context.work / "run",
@@ -92,16 +92,16 @@ def _attacked(context: Context) -> list[Defence]:
     return defences(outcomes)
 
 
-def _of(found: list[Defence], **wanted: Any) -> list[Defence]:
-    return [one for one in found if all(getattr(one, k) == v for k, v in wanted.items())]
+def _of(results: list[Defence], **wanted: Any) -> list[Defence]:
+    return [result for result in results if all(getattr(result, k) == v for k, v in wanted.items())]
 
 
-def _line(found: list[Defence], norm: str, factor: float) -> str:
-    own = _of(found, norm=norm, factor=factor)
-    shares = ", ".join(f"{one.attack} {100 * one.accuracy:.1f}" for one in own)
-    changed = sum(one.changed for one in own)
+def _line(results: list[Defence], norm: str, factor: float) -> str:
+    chosen = _of(results, norm=norm, factor=factor)
+    shares = ", ".join(f"{result.attack} {100 * result.accuracy:.1f}" for result in chosen)
+    changed = sum(result.changed for result in chosen)
     paper = f"; the paper: {PRINTED:g} % for every attack ({TABLE})" if factor == 1 else ""
     return (
         f"l{norm} at {factor:g} R: {shares} %, {changed} significant changes in "
-        f"{sum(one.inputs for one in own)}{paper}"
+        f"{sum(result.inputs for result in chosen)}{paper}"
     )

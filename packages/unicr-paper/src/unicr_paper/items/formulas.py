@@ -12,7 +12,7 @@ from unicr.noise import parse
 from unicr.norms import Norm, l1, l2, linf
 from unicr.tightness import FORMULAS, Judgement, validate
 from unicr_paper._item import Axes, Context, Output, Table, item, panels
-from unicr_paper._radii import DIM, LARGE, SMALL, label, sampled
+from unicr_paper._radii import DIM, LARGE, SMALL, label, sample_radius
 
 
 @dataclass(frozen=True)
@@ -60,30 +60,30 @@ P_A = (0.51, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.93, 0.95, 0.97, 0.98,
 )
 def run(context: Context) -> Output:
     sizes = context.sizes
-    found = []
+    compared = []
     for panel in PANELS:
         context.log(f"{panel.noise} against {panel.norm}")
         law, p_a = parse(panel.noise), sizes["p_a"]
         rows = {n: validate(FORMULAS[n], law, panel.norm, DIM, p_a) for n in panel.formulas}
         searched = {row.p_a: row.searched for row in rows[panel.formulas[0]]}
         points = [
-            (p, sampled(panel.noise, panel.norm, DIM, p, sizes, context.seed), searched[p])
+            (p, sample_radius(panel.noise, panel.norm, DIM, p, sizes, context.seed), searched[p])
             for p in sizes["monte_carlo_p_a"]
         ]
-        found.append(Compared(panel, rows, points))
+        compared.append(Compared(panel, rows, points))
     formulas = [
-        (*_key(one), row.p_a, name, row.formula, row.proved, row.searched, row.verdict)
-        for one in found
-        for name, rows in one.rows.items()
+        (*_key(result), row.p_a, name, row.formula, row.proved, row.searched, row.verdict)
+        for result in compared
+        for name, rows in result.rows.items()
         for row in rows
     ]
     estimates = [
-        (*_key(one), p, sizes["samples"], radius, ours, radius / ours)
-        for one in found
-        for p, radius, ours in one.sampled
+        (*_key(result), p, sizes["samples"], radius, ours, radius / ours)
+        for result in compared
+        for p, radius, ours in result.sampled
     ]
     limits = {"xlim": (0.5, 1.0), "ylim": (0, None)}
-    figure = panels(found, _draw, x="$p_A$", y="radius", rows=2, size=(4.3, 3.75), **limits)
+    figure = panels(compared, _draw, x="$p_A$", y="radius", rows=2, size=(4.3, 3.75), **limits)
     return Output(
         tables={
             "formulas": Table(COLUMNS, formulas),
@@ -91,9 +91,9 @@ def run(context: Context) -> Output:
         },
         figures={"formulas": figure},
         comparison=[
-            f"{one.panel.noise} against {one.panel.norm}, {name}: {_verdicts(rows)}"
-            for one in found
-            for name, rows in one.rows.items()
+            f"{result.panel.noise} against {result.panel.norm}, {name}: {_verdicts(rows)}"
+            for result in compared
+            for name, rows in result.rows.items()
         ],
         remarks=[
             f"dimension {DIM}; the paper says that its curves lie close to the formulas",
@@ -104,8 +104,8 @@ def run(context: Context) -> Output:
     )
 
 
-def _key(one: Compared) -> tuple[str, str, int]:
-    return one.panel.noise, one.panel.norm.text, DIM
+def _key(result: Compared) -> tuple[str, str, int]:
+    return result.panel.noise, result.panel.norm.text, DIM
 
 
 def _verdicts(rows: list[Judgement]) -> str:
@@ -117,14 +117,14 @@ def _verdicts(rows: list[Judgement]) -> str:
     return f"{', '.join(words)}; up to {loss:.1%} below the searched radius"
 
 
-def _draw(axes: Axes, one: Compared) -> None:
-    rows = one.rows[one.panel.formulas[0]]
+def _draw(axes: Axes, result: Compared) -> None:
+    rows = result.rows[result.panel.formulas[0]]
     p, searched = [row.p_a for row in rows], [row.searched for row in rows]
     axes.plot(p, searched, color="C0", label="searched", linewidth=3, alpha=0.5)
     proved = [row.proved for row in rows]
     axes.fill_between(p, proved, searched, color="C0", alpha=0.2, label="proved to searched")
-    for i, (name, own) in enumerate(one.rows.items()):
-        axes.plot(p, [row.formula for row in own], "--", color=f"C{3 - 2 * i}", label=name)
-    at, radius = [point[0] for point in one.sampled], [point[1] for point in one.sampled]
+    for i, (name, judged) in enumerate(result.rows.items()):
+        axes.plot(p, [row.formula for row in judged], "--", color=f"C{3 - 2 * i}", label=name)
+    at, radius = [point[0] for point in result.sampled], [point[1] for point in result.sampled]
     axes.plot(at, radius, "o", color="black", markersize=4, fillstyle="none", label="Monte Carlo")
-    axes.set_title(f"{one.panel.title} against {label(one.panel.norm)}")
+    axes.set_title(f"{result.panel.title} against {label(result.panel.norm)}")

@@ -12,24 +12,24 @@ from unicr_paper._certify import (
     Pair,
     Setup,
     compare,
-    printed,
-    searching,
+    make_sizes,
+    read_printed,
     sizes_text,
     top_means,
 )
 from unicr_paper._item import Axes, Context, Output, Table, item, panels
 
 TABLE = "Table 3"
-PRINTED = printed(TABLE)  # ImageNet, ResNet-50, σ = 1: the fixed Gaussian noise, then I-OPT
+PRINTED = read_printed(TABLE)  # ImageNet, ResNet-50, σ = 1: the fixed Gaussian noise, then I-OPT
 
 
 @item(
     "i-opt",
     "average of the largest radii with input noise optimisation",
     TABLE,
-    searching(10, 100, 500, (0.5, 2, 2**0.5), (1.75, 2.25, 0.25), ("1", "inf")),
-    searching(100, 500, 5000, (0.25, 4, 2**0.25), (1, 3, 0.25)),
-    searching(1000, 1000, 10_000, (0.25, 4, 2**0.25), (1, 3, 0.25)),
+    make_sizes(10, 100, 500, (0.5, 2, 2**0.5), (1.75, 2.25, 0.25), ("1", "inf")),
+    make_sizes(100, 500, 5000, (0.25, 4, 2**0.25), (1, 3, 0.25)),
+    make_sizes(1000, 1000, 10_000, (0.25, 4, 2**0.25), (1, 3, 0.25)),
     order=4,
 )
 def run(context: Context) -> Output:
@@ -40,7 +40,7 @@ def run(context: Context) -> Output:
         (norm, *values)
         for norm, pair in pairs.items()
         for values in zip(
-            SHARES, *means[norm], *top_means(pair.searched()), *_paper(norm), strict=True
+            SHARES, *means[norm], *top_means(pair.upper_scores()), *_paper(norm), strict=True
         )
     ]
 
@@ -77,14 +77,14 @@ def _noises(pairs: dict[str, Pair]) -> Table:
     """Which noise was chosen for each input, and what it brought."""
     rows = []
     for norm, pair in pairs.items():
-        for one, other in zip(pair.fixed, pair.chosen, strict=True):
+        for row, other in zip(pair.fixed, pair.chosen, strict=True):
             noise = "" if other.certificate is None else other.certificate.noise
-            rows.append((norm, one.idx, noise, one.radius(norm), other.radius(norm)))
+            rows.append((norm, row.idx, noise, row.radius(norm), other.radius(norm)))
     return Table(("norm", "input", "noise", "fixed", "i_opt"), rows)
 
 
 def _line(norm: str, fixed: list[float], chosen: list[float]) -> str:
-    def listed(values: Sequence[float], unit: float) -> str:
+    def join_radii(values: Sequence[float], unit: float) -> str:
         return "/".join(round_down(value * unit, 3) for value in values)
 
     unit = 255 if norm == "inf" else 1
@@ -92,7 +92,7 @@ def _line(norm: str, fixed: list[float], chosen: list[float]) -> str:
     gains = [100 * (b / a - 1) if a else 0.0 for a, b in zip(fixed, chosen, strict=True)]
     return (
         f"l{norm}{' × 255' if unit > 1 else ''}, top 20/40/60/80/100 %: fixed "
-        f"{listed(fixed, unit)}, I-OPT {listed(chosen, unit)}, gain "
+        f"{join_radii(fixed, unit)}, I-OPT {join_radii(chosen, unit)}, gain "
         f"{'/'.join(f'{gain:+.1f}' for gain in gains)} %; the paper's gain "
         f"{'/'.join(f'{gain:+.1f}' for gain in theirs)} % ({TABLE})"
     )

@@ -18,9 +18,9 @@ from unicr_paper import efficientnet
 from unicr_paper._certify import (
     Sides,
     compare_sigmas,
-    compared,
-    printed,
-    searching,
+    make_sizes,
+    read_printed,
+    report_comparison,
     sizes_text,
     top_table,
     weights_by_sigma,
@@ -29,7 +29,7 @@ from unicr_paper._certify import (
 from unicr_paper._item import Context, MissingDataError, Output, item
 
 TABLE = "Table 5"
-PRINTED = printed(TABLE)  # Gaussian noise, then General Normal with I-OPT
+PRINTED = read_printed(TABLE)  # Gaussian noise, then General Normal with I-OPT
 IMAGES = "imagenet100_224.npz"
 OPTIONS = {
     "folder": f"images by class in sub-folders, or .npz; {IMAGES} of the data folder if left out",
@@ -47,11 +47,11 @@ OPTIONS = {
     "imagenet",
     "certified accuracy and robustness score on ImageNet",
     TABLE,
-    searching(3, 20, 50, (0.5, 2, 2), (2, 2, 0.25), ("2", "inf")),
+    make_sizes(3, 20, 50, (0.5, 2, 2), (2, 2, 0.25), ("2", "inf")),
     # Fixed noise and I-OPT take 2,350 passes an image, or 8 ms each on two cores: 50 images at
     # three σ are 48 minutes.
-    searching(50, 50, 1000, (0.5, 2, 2**0.5), (2, 2, 0.25)),
-    searching(500, 200, 1000, (0.25, 4, 2**0.25), (1, 3, 0.25)),
+    make_sizes(50, 50, 1000, (0.5, 2, 2**0.5), (2, 2, 0.25)),
+    make_sizes(500, 200, 1000, (0.25, 4, 2**0.25), (1, 3, 0.25)),
     options=OPTIONS,
     order=6,
 )
@@ -63,14 +63,14 @@ def run(context: Context) -> Output:
             raise MissingDataError(f"needs --set folder=…, or {IMAGES} in {context.data}")
         images = str(context.data / IMAGES)
     pairs = compare_sigmas(context, models, images)
-    sides = Sides.of({norm: list(own.values()) for norm, own in pairs.items()})
-    found = compared(sides, PRINTED, TABLE)
+    sides = Sides.of({norm: list(several.values()) for norm, several in pairs.items()})
+    output = report_comparison(sides, PRINTED, TABLE)
     inputs = len(next(iter(sides.proved.values()))[0].radius)
     spec = next(iter(models.values()))["spec"]
     name = "EfficientNet-lite0" if spec == efficientnet.SPEC else spec
     return replace(
-        found,
-        tables={**found.tables, "top": top_table(pairs)},
+        output,
+        tables={**output.tables, "top": top_table(pairs)},
         remarks=[
             f"{inputs} images of {images}, model {name}, σ = "
             f"{', '.join(f'{sigma:g}' for sigma in models)}; the paper: 500 images, 1,000 "
@@ -83,20 +83,20 @@ def run(context: Context) -> Output:
 def _models(context: Context) -> dict[float, dict[str, Any]]:
     """The arguments of `load_classifier` by σ."""
     given = context.options
-    own = "model" not in given
-    if own and "weights" not in given:
+    usual = "model" not in given
+    if usual and "weights" not in given:
         raise MissingDataError(
             "needs --set weights=… of an EfficientNet-lite0 (tools/train_imagenet.py makes them), "
             "or --set model=…"
         )
-    if own and find_spec("efficientnet_lite_pytorch") is None:
+    if usual and find_spec("efficientnet_lite_pytorch") is None:
         raise MissingDataError(f"needs efficientnet-lite-pytorch: {efficientnet.INSTALL}")
     numbers = {name: _numbers(name, given.get(name)) for name in ("mean", "std", "sigma")}
     arguments: dict[str, Any] = {
         "spec": given.get("model", efficientnet.SPEC),
-        "mean": numbers["mean"] or (efficientnet.MEAN if own else None),
-        "std": numbers["std"] or (efficientnet.STD if own else None),
-        "precision": given.get("precision", "bf16" if own else None),
+        "mean": numbers["mean"] or (efficientnet.MEAN if usual else None),
+        "std": numbers["std"] or (efficientnet.STD if usual else None),
+        "precision": given.get("precision", "bf16" if usual else None),
     }
     if "weights" not in given:
         return {(numbers["sigma"] or (0.5,))[0]: arguments}
@@ -109,7 +109,7 @@ def _models(context: Context) -> dict[float, dict[str, Any]]:
 
 
 def _numbers(name: str, text: str | None) -> Sequence[float] | None:
-    """The numbers of an option, or None where it was not given."""
+    """The numbers of an option, or None if it was not given."""
     if text is None:
         return None
     try:

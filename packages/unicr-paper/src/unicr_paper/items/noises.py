@@ -32,7 +32,7 @@ def run(context: Context) -> Output:
     lines = {n.text: [known[text, n.text] for text in NOISES.values()] for n in NORMS}
     proved = "band: from proved to searched"
     kind = proved if context.sizes["proved"] else "searched radii only, --full adds proved ones"
-    rows = [row for group in lines.values() for one in group for row in one.rows()]
+    rows = [row for group in lines.values() for line in group for row in line.rows()]
     return Output(
         tables={"radii": Table(COLUMNS, rows)},
         figures={"curves": figure},
@@ -47,8 +47,8 @@ def run(context: Context) -> Output:
 
 def _winner(norm: str, group: list[Line]) -> str:
     """Which noise with σ = 1 has the largest radius, at each p_A."""
-    finite = [one for one in group if parse(one.noise).facts.finite_variance]
-    best = [max(finite, key=lambda one: one.at(p)).noise for p in group[0].p_a]
+    finite = [line for line in group if parse(line.noise).facts.finite_variance]
+    best = [max(finite, key=lambda line: line.at(p)).noise for p in group[0].p_a]
     share = best.count("gaussian(sigma=1)") / len(best)
     others = sorted(set(best) - {"gaussian(sigma=1)"})
     also = f"; elsewhere {', '.join(others)}" if others else ""

@@ -11,7 +11,7 @@ from unicr.norms import parse_norm
 from unicr.radius import RadiusCurve, certified_radius
 from unicr_paper._certify import NORMS
 from unicr_paper._item import Axes, Context, Output, Table, item, panels
-from unicr_paper._radii import LARGE, SMALL, sampled
+from unicr_paper._radii import LARGE, SMALL, sample_radius
 
 SIZES = {"24×24": 576, "3×32×32": 3072, "3×224×224": 150_528}
 NOISE, P_A, PRINTED = "gennorm(beta=1.5, sigma=1)", 0.9, 10.0
@@ -49,22 +49,24 @@ def run(context: Context) -> Output:
         make()  # libraries load and kernels compile: not the time of a radius
     norm, name = context.sizes["norms"][0], context.sizes["inputs"][0]
     first = _engines(NOISE, norm, SIZES[name], context.sizes, context.seed)[ENGINES[0]]
-    rows.append(Timing(FIRST, norm, name, SIZES[name], *_timed(first)))
+    rows.append(Timing(FIRST, norm, name, SIZES[name], *_time(first)))
     for norm in context.sizes["norms"]:
         for name in context.sizes["inputs"]:
             dim = SIZES[name]
             for engine, make in _engines(NOISE, norm, dim, context.sizes, context.seed).items():
                 context.log(f"{engine}, l{norm}, {name}")
-                rows.append(Timing(engine, norm, name, dim, *_timed(make)))
+                rows.append(Timing(engine, norm, name, dim, *_time(make)))
             if context.sizes["curves"]:
                 context.log(f"a curve, l{norm}, {name}")
-                rows.append(_reading(RadiusCurve(law, norm, dim), norm, name))
+                rows.append(_time_reading(RadiusCurve(law, norm, dim), norm, name))
 
     def draw(axes: Axes, norm: str) -> None:
         for engine in (*ENGINES, FIRST):
-            own = [row for row in rows if (row.engine, row.norm) == (engine, norm)]
-            if own:
-                axes.plot([r.dim for r in own], [r.cpu_seconds for r in own], "o-", label=engine)
+            drawn = [row for row in rows if (row.engine, row.norm) == (engine, norm)]
+            if drawn:
+                axes.plot(
+                    [r.dim for r in drawn], [r.cpu_seconds for r in drawn], "o-", label=engine
+                )
         axes.axhline(PRINTED, color="grey", linestyle=":", label="the paper's 10 s (RTX 3080)")
         axes.set(title=str(parse_norm(norm)), xscale="log", yscale="log")
 
@@ -84,10 +86,10 @@ def run(context: Context) -> Output:
     )
 
 
-def _reading(curve: RadiusCurve, norm: str, name: str) -> Timing:
+def _time_reading(curve: RadiusCurve, norm: str, name: str) -> Timing:
     """The time of one radius where its curve is known: what every image after the first costs."""
     curve(P_A)
-    wall, cpu, radius = _timed(lambda: float(curve([P_A] * READS)[0]))
+    wall, cpu, radius = _time(lambda: float(curve([P_A] * READS)[0]))
     return Timing(ENGINES[2], norm, name, curve.dim, wall / READS, cpu / READS, radius)
 
 
@@ -97,11 +99,11 @@ def _engines(
     law = parse(noise)
     return {
         ENGINES[0]: lambda: certified_radius(law, norm, dim, p_a=P_A, engine="numeric").searched,
-        ENGINES[1]: lambda: sampled(noise, norm, dim, P_A, sizes, seed),
+        ENGINES[1]: lambda: sample_radius(noise, norm, dim, P_A, sizes, seed),
     }
 
 
-def _timed(make: Callable[[], float]) -> tuple[float, float, float]:
+def _time(make: Callable[[], float]) -> tuple[float, float, float]:
     """(wall seconds, CPU seconds, value)."""
     wall, cpu = time.perf_counter(), time.process_time()
     value = make()

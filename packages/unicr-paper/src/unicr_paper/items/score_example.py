@@ -11,7 +11,7 @@ from unicr.noise import gaussian
 from unicr.norms import l2
 from unicr.runs import scores_of
 from unicr.text import round_down
-from unicr_paper._certify import ALPHA, Setup, certified
+from unicr_paper._certify import ALPHA, Setup, certify
 from unicr_paper._item import Axes, Context, Output, Table, item, panels
 
 MODELS = {0.25: "0.25", 0.5: "0.5", 1.0: "1.0"}
@@ -31,7 +31,7 @@ def run(context: Context) -> Output:
     runs = []
     for sigma, name in MODELS.items():
         setup = Setup(f"builtin:mnist-mlp-{name}", "builtin:mnist", spread=False)
-        rows = certified(context, setup, gaussian(sigma=sigma), (l2.text,), f"sigma-{sigma:g}")
+        rows = certify(context, setup, gaussian(sigma=sigma), (l2.text,), f"sigma-{sigma:g}")
         runs.append(scores_of(rows, l2.text, f"σ = {sigma:g}", ALPHA))
     score = robustness_score(runs)
     top = max(float(run.steps()[-1]) for run in runs if run.steps().size)

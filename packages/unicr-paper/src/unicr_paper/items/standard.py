@@ -13,11 +13,11 @@ import numpy as np
 from unicr.classifier import load_classifier
 from unicr.data import load_dataset
 from unicr_paper import _certify
-from unicr_paper._certify import Both, Pair, Setup, Sides, percents, printed, searching
+from unicr_paper._certify import Both, Pair, Setup, Sides, make_sizes, percents, read_printed
 from unicr_paper._item import Context, Output, item
 
 TABLE = "Table 8"
-PRINTED = printed(TABLE)  # Gaussian noise with σ = 0.35, then I-OPT
+PRINTED = read_printed(TABLE)  # Gaussian noise with σ = 0.35, then I-OPT
 IMAGES, WEIGHTS = "cifar10_test.npz", "resnet56-4bfd9763.th"
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 SIGMA = 0.35
@@ -27,9 +27,9 @@ SIGMA = 0.35
     "standard",
     "certified accuracy of a classifier trained without noise",
     TABLE,
-    searching(4, 50, 200, (1 / 32, 2, 2), (2, 2, 0.25), ("2", "inf")),
-    searching(100, 100, 1000, (1 / 64, 2, 2), (2, 2, 0.25)),
-    searching(500, 400, 4000, (1 / 128, 2, 2**0.5), (1, 3, 0.25)),
+    make_sizes(4, 50, 200, (1 / 32, 2, 2), (2, 2, 0.25), ("2", "inf")),
+    make_sizes(100, 100, 1000, (1 / 64, 2, 2), (2, 2, 0.25)),
+    make_sizes(500, 400, 4000, (1 / 128, 2, 2**0.5), (1, 3, 0.25)),
     needs=(IMAGES, WEIGHTS),
     order=13,
 )
@@ -45,21 +45,21 @@ def run(context: Context) -> Output:
     setup = Setup(arguments, str(context.file(IMAGES)), SIGMA, keep=True)
     pairs = _certify.compare(context, setup)
     sides = Sides.of({norm: [pair] for norm, pair in pairs.items()})
-    found = _certify.compared(sides, PRINTED, TABLE)
+    output = _certify.report_comparison(sides, PRINTED, TABLE)
     answers = _answers(setup, [row.idx for row in next(iter(pairs.values())).fixed])
     agreeing = Sides(
-        {norm: _agreeing(pair, pair.scores(), answers) for norm, pair in pairs.items()},
-        {norm: _agreeing(pair, pair.searched(), answers) for norm, pair in pairs.items()},
+        {norm: _keep_agreeing(pair, pair.scores(), answers) for norm, pair in pairs.items()},
+        {norm: _keep_agreeing(pair, pair.upper_scores(), answers) for norm, pair in pairs.items()},
     )
-    own = [
+    remarks = [
         f"l{norm}, certified class equal to the model's own answer instead of the label: fixed "
         f"{percents(fixed, [0])}, I-OPT {percents(chosen, [0])} % at radius 0"
         for norm, (fixed, chosen) in agreeing.proved.items()
     ]
     return replace(
-        found,
-        tables={**found.tables, "agreement": _certify.accuracy_table(agreeing, PRINTED)},
-        comparison=[*found.comparison, *own],
+        output,
+        tables={**output.tables, "agreement": _certify.accuracy_table(agreeing, PRINTED)},
+        comparison=[*output.comparison, *remarks],
         remarks=[
             _certify.sizes_text(context.sizes, "test images, evenly spread over the 10,000"),
             "the paper: 4,000 samples and a ResNet-110; here a ResNet-56 with 93.39 % on clean "
@@ -75,7 +75,7 @@ def _answers(setup: Setup, indices: list[int]) -> dict[int, int]:
     return {i: int(model.predict(data[i][0][None])[0]) for i in indices}
 
 
-def _agreeing(pair: Pair, both: Both, answers: Mapping[int, int]) -> Both:
+def _keep_agreeing(pair: Pair, both: Both, answers: Mapping[int, int]) -> Both:
     """The scores with the model's own answers in place of the labels."""
     sides = []
     for side, rows in zip(both, (pair.fixed, pair.chosen), strict=True):

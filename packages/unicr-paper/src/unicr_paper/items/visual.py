@@ -10,7 +10,7 @@ import numpy as np
 from unicr.data import load_dataset
 from unicr.noise import Noise, gaussian, parse
 from unicr.text import round_down
-from unicr_paper._certify import Pair, Setup, compare, searching, sizes_text
+from unicr_paper._certify import Pair, Setup, compare, make_sizes, sizes_text
 from unicr_paper._item import Axes, Context, Figure, Output, Table, item
 from unicr_paper.items import cifar10
 
@@ -40,11 +40,11 @@ USUAL = ((0.25, 4, 2**0.5), (1.5, 2.5, 0.25))
     "visual",
     "images, noise and densities before and after I-OPT",
     FIGURE,
-    {"MNIST": searching(4, 50, 200, *QUICK), "CIFAR-10": searching(2, 50, 200, *QUICK)},
-    {"MNIST": searching(50, 500, 5000, *USUAL), "CIFAR-10": searching(5, 100, 1000, *USUAL)},
+    {"MNIST": make_sizes(4, 50, 200, *QUICK), "CIFAR-10": make_sizes(2, 50, 200, *QUICK)},
+    {"MNIST": make_sizes(50, 500, 5000, *USUAL), "CIFAR-10": make_sizes(5, 100, 1000, *USUAL)},
     {
-        "MNIST": searching(500, 1000, 10_000, *USUAL),
-        "CIFAR-10": searching(100, 400, 4000, *USUAL),
+        "MNIST": make_sizes(500, 1000, 10_000, *USUAL),
+        "CIFAR-10": make_sizes(100, 400, 4000, *USUAL),
     },
     order=14,
 )
@@ -63,13 +63,20 @@ def run(context: Context) -> Output:
             _draw(axes[4 * i : 4 * i + 4], example, context.seed)
 
     rows = [
-        (one.data, one.norm, one.index, one.before.text, one.after.text, *one.radii)
-        for one in examples
+        (
+            example.data,
+            example.norm,
+            example.index,
+            example.before.text,
+            example.after.text,
+            *example.radii,
+        )
+        for example in examples
     ]
     paper = " and ".join(f"{a} → {b}" for a, b in PRINTED)
     remarks = [
         f"{name}: {sizes_text(context.sizes[name], 'inputs; those that won most are shown')}"
-        for name in dict.fromkeys(one.data for one in examples)
+        for name in dict.fromkeys(example.data for example in examples)
     ]
     if absent:
         remarks.append(f"no CIFAR-10 images: {', '.join(absent)} not in the data folder")
@@ -77,9 +84,10 @@ def run(context: Context) -> Output:
         tables={"examples": Table(COLUMNS, rows)},
         figures={"examples": Figure(draw, len(examples), 4, width=11, height=2.4 * len(examples))},
         comparison=[
-            f"{one.data} input {one.index}, l{one.norm}: radius {round_down(one.radii[0], 4)} → "
-            f"{round_down(one.radii[1], 4)} (the paper's ImageNet examples: {paper}, {FIGURE})"
-            for one in examples
+            f"{example.data} input {example.index}, l{example.norm}: radius "
+            f"{round_down(example.radii[0], 4)} → "
+            f"{round_down(example.radii[1], 4)} (the paper's ImageNet examples: {paper}, {FIGURE})"
+            for example in examples
         ],
         remarks=remarks,
     )
@@ -106,8 +114,8 @@ def _best(name: str, pair: Pair, data: Any, sigma: float) -> Example:
     i = max(range(len(pair.fixed)), key=gain)
     fixed, chosen = pair.fixed[i], pair.chosen[i]
     before = gaussian(sigma=sigma)
-    own = None if chosen.certificate is None else chosen.certificate.noise
-    after = before if own is None else parse(own)
+    chosen_noise = None if chosen.certificate is None else chosen.certificate.noise
+    after = before if chosen_noise is None else parse(chosen_noise)
     return Example(
         data=name,
         norm=pair.norm,
@@ -127,11 +135,11 @@ def _draw(axes: list[Axes], example: Example, seed: int) -> None:
         shown.append(drawn[0])
     before, after = (round_down(radius, 3) for radius in example.radii)
     words = ("image", f"before, R = {before}", f"I-OPT, R = {after}")
-    for one, image, text in zip(axes, shown, words, strict=False):
+    for panel, image, text in zip(axes, shown, words, strict=False):
         pixels = np.clip(np.moveaxis(np.asarray(image), 0, -1), 0, 1)
-        one.imshow(pixels.squeeze(), cmap="gray", vmin=0, vmax=1)
-        one.set_title(f"{example.data}, l{example.norm}: {text}", fontsize=8)
-        one.set_axis_off()
+        panel.imshow(pixels.squeeze(), cmap="gray", vmin=0, vmax=1)
+        panel.set_title(f"{example.data}, l{example.norm}: {text}", fontsize=8)
+        panel.set_axis_off()
     wide = 3 * max(example.before.sigma, example.after.sigma)
     x = np.linspace(-wide, wide, 401)
     for noise, text in ((example.before, "before"), (example.after, "I-OPT")):

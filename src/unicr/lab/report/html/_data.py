@@ -62,12 +62,12 @@ def collect(
     shown: list[dict[str, Any]] = []
     groups: dict[str, list[int]] = {}
     scores: list[dict[str, Scores]] = []
-    for path, name, (spec, found) in zip(runs, names, loaded, strict=True):
-        rows = [one.row for one in found]
+    for path, name, (spec, entries) in zip(runs, names, loaded, strict=True):
+        rows = [source.row for source in entries]
         groups.setdefault(_fingerprint(rows), []).append(len(shown))
         alpha = spec.plan.alpha
         scores.append({p: scores_of(rows, p, name, alpha) for p in spec.norm_texts})
-        shown.append(_run(path, name, spec, found, scores[-1], pictures, trusted))
+        shown.append(_run(path, name, spec, entries, scores[-1], pictures, trusted))
     for members in groups.values():
         _label([shown[i] for i in members])
     return {
@@ -84,11 +84,11 @@ def _load(path: Path, force: bool) -> tuple[Spec, list[Source], str]:
     if path.is_file():
         raise RunError(f"{path} is a file, but a run folder is needed (unicr certify --out)")
     with Run(path) as run:
-        spec, found = run.spec, list(sources(run))
+        spec, entries = run.spec, list(sources(run))
         mark = refuse_broken_seal(run, force=force)
-    if not found:
+    if not entries:
         raise RunError(f"{path} has no results yet")
-    return spec, found, mark
+    return spec, entries, mark
 
 
 def _names(runs: Sequence[Path]) -> list[str]:
@@ -117,18 +117,18 @@ def _run(
     path: Path,
     name: str,
     spec: Spec,
-    found: list[Source],
+    entries: list[Source],
     scores: dict[str, Scores],
     pictures: Pictures,
     trusted: Trusted,
 ) -> dict[str, Any]:
-    rows = [one.row for one in found]
+    rows = [source.row for source in entries]
     status = [row.status for row in rows]
     correct = sum(row.correct for row in rows)
-    one = next(iter(scores.values()))
+    first = next(iter(scores.values()))
     noises = _noises(rows, spec)
     more = [
-        [column.title, [_cell(column.value(one)) for one in found]]
+        [column.title, [_cell(column.value(source)) for source in entries]]
         for column in COLUMNS
         if column.title is not None
     ]
@@ -139,7 +139,7 @@ def _run(
         "norms": list(spec.norm_texts),
         "model": spec.model,
         "data": spec.data,
-        "classes": [str(one) for one in spec.classes or ()],
+        "classes": [str(label) for label in spec.classes or ()],
         "proved": not spec.searched,
         "kept": any(score.grid is not None for score in scores.values()),
         "said": [*changes_meant(list(scores.values())), *_doubts(rows)],
@@ -148,12 +148,12 @@ def _run(
         "total": len(rows),
         "correct": correct,
         "status": {s: status.count(s) for s in ("certified", "abstained", "failed")},
-        "labelled": one.labelled,
-        "accuracy": percent(correct, len(rows)) if one.labelled else "no labels",
-        "holds": percent(round(one.accuracy_bound(0.0) * len(rows)), len(rows))
-        if one.labelled
+        "labelled": first.labelled,
+        "accuracy": percent(correct, len(rows)) if first.labelled else "no labels",
+        "holds": percent(round(first.accuracy_bound(0.0) * len(rows)), len(rows))
+        if first.labelled
         else "–",
-        "p_a": [round_down(value, DIGITS) for value in one.p_a_percentiles or ()],
+        "p_a": [round_down(value, DIGITS) for value in first.p_a_percentiles or ()],
         "scores": {norm: _scores(score) for norm, score in scores.items()},
         "curves": {norm: _curves(noises, norm, spec, rows, trusted) for norm in spec.norm_texts},
         "noises": len(noises),
@@ -168,9 +168,12 @@ def _run(
 def _doubts(rows: Sequence[Row]) -> list[str]:
     """What certificates say against themselves."""
     made = [row.certificate for row in rows if row.certificate is not None]
-    seeds = sorted({one.seed for one in made if one.seed is not None})
+    seeds = sorted({certificate.seed for certificate in made if certificate.seed is not None})
     said = [f"noise of seed {seed}, which a model may know: an experiment" for seed in seeds]
-    if any(one.lattice is not None and one.charge is None and one.alpha for one in made):
+    if any(
+        certificate.lattice is not None and certificate.charge is None and certificate.alpha
+        for certificate in made
+    ):
         said.append("the error of this noise's sampler has no bound")
     return said
 
@@ -256,20 +259,20 @@ def _group(
     """Runs on the same inputs: what their envelope is worth in each norm."""
     norms = sorted({parse_norm(p) for i in members for p in scores[i]})
     total = runs[members[0]]["total"]
-    found = {}
+    by_norm = {}
     for norm in (n.text for n in norms):
         having = [i for i in members if norm in scores[i]]
         group = [scores[i][norm] for i in having]
-        steps = np.unique(np.concatenate([_steps(one) for one in group]))
-        radii = default_radii([_finite(one) for one in group])[1:]
-        found[norm] = {
+        steps = np.unique(np.concatenate([_steps(score) for score in group]))
+        radii = default_radii([_finite(score) for score in group])[1:]
+        by_norm[norm] = {
             "runs": having,
             "score": round_down(robustness_score(group), DIGITS),
             "envelope": _accuracy(steps, envelope(group, steps), total),
             "radii": [f"{r:g}" for r in radii],
             "table": [
-                [percent(round(one.certified_share(r) * total), total) for r in radii]
-                for one in group
+                [percent(round(score.certified_share(r) * total), total) for r in radii]
+                for score in group
             ],
         }
     return {
@@ -278,7 +281,7 @@ def _group(
         "total": total,
         "runs": members,
         "norms": [n.text for n in norms],
-        "scores": found,
+        "scores": by_norm,
     }
 
 
@@ -300,15 +303,15 @@ def _curves(
         return []
     top = max((row.certificate.p_a for row in rows if row.certificate is not None), default=0.0)
     p = _probabilities(top)
-    found: list[dict[str, Any]] = []
+    curves: list[dict[str, Any]] = []
     for text in noises:
         try:
             curve = RadiusCurve(trusted.noise(spec, text), norm, spec.dim)
             proved, searched = curve(p), curve(p, searched=True)
         except (UnicrError, OSError) as error:
-            found.append({"noise": text, "error": str(error)})
+            curves.append({"noise": text, "error": str(error)})
             continue
-        found.append(
+        curves.append(
             {
                 "noise": text,
                 "p": p.tolist(),
@@ -320,7 +323,7 @@ def _curves(
                 ],
             }
         )
-    return found
+    return curves
 
 
 def _probabilities(top: float) -> Array:
@@ -334,7 +337,7 @@ def _probabilities(top: float) -> Array:
 
 
 def _rows(rows: Sequence[Row], spec: Spec, noisy: list[str | None]) -> dict[str, Any]:
-    """The inputs by column; None where a failed input has no value."""
+    """The inputs by column; None if a failed input has no value."""
     certificates = [row.certificate for row in rows]
     return {
         "idx": [row.idx for row in rows],
@@ -374,11 +377,11 @@ def _radii(rows: Sequence[Row], norm: str) -> dict[str, list[Any]]:
     names = ("value", "radius", "proved", "searched", "by", "grade")
     columns: dict[str, list[Any]] = {name: [] for name in names}
     for row in rows:
-        one = None if row.certificate is None else row.certificate.in_norm(norm)
-        columns["value"].append(None if one is None else floor_value(one.radius))
+        entry = None if row.certificate is None else row.certificate.in_norm(norm)
+        columns["value"].append(None if entry is None else floor_value(entry.radius))
         for key in ("radius", "proved", "searched"):
-            value = None if one is None else round_down(getattr(one, key), DIGITS)
+            value = None if entry is None else round_down(getattr(entry, key), DIGITS)
             columns[key].append(value)
-        columns["by"].append(None if one is None else one.guarantee)
-        columns["grade"].append(None if one is None else one.grade)
+        columns["by"].append(None if entry is None else entry.guarantee)
+        columns["grade"].append(None if entry is None else entry.grade)
     return columns

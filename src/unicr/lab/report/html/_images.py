@@ -18,7 +18,7 @@ LEAST = 4  # pixels a side; what is smaller is no picture
 
 
 def picture_axes(shape: tuple[int, ...]) -> str | None:
-    """How to read a shape as a picture: "hw", "chw" or "hwc"; None where it is none."""
+    """How to read a shape as a picture: "hw", "chw" or "hwc"; None if it is none."""
     if len(shape) == 2 and min(shape) >= LEAST:
         return "hw"
     if len(shape) != 3:
@@ -58,7 +58,7 @@ def picture(values: NDArray[Any], low: float, high: float, *, smooth: bool) -> s
 
 
 def value_range(values: NDArray[Any]) -> tuple[float, float]:
-    """What is black and what is white: 0 and 1 where the input lies in [0, 1], else its ends."""
+    """What is black and what is white: 0 and 1 if the input lies in [0, 1], else its ends."""
     finite = values[np.isfinite(values)]
     low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
     if low >= 0 and high <= 1:
@@ -76,7 +76,7 @@ class Pictures:
         self.notes: list[str] = []
 
     def noisy_of(self, rows: list[Row], spec: Spec) -> list[str | None]:
-        """Noisy copies of the first inputs of a run, None where there is no picture.
+        """Noisy copies of the first inputs of a run, None if there is no picture.
 
         The inputs themselves are drawn into `inputs`, by their hash.
         """

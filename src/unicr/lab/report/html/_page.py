@@ -35,7 +35,7 @@ def page(content: dict[str, Any]) -> str:
         "data": embed(content),
         "script": script,
     }
-    return re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], _asset("page.html"))
+    return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], _asset("page.html"))
 
 
 def embed(content: dict[str, Any]) -> str:

@@ -149,7 +149,7 @@
     for (const i of visible()) {
       const run = D.runs[i], curves = run.curves[state.norm];
       if (run.noises > 1 && !curves.length) notes.add(`${run.name} chose ${whole(run.noises)} noises, one for each input: its inputs are drawn without curves.`);
-      if (run.both) notes.add(`${run.name} bounds p_B by tests of its own: its inputs may lie above the curve, which takes p_B = 1 − p_A.`);
+      if (run.both) notes.add(`${run.name} bounds p_B separately. Its inputs may lie above the curve, which assumes p_B = 1 − p_A.`);
       for (const curve of curves) {
         if (curve.error) { notes.add(`No curve for ${curve.noise}: ${curve.error}`); continue; }
         const x = curve.p.map(at);
@@ -178,8 +178,8 @@
     const ticks = [0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999, 0.999999];
     const scale = stretched ? { tickvals: ticks.map(at), ticktext: ticks.map(String), range: [at(0.5), Math.max(shown, 3.1) + 0.1] } : { range: [0.5, 1] };
     draw("curves-plot", traces, axis("p<sub>A</sub>", scale), axis(`${normMarkup(state.norm)} radius`, { rangemode: "tozero" }));
-    fill($("curves-text"), "What a lower bound of ", pA(), ", the probability of the top class under noise, is worth in ", normNode(state.norm),
-      ". The line is the proved radius; a band reaches up to the searched one where the two differ. Each mark is one input or several.", ...[...notes].map((n) => " " + n));
+    fill($("curves-text"), "The radius in ", normNode(state.norm), " that follows from each lower bound ", pA(), " of the top class's probability under noise. The line is the proved radius. "
+      + "A band reaches up to the searched radius if the two differ. Each mark stands for one or more inputs.", ...[...notes].map((n) => " " + n));
     $("curves-plot").setAttribute("aria-label", `Radius in ${normName(state.norm)} against p_A. ${summary.join("; ")}.`);
   }
 
@@ -213,7 +213,7 @@
     histogram("p-plot", probabilities, "p<sub>A</sub>", 4, "Histogram of the lower bounds of p_A.");
     histogram("radius-plot", radii, `${normMarkup(state.norm)} radius`, 5, `Histogram of the certified ${normName(state.norm)} radii.`);
     fill($("radius-title"), "Certified radius in ", normNode(state.norm));
-    $("distribution-text").textContent = "Bounds of all inputs that were sampled, and radii of the certified ones, right or wrong. Many inputs at the right end mean that the number of samples, not the model, limits the radius.";
+    $("distribution-text").textContent = "Left: the lower bound of every input that was sampled. Right: the radius of every certified input, whether its class is right or wrong. Many inputs at the right end mean that the number of samples limits the radius, not the model.";
   }
 
   /* On a phone every cell stands under its heading, which the cell carries for that. */
@@ -248,11 +248,11 @@
     const g = group();
     const alphas = [...new Set(g.runs.map((i) => D.runs[i].alpha))];
     const proved = g.runs.every((i) => D.runs[i].proved);
-    const kept = g.runs.some((i) => D.runs[i].kept) ? " and leads from one point of the grid named below to another" : "";
-    $("promise").textContent = `A certificate says: no change of the input that is smaller than its radius${kept} changes the class that the smoothed classifier gives it. It is wrong with a probability of at most ${alphas.join(" or ")} over the noise samples. `
-      + (proved ? "Every radius here is proved. " : "A radius marked exact is proved up to 0.2 %. One marked approximate was found by a search, and the proved radius is beside it. ")
-      + (labelled() ? "“Holds at 99.9 %” is the certified accuracy after allowing for certificates that are wrong by chance. " : "The inputs have no labels, so there is no accuracy: an input counts as certified whatever its class. ")
-      + "p_A is the lower bound of the top class's probability; its percentiles are over the certified inputs. The average radius can mislead: a few inputs with large radii raise it while most have small ones. "
+    const kept = g.runs.some((i) => D.runs[i].kept) ? " and connects two points of the grid named below" : "";
+    $("promise").textContent = `A certificate says that no change of the input that is smaller than its radius${kept} changes the class of the smoothed classifier. A certificate is wrong with probability at most ${alphas.join(" or ")}, if its noise samples were unlucky. `
+      + (proved ? "Every radius here is proved. " : "A radius marked exact is proved up to 0.2 %. A radius marked approximate was found by a search; the proved radius is beside it. ")
+      + (labelled() ? "“Holds at 99.9 %” is the certified accuracy after allowing for certificates that are wrong by chance. " : "The inputs have no labels, so there is no accuracy. An input counts as certified whatever its class is. ")
+      + "p_A is the lower bound of the top class's probability; the table shows its percentiles over the certified inputs. The average radius can mislead: a few inputs with large radii raise it, even if most radii are small. "
       + `${labelled() ? "Wrong and abstained" : "Abstained"} inputs count as radius 0. Radii are in the units of the inputs.`;
     choice($("groups"), D.groups.length > 1 ? D.groups.map((one, i) => ({ value: i, node: short(`${one.data}, ${plural(one.total, "input")}`, 60) })) : [], state.group, setGroup);
     const found = groupScores(), several = g.runs.length > 1;
@@ -278,7 +278,7 @@
     });
     fillTable($("runs"), head, body);
     const notes = [...D.notes];
-    if (D.groups.length > 1) notes.unshift("These runs are not all on the same inputs. Only runs on the same inputs are compared and scored together; choose above which.");
+    if (D.groups.length > 1) notes.unshift("These runs are not all on the same inputs. Only runs on the same inputs are compared and scored together. Choose the inputs above.");
     for (const i of g.runs) {
       notes.push(...D.runs[i].said.map((one) => `${D.runs[i].name}: ${one}.`));
       if (D.runs[i].own) notes.push(`${D.runs[i].name} chose a noise for each input. Each of its certificates is about the classifier smoothed with that noise (scope: this input's noise).`);
@@ -443,7 +443,7 @@
       el("div", {}, ...run.verify.flatMap(([words, command]) => [el("p", { class: "faint" }, words), commandLine(command)]),
         el("dl", {}, ...run.spec.flatMap(([name, value]) => [el("dt", {}, name), el("dd", { class: "mono" }, value)]),
           el("dt", {}, "inputs (SHA-256)"), el("dd", { class: "mono" }, D.groups.find((g) => g.runs.includes(i)).fingerprint))))));
-    $("made").textContent = `Made by unicr ${D.version} with plotly ${D.plotly}. Radii, bounds and accuracies are rounded down. This page loads nothing from anywhere.`;
+    $("made").textContent = `Made by unicr ${D.version} with plotly ${D.plotly}. Radii, bounds and accuracies are rounded down. This page loads nothing from the network.`;
   }
   function commandLine(command) {
     const code = el("code", {}, command);

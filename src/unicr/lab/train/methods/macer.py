@@ -18,12 +18,12 @@ def loss(step: Step) -> torch.Tensor:
     """Cross-entropy of the mean probability, plus the shortfall of the radius where right."""
     logs = step.log_probabilities()
     mean = torch.logsumexp(logs, 0) - torch.tensor(float(len(logs))).log()
-    found = functional.nll_loss(mean, step.labels)
+    loss = functional.nll_loss(mean, step.labels)
     votes = step.of_label(functional.log_softmax(SHARP * logs, 2)).exp().mean(0)
     lacking = 1 - step.radii.of(votes) / step.tuned.radius
     counted = (votes > 0.5) & (lacking > 0)
     shortfall = torch.where(counted, lacking, torch.zeros_like(lacking)).mean()
-    return found + step.warm * step.tuned.weight * shortfall
+    return loss + step.warm * step.tuned.weight * shortfall
 
 
 METHOD = Method("macer", loss, Tuned(samples=8, weight=6.0, radius=0.9999))

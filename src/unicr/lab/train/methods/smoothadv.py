@@ -20,10 +20,10 @@ from unicr.norms import Norm
 def loss(step: Step) -> torch.Tensor:
     """Cross-entropy of the noisy copies of attacked inputs, with the same noise as the attack."""
     logs = step.log_probabilities(attack_batch(step, step.warm * step.tuned.radius))
-    found = step.cross_entropy(logs)
+    loss = step.cross_entropy(logs)
     if step.tuned.weight:
-        found = found + step.warm * disagreement(logs, step.tuned.weight)
-    return found
+        loss = loss + step.warm * disagreement(logs, step.tuned.weight)
+    return loss
 
 
 def attack_batch(step: Step, radius: float) -> torch.Tensor:
