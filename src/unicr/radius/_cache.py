@@ -65,7 +65,7 @@ def name_curve(kind: str, key: str) -> str:
 def load_shipped_curves() -> Mapping[str, NDArray[Any]]:
     """Curves of standard shapes that come with the package, packed, by name.
 
-    Made by `tools/make_curves.py`; a test makes a sample of them again.
+    `tools/make_curves.py` makes them, and a test makes a sample of them again.
     """
     path = Path(__file__).parent / "shipped.npz"
     if SHIPPED_FOR != NUMERICS or not path.is_file():

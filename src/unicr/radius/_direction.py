@@ -30,7 +30,7 @@ IMPROVEMENT = 5e-5  # of the radius: a smaller gain is not worth a new direction
 def has_spectra(noise: Noise) -> bool:
     """Whether a direction matters only by how many coordinates move by how much.
 
-    So it is where coordinates are independent and alike, and for densities of max|z_i|.
+    This holds where coordinates are independent and alike, and for densities of max|z_i|.
     """
     return noise.iid is not None or (noise.radial is not None and math.isinf(noise.radial.order))
 
@@ -121,6 +121,8 @@ def search_direction(
 
     `closed=False` composes even where one coordinate has a closed form. In one dimension the
     search of a density with several modes begins at what is `proved`.
+
+    See docs/theory.md#directions-of-iid-noise.
     """
     noise, norm, dim = question.noise, question.norm, question.dim
     p_a, p_b, guess = evidence.p_a, evidence.p_b, _guess(question, evidence)

@@ -117,5 +117,8 @@ def _expand_walks(known: _TradeOffs, walks: _Walks, first: float) -> tuple[Array
 
 
 def _make_falling(alpha: Array) -> Array:
-    """What certifies a larger radius certifies a smaller one (docs/theory.md#certifies)."""
+    """α, made to fall along r: what certifies a radius certifies every smaller one.
+
+    See docs/theory.md#certifies.
+    """
     return np.maximum.accumulate(alpha[::-1])[::-1]

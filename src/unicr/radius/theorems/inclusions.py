@@ -21,8 +21,7 @@ LONG = 3  # the rank of what may take minutes
 def match(question: Question) -> BestBound | None:
     """‖δ‖_q ≤ ‖δ‖_p for p ≤ q, so R_p ≥ R_q; and ‖δ‖_q ≤ d^(1/q − 1/p)·‖δ‖_p beyond.
 
-    Asked are the theorems that say nothing in the norm itself
-    (docs/theory.md#theorem-h).
+    Only theorems that say nothing in the norm itself are asked (docs/theory.md#theorem-h).
     """
     from unicr.radius.theorems import list_theorems
 
@@ -30,7 +29,7 @@ def match(question: Question) -> BestBound | None:
     # In ℓ∞ (c) and (f) compose exactly what the kernels of (j) are above, and (j) takes long.
     law = question.noise.iid
     composed = is_linf(question) and law is not None and law.facts.unimodal
-    found: list[ScaledBound] = []
+    carried: list[ScaledBound] = []
     for theorem in list_theorems():
         if theorem is THEOREM or (composed and theorem.rank == LONG):
             continue
@@ -40,7 +39,7 @@ def match(question: Question) -> BestBound | None:
         # beyond ℓ2 what a theorem gives in ℓ1 loses another √d
         if question.norm.p > 2 and bounds[2.0][1] is not None:
             del bounds[1.0]
-        found += [
+        carried += [
             ScaledBound(
                 theorem=f"{bound.theorem} + (h) inclusion",
                 grade=bound.grade,
@@ -51,13 +50,13 @@ def match(question: Question) -> BestBound | None:
             for home, bound in bounds.values()
             if bound is not None
         ]
-    if not found:
+    if not carried:
         return None
-    grade = find_weakest(*(bound.grade for bound in found))
+    grade = find_weakest(*(bound.grade for bound in carried))
     # For finite p there is a curve in the norm itself, or radii that are larger one by one. So are
     # those of a law that is 0 somewhere: docs/theory.md#jumps-apart serves single radii only.
     whole = math.isinf(question.norm.p) and law is not None and law.facts.positive
-    return BestBound(theorem=THEOREM.name, grade=grade, bounds=tuple(found), whole=whole)
+    return BestBound(theorem=THEOREM.name, grade=grade, bounds=tuple(carried), whole=whole)
 
 
 THEOREM = Theorem(
