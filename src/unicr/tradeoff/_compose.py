@@ -73,8 +73,10 @@ def compose(parts: Parts) -> Lines:
         count * math.log1p(-law.infinite) if law.infinite < 1 and law.loss.size else -math.inf
         for law, count in parts
     )
+    # The sum of log-ratios is infinite if one of them is: 1 − Π(1 − infinite).
     infinite = -math.expm1(log_finite)
     count = sum(n for _, n in parts)
+    # What the law of a coordinate may lack of H, H of the product lacks at most once for each.
     infinite += sum(n * law.charge for law, n in parts)
     if log_finite == -math.inf:
         return Lines(np.zeros(1), np.ones(1), bound)
@@ -232,6 +234,7 @@ def _choose_step(parts: Parts, window: tuple[float, float]) -> float:
     """A grid step that adds at most `GRID_SPREAD` of the variance of the sum."""
     square = sum(n * float(np.sum(_normalise(law) * law.loss**2)) for law, n in parts)
     count = sum(n for _, n in parts)
+    # An atom between two points adds f(1 − f)·step² of variance, which is step²/6 on average.
     step = math.sqrt(6 * GRID_SPREAD * square / count)
     return max(step, (window[1] - window[0]) / (LARGEST_GRID // 2))
 
@@ -254,6 +257,8 @@ def _convolve_on_grid(
     spectrum: Complex | None = None
     for law, n in parts:
         cell = np.floor(law.loss / step).astype(np.int64)
+        # The share at the lower point that keeps Σ mass·e^(−L): both masses stay, the atom spreads
+        # over two, and a tester can only see more (docs/theory.md#lemma-4).
         share = np.expm1(step * (cell + 1) - law.loss) / math.expm1(step)
         share = np.clip(share, 0.0, 1.0)
         mass = _normalise(law)
@@ -263,6 +268,7 @@ def _convolve_on_grid(
         spectrum = power if spectrum is None else spectrum * power
     assert spectrum is not None
     total = fft.irfft(spectrum, size)
+    # The transform counts places modulo its size; this is where the window begins among them.
     first = math.floor(window[0] / step) - 2
     s: Array = step * (first + np.arange(size, dtype=np.float64))
     total = np.roll(total, -(first % size))

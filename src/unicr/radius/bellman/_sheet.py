@@ -148,6 +148,7 @@ class Sheet:
         if effort not in self.grids:
             self.grids[effort] = self._make_grids(effort)
         mesh, grids = self.mesh, self.grids[effort]
+        # Cell i is read between flows i and i + 1: its coordinates are at most the next largest.
         following = self.largest[min(i + 1, len(self.largest) - 1)]
         top = max(1, int(np.searchsorted(grids.shifts, following)))  # the last shift is r itself
         start, never = self._make_start(i, grids.blurred)
@@ -325,6 +326,8 @@ class Sheet:
             chord = np.maximum(*mixed) + self.gaps[i]
             return np.minimum(chord, values[1]) if self.unit.facts.unimodal else chord
 
+        # H ≤ `values` at γ gives the line T(α) ≥ 1 − H − γα (docs/theory.md#lemma-1): its height at
+        # the level, or the α at which it crosses 1/2.
         def lines(values: Array, columns: slice, level: float | None) -> Array:
             if level is None:
                 return (0.5 - values) / gamma[columns]
@@ -334,10 +337,12 @@ class Sheet:
         rough = bound(middle, slice(None))
         total = np.zeros(len(budgets))
         for level in levels if levels is not None else [None]:
+            # Every line holds; the best one of the middle budget is near the best of all.
             j = int(np.argmax(lines(rough, slice(None), level)[0]))
             window = slice(max(0, j - WINDOW), j + WINDOW + 1)
             total += np.max(lines(bound(slice(None), window), window, level), axis=1)
         lowest = float(np.min(total))
+        # Where a number could not be computed, nothing is proved.
         return -math.inf if math.isnan(lowest) else lowest
 
     def _cut_cell(self, i: int, r: float) -> tuple[Array, tuple[Array, Array]]:
@@ -351,6 +356,7 @@ class Sheet:
         count = max(2, math.ceil((top**p - a**p) / (FINEST_PIECE * r**p)))
         x = np.linspace(a**p, top**p, count + 1) ** (1 / p)
         lam = np.clip((x - a) / (b - a), 0.0, 1.0)
+        # The smaller u₁ of a piece leaves the larger budget, and Φ + Ξ rises with it: safe.
         budgets = np.maximum(r**p - x[:-1] ** p, 0.0) + self.kappa * (self.dim - 1)
         return budgets, (lam[:-1], lam[1:])
 
