@@ -74,7 +74,7 @@ def show() -> Iterator[None]:
         if task not in bars and time.monotonic() - since >= PATIENCE and not finished:
             bars[task] = Bar(task, of, begun=(first, since)).__enter__()
         if task in bars:
-            bars[task].update(text, now=done)
+            bars[task].update(text, done=done)
         if finished:
             del begun[task]
             if task in bars:
@@ -154,24 +154,24 @@ class Bar:
         console = self._console if Bar._moving is None else Bar._moving._console
         console.print(text, highlight=False, markup=False, soft_wrap=True)
 
-    def update(self, text: str, now: float | None = None) -> None:
-        """Another step done (or `now` of them), and what to say."""
-        self._done = self._done + 1 if now is None else now
+    def update(self, text: str, done: float | None = None) -> None:
+        """Another step done (or `done` of them), and what to say."""
+        self._done = self._done + 1 if done is None else done
         self._bar.update(self._task, description=text, completed=self._done)
         moment = time.monotonic()
         self._first = self._first or (self._done, moment)
         if Bar._moving is not self and moment - self._told >= EVERY:
             self._told = moment
-            self.say(text + self._left(moment))
+            self.say(text + self._describe_rest(moment))
 
-    def _left(self, moment: float) -> str:
+    def _describe_rest(self, moment: float) -> str:
         """How much is done, and how long the rest takes at the speed seen here."""
         if self._total is None or self._first is None:
             return f" ({moment - self._start:.0f} s)"
         before, begun = self._first
         new = self._done - before
-        left = (moment - begun) * (self._total - self._done) / new if new > 0 else None
-        words = "" if left is None else f", about {_duration(left)} left"
+        rest = (moment - begun) * (self._total - self._done) / new if new > 0 else None
+        words = "" if rest is None else f", about {_duration(rest)} left"
         return f" ({self._done:.1f} of {self._total:g}{words})"
 
 

@@ -60,7 +60,7 @@ def attack(
         Noisy inputs in one forward pass; as in the run if left out.
     """
     from unicr.lab.attack import attack_run, defences, make
-    from unicr.lab.report.attack import AttackBar, defence_table, left_out
+    from unicr.lab.report.attack import AttackBar, defence_table, describe_skipped
 
     attacks = [make(name, effort) for name in dict.fromkeys(attack)]
     with Run(run) as opened:
@@ -68,7 +68,7 @@ def attack(
     classifier = options.open_model(spec)
     dataset = options.open_data(spec, classifier)
     with AttackBar() as progress:
-        outcomes, left = attack_run(
+        outcomes, skipped = attack_run(
             run,
             classifier,
             dataset,
@@ -87,5 +87,5 @@ def attack(
         )
     results = defences(outcomes)
     print(defence_table(results, format_))
-    print(left_out(left), file=sys.stderr)
+    print(describe_skipped(skipped), file=sys.stderr)
     return MISSED if any(result.changed and result.factor <= 1 for result in results) else 0

@@ -148,8 +148,8 @@ class Law(ABC):
         """
         below = np.diff(np.stack([self.cdf(low), self.cdf(high)]), axis=0)[0]
         above = -np.diff(np.stack([self.sf(low), self.sf(high)]), axis=0)[0]
-        left = self.cdf(high) < 0.5
-        return self.pdf(low), self.pdf(high), np.where(left, below, above)
+        in_left_half = self.cdf(high) < 0.5
+        return self.pdf(low), self.pdf(high), np.where(in_left_half, below, above)
 
     @abstractmethod
     def log_density(self, x: Array, log_unit: float) -> Array:

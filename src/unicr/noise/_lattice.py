@@ -106,8 +106,8 @@ class Lattice:
         if p >= 1:
             root = 1.0 if math.isinf(p) else dim ** (1 / p)
             return max(0.0, radius - h * (root if spread is None else spread))
-        left = radius**p - (dim if spread is None else spread**p) * h**p * NEAREST
-        return left ** (1 / p) if left > 0 else 0.0
+        rest = radius**p - (dim if spread is None else spread**p) * h**p * NEAREST
+        return rest ** (1 / p) if rest > 0 else 0.0
 
 
 @dataclass(frozen=True)

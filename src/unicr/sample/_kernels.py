@@ -246,11 +246,11 @@ def _bound(cells: Any, cell: Any, down: Any, begin: Any, last: Any) -> Any:
 @_compile()
 def _search(ends: Any, low: Any, high: Any, word: Any) -> Any:
     """The outcome low … high whose end is the first beyond the word; without branches."""
-    left = high - low
-    while left > 0:
-        half = (left + 1) >> 1
+    size = high - low
+    while size > 0:
+        half = (size + 1) >> 1
         low += half * np.int64(ends[low + half - 1] <= word)
-        left -= half
+        size -= half
     return low
 
 

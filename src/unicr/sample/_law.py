@@ -325,9 +325,9 @@ class _Builder:
         with np.errstate(all="ignore"):
             below = self.law.cdf(upper) - self.law.cdf(lower)
             above = self.law.sf(lower) - self.law.sf(upper)
-            left = self.law.cdf(upper) < 0.5
-            jump = np.where(left, below, above)
-            height = np.where(left, self.law.cdf(upper), self.law.sf(lower))
+            in_left_half = self.law.cdf(upper) < 0.5
+            jump = np.where(in_left_half, below, above)
+            height = np.where(in_left_half, self.law.cdf(upper), self.law.sf(lower))
             digits = 8 + 2 * np.abs(np.log(np.where(fine > 0, fine / half, 1.0)))
         digits[cut] += np.abs(middle[cut]) / half[cut]
         by_density = np.abs(fine - rough) + digits * ULP * fine

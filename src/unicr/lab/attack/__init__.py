@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from unicr.lab.attack._base import ATTACKS, Attack, Targets, make, within
     from unicr.lab.attack._defence import (
         Defence,
-        Left,
+        Skipped,
         aims_of,
         attack_run,
         defences,
@@ -37,7 +37,7 @@ else:
             "make": "_base",
             "within": "_base",
             "Defence": "_defence",
-            "Left": "_defence",
+            "Skipped": "_defence",
             "aims_of": "_defence",
             "attack_run": "_defence",
             "defences": "_defence",
@@ -64,9 +64,9 @@ __all__ = [
     "AttackError",
     "AttackStore",
     "Defence",
-    "Left",
     "Outcome",
     "Settings",
+    "Skipped",
     "SmoothedModel",
     "Study",
     "Targets",

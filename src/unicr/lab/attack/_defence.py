@@ -34,7 +34,7 @@ NOISE_FLOATS = 1 << 25  # and no more than fill this memory with noise
 
 
 @dataclass(frozen=True)
-class Left:
+class Skipped:
     """Inputs that are not attacked, by reason."""
 
     abstained: int = 0
@@ -61,7 +61,7 @@ def attack_run(
     on_task: Callable[[Task], None] | None = None,
     on_plan: Callable[[Sequence[Task]], None] | None = None,
     trusted: Trusted = NO_TRUST,
-) -> tuple[list[Outcome], Left]:
+) -> tuple[list[Outcome], Skipped]:
     """Attack the certified inputs of the run in `folder`; outcomes are stored beside it.
 
     What is stored with the same settings is not done again; other settings are refused unless
@@ -82,7 +82,7 @@ def attack_run(
     probe = model_to_attack(classifier, selector, [], [], spec.shape, num_classes=classes)
     for attack in attacks:
         attack.check(probe, spec.shape)
-    aims, left = aims_of(
+    aims, skipped = aims_of(
         rows, data, spec, texts, searched=settings.searched, limit=limit, trusted=trusted
     )
     goals = [(text, _factor(factor)) for text in texts for factor in dict.fromkeys(factors)]
@@ -116,7 +116,7 @@ def attack_run(
         every = {(o.attack, o.norm, o.factor, o.idx): o for o in kept.outcomes()}
     order = {attack.name: i for i, attack in enumerate(attacks)}
     chosen = [outcome for key, outcome in every.items() if key in wanted]
-    return sorted(chosen, key=lambda outcome: order[outcome.attack]), left
+    return sorted(chosen, key=lambda outcome: order[outcome.attack]), skipped
 
 
 def _factor(factor: float) -> float:
@@ -143,7 +143,7 @@ def aims_of(
     searched: bool = False,
     limit: int | None = None,
     trusted: Trusted = NO_TRUST,
-) -> tuple[list[Aim], Left]:
+) -> tuple[list[Aim], Skipped]:
     """The certified inputs of a run with a finite radius above 0 in every norm, at most `limit`."""
     noise = cache(lambda text: trusted.noise(spec, text))
     aims: list[Aim] = []
@@ -165,7 +165,7 @@ def aims_of(
                 f"input {row.idx} is not the input that was certified (its hash differs)"
             )
         aims.append(Aim(row.idx, data[row.idx][0], c.predict, noise(c.noise), radii))
-    return aims, Left(abstained, failed, without)
+    return aims, Skipped(abstained, failed, without)
 
 
 def _radius(certificate: Certificate, norm: str, searched: bool) -> float:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from unicr.errors import RunError
-from unicr.lab.attack import AttackStore, Defence, Left, Task, defences
+from unicr.lab.attack import AttackStore, Defence, Skipped, Task, defences
 from unicr.lab.report.tables import Form, as_csv, as_json, format_table, title
 from unicr.progress import Bar
 
@@ -23,12 +23,12 @@ class AttackBar(Bar):
     def plan(self, tasks: Sequence[Task]) -> None:
         """What there is to do."""
         self.expect(sum(len(task.aims) * len(task.goals) for task in tasks))
-        self.update("attacking", now=0)
+        self.update("attacking", done=0)
 
     def add(self, task: Task) -> None:
         """Count one finished task."""
         self._judged += len(task.aims) * len(task.goals)
-        self.update(f"{task.attack.name}: perturbed inputs judged", now=self._judged)
+        self.update(f"{task.attack.name}: perturbed inputs judged", done=self._judged)
 
 
 def defence_table(results: Sequence[Defence], form: Form = "table") -> str:
@@ -94,9 +94,9 @@ def attack_records(folder: Path, notes: list[str]) -> list[dict[str, Any]]:
     return [{**defence.to_dict(), "text": defence_text(defence)} for defence in results]
 
 
-def left_out(left: Left) -> str:
+def describe_skipped(skipped: Skipped) -> str:
     """One line on the inputs that were not attacked."""
     return (
-        f"not attacked: {left.abstained} abstained, {left.failed} failed, {left.without_radius} "
-        "without a finite radius above 0"
+        f"not attacked: {skipped.abstained} abstained, {skipped.failed} failed, "
+        f"{skipped.without_radius} without a finite radius above 0"
     )

@@ -44,7 +44,7 @@ class SearchBar(Bar):
     def _watch(self, copt: COpt) -> None:
         """Look now and then how far the files of the points have come."""
         while not self._end.wait(LOOK):
-            self.update("points trained and certified", now=copt.done())
+            self.update("points trained and certified", done=copt.done())
 
     def __exit__(self, *error: object) -> None:
         self._end.set()
