@@ -51,9 +51,9 @@ def test_the_end_is_estimated_from_what_was_done_here(
     clock = [100.0]
     monkeypatch.setattr(time, "monotonic", lambda: clock[0])
     bar = progress.Bar("work", 50, Console(stderr=True, force_terminal=False))
-    bar.update("going on", now=30)  # thirty were done before
+    bar.update("going on", done=30)  # thirty were done before
     clock[0] += 40
-    bar.update("going on", now=40)
+    bar.update("going on", done=40)
     assert "going on (40.0 of 50, about 40 s left)" in capsys.readouterr().err
 
 
