@@ -20,15 +20,15 @@ def match(question: Question) -> BestBound | None:
     from unicr.radius.theorems import list_theorems
 
     homes = [question.in_norm(p) for p in HOMES if p != question.norm.p]
-    found: list[ScaledBound] = []
+    bounds: list[ScaledBound] = []
     for theorem in list_theorems():
         if theorem is THEOREM or theorem.match(question) is not None:
             continue
-        bounds = {home.norm.p: (home.norm, theorem.match(home)) for home in homes}
+        matched = {home.norm.p: (home.norm, theorem.match(home)) for home in homes}
         # beyond ℓ2 what a theorem gives in ℓ1 loses another √d
-        if question.norm.p > 2 and bounds[2.0][1] is not None:
-            del bounds[1.0]
-        found += [
+        if question.norm.p > 2 and matched[2.0][1] is not None:
+            del matched[1.0]
+        bounds += [
             ScaledBound(
                 theorem=f"{bound.theorem} + (h) inclusion",
                 grade=bound.grade,
@@ -36,17 +36,17 @@ def match(question: Question) -> BestBound | None:
                 inner=bound,
                 factor=factor_of_inclusion(question.norm, home, question.dim),
             )
-            for home, bound in bounds.values()
+            for home, bound in matched.values()
             if bound is not None
         ]
-    if not found:
+    if not bounds:
         return None
-    grade = find_weakest(*(bound.grade for bound in found))
+    grade = find_weakest(*(bound.grade for bound in bounds))
     law = question.noise.iid
     # For finite p there is a curve in the norm itself, or radii that are larger one by one. So are
     # those of a law that is 0 somewhere: docs/theory.md#jumps-apart serves single radii only.
     whole = math.isinf(question.norm.p) and law is not None and law.facts.positive
-    return BestBound(theorem=THEOREM.name, grade=grade, bounds=tuple(found), whole=whole)
+    return BestBound(theorem=THEOREM.name, grade=grade, bounds=tuple(bounds), whole=whole)
 
 
 THEOREM = Theorem(
