@@ -112,6 +112,15 @@ def test_scores_that_are_not_finite_are_an_error(bad: float) -> None:
         load_classifier(Broken()).predict(batch())
 
 
+def test_scores_whose_sum_is_not_finite_are_scores() -> None:
+    module = nn.Linear(2, 2, bias=False)
+    nn.init.eye_(module.weight)
+    model, x = load_classifier(module), torch.tensor([[3.0e38, 3.1e38], [1.0, 0.0]])
+    assert model.predict(x).tolist() == [1, 0]
+    with pytest.raises(ModelError, match="not finite"):
+        model.predict(torch.tensor([[torch.inf, -torch.inf], [1.0, 0.0]]))
+
+
 @pytest.mark.parametrize(
     ("output", "message"),
     [

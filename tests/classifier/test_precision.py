@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -10,9 +11,13 @@ import torch
 
 from tests.cli.command import run as unicr
 from unicr.classifier import load_classifier
+from unicr.data import load_dataset
 from unicr.errors import ModelError, RunError
-from unicr.runs import Run, Trusted
+from unicr.noise import gaussian
+from unicr.norms import l2
+from unicr.runs import Job, Run, Trusted
 from unicr.smoothing import SmoothedModule
+from unicr.smoothing._smoothed import VoteCounter
 
 BUILTIN = "builtin:mnist-mlp-0.5"
 
@@ -42,9 +47,34 @@ def test_a_normalised_model_passes_it_on() -> None:
     assert late.digest == load_classifier(BUILTIN, mean=0.1, std=0.3, precision="bf16").digest
 
 
-def test_gradients_go_through_it() -> None:
-    from unicr.noise import gaussian
+@pytest.mark.parametrize("mean", [None, 0.1])
+def test_speed_is_compared_with_the_same_model_in_its_own_bits(mean: float | None) -> None:
+    std = None if mean is None else 0.3
+    fewer = load_classifier(BUILTIN, mean=mean, std=std, precision="bf16")
+    plain, other = load_classifier(BUILTIN, mean=mean, std=std), fewer.at_own_precision()
+    batch = torch.rand(500, 1, 28, 28, generator=torch.Generator().manual_seed(0))
+    assert torch.equal(other.predict(batch), plain.predict(batch))
+    assert other.digest == ""
 
+
+@pytest.mark.parametrize(("share", "warned"), [(0.5, False), (1.5, True)])
+def test_bits_that_take_longer_are_told(
+    share: float, warned: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(VoteCounter, "compare_time", lambda self, other, x: share)
+    np.savez(tmp_path / "d.npz", x=np.zeros((1, 1, 28, 28), np.float32), y=np.zeros(1, int))
+    job = Job(
+        load_classifier(BUILTIN, precision="bf16"),
+        load_dataset(tmp_path / "d.npz"),
+        gaussian(sigma=0.5),
+        norms=(l2,),
+        model_arguments={"precision": "bf16"},
+    )
+    texts = [text for text in job.warnings() if "--precision" in text]
+    assert ["1.50 x" in text for text in texts] == [True] * warned
+
+
+def test_gradients_go_through_it() -> None:
     smoothed = SmoothedModule(
         load_classifier(BUILTIN, precision="bf16"), gaussian(sigma=0.5), samples=2
     )
@@ -68,8 +98,11 @@ def test_a_run_replays_with_it_and_refuses_another(tmp_path: Path) -> None:
     np.savez(inputs, x=rng.random((2, 1, 28, 28), dtype=np.float32), y=np.array([1, 2]))
     words = ["certify", "--model", BUILTIN, "--data", str(inputs), "--noise", "gaussian(sigma=0.5)"]
     run = tmp_path / "run"
-    words += ["--norm", "2", "--n0", "10", "--n", "60", "--precision", "bf16", "--out", str(run)]
-    assert unicr(*words).code == 0
+    words += ["--norm", "2", "--n0", "10", "--n", "60", "--precision", "bf16", "--verbose"]
+    done = unicr(*words, "--out", str(run))
+    assert done.code == 0
+    told = r"^with --precision a pass takes \d+\.\d\d x the time of one without it$"
+    assert len(re.findall(told, done.err, re.MULTILINE)) == 1
     assert unicr("verify", str(run), "--replay", "2").code == 0
     with Run(run) as opened, pytest.raises(RunError, match="--precision"):
         Trusted(model=BUILTIN).open_model(opened.spec)

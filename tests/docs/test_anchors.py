@@ -1,5 +1,6 @@
 """Every place of the documentation that the code cites is there, and guarantees cite one."""
 
+import ast
 import re
 from pathlib import Path
 
@@ -59,3 +60,34 @@ def test_every_charge_names_a_constant_of_its_size(charge: Charge) -> None:
     stated = re.findall(r"\d+e-\d+", charge.size)
     plain = [word for word in written if re.fullmatch(r"\d+e-\d+", word)]
     assert set(plain) <= set(stated), (written, charge.size)
+
+
+# What a docstring says of a number that a certificate may rest on.
+GUARANTEE = re.compile(
+    r"from below|from above|rounded (up|down|outwards)|with probability|proved (at|for)"
+    r"|certifi(es|ed)|lower bound|upper bound"
+)
+ON_THE_PATH = ("radius", "tradeoff", "law", "sample", "noise", "montecarlo", "guard", "select")
+
+
+def uncited(path: Path) -> list[str]:
+    """Functions that state a guarantee, where neither they nor class or module cite its place."""
+    missing = []
+
+    def visit(node: ast.AST, cited: bool) -> None:
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
+            text = " ".join((ast.get_docstring(node) or "").split())
+            cited = cited or CITATION.search(text) is not None
+            if GUARANTEE.search(text) and not cited and isinstance(node, ast.FunctionDef):
+                missing.append(f"{path.relative_to(ROOT)}:{node.lineno} {node.name}")
+        for child in ast.iter_child_nodes(node):
+            visit(child, cited)
+
+    visit(ast.parse(path.read_text(encoding="utf-8")), False)
+    return missing
+
+
+@pytest.mark.parametrize("package", ON_THE_PATH)
+def test_a_function_with_a_guarantee_leads_to_its_proof(package: str) -> None:
+    files = (ROOT / "src" / "unicr" / package).rglob("*.py")
+    assert [line for path in sorted(files) for line in uncited(path)] == []

@@ -296,10 +296,10 @@ def test_whole_curves_are_joined_to_the_best_of_them() -> None:
 
 @pytest.mark.slow
 def test_a_law_without_symmetry_has_a_whole_curve_in_linf() -> None:
-    """Its envelope (f) and what (j) proves in ℓ2 (h), joined: below the radius at every p_A."""
+    """From (f), every number of signs: below the radius at every p_A, and close."""
     law = noise.from_density(lambda x: np.where(x < 0, 2 * x, -x), name="two slopes", sigma=1)
     curve = RadiusCurve(law, math.inf, 3)
     assert len(curve.unit.proved[0]) > 500
     for p_a in (0.6, 0.9, 0.999):
         found = certified_radius(law, math.inf, 3, p_a=p_a)
-        assert 0.97 * found.proved <= float(curve(p_a)) <= found.searched * (1 + 1e-3)
+        assert 0.997 * found.proved <= float(curve(p_a)) <= found.searched * (1 + 1e-3)

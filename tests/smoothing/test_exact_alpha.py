@@ -38,7 +38,7 @@ from unicr.smoothing import (
     upper_bound,
 )
 from unicr.smoothing.procedures import TwoLawCertificate, TwoLawVotes
-from unicr.smoothing.rules import Fixed, Pilot, Randomised, Target, ThreeTests, Union
+from unicr.smoothing.rules import Every, Fixed, Pilot, Randomised, Target, ThreeTests, Union
 
 LAW = noise.gaussian(sigma=1)
 CURVES = Curves([l2], 3)
@@ -229,6 +229,8 @@ class Recorder:
 RULES = [
     Fixed(), Pilot(share=0.05), Randomised(3), ThreeTests(), Union(3), Target(0.1), Target(1.02),
 ]  # fmt: skip
+KNOWN = {Every, *map(type, RULES)}
+RULES += [kind() for kind in Rule.known().values() if kind not in KNOWN]  # one that was added
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.text)

@@ -50,6 +50,8 @@ EVERY = [
     Randomised(7),
     Union(12),
 ]
+KNOWN = {Every, *map(type, EVERY)}
+EVERY += [kind() for kind in Rule.known().values() if kind not in KNOWN]  # one that was added
 
 
 @pytest.mark.parametrize("rule", EVERY, ids=lambda rule: rule.text)

@@ -171,3 +171,12 @@ def test_a_hole_is_infinite_loss() -> None:
     for shift in (0.1, -0.5, 1.0):
         expected = 0.5 * -math.expm1(-abs(shift))
         assert make_ratio_cells(one, shift).infinite == pytest.approx(expected, abs=1e-8)
+
+
+@pytest.mark.parametrize("shift", [-1e-6, -0.3])
+def test_edges_that_rounding_moved_do_not_split_a_cell_for_ever(shift: float) -> None:
+    """L is constant where both e^(−x) are; a cell near an end is narrower than edges are known."""
+    half = noise.from_density(lambda x: -x, support=(0, np.inf))
+    cells = make_ratio_cells(half.unit, shift)
+    assert cells.low.size < 500
+    assert 0 <= cells.infinite + np.expm1(shift) <= 1e-12

@@ -51,8 +51,9 @@ class ModelOptions:
     std
         See mean.
     precision
-        Run a torch model with fewer bits (autocast). This is faster on GPUs. bf16 is also nearly
-        twice as fast on CPUs that have avx512_bf16 or amx_bf16.
+        Run a torch model with fewer bits (autocast). This is faster on GPUs, and with bf16 on CPUs
+        that have avx512_bf16 or amx_bf16. `unicr certify` measures it: it warns if a pass takes
+        longer, and prints its share of the time with --verbose.
     trust
         Allow this file to run its author's code. .pt2, TorchScript and pickle files (.pt, .joblib),
         and Python files that a run or a selector names, are opened only if you name them here. May

@@ -64,6 +64,11 @@ class Normalised(Classifier):
         twin.digest = combine_digests(twin.classifier.digest, *self._texts)
         return twin
 
+    def at_own_precision(self) -> Normalised:
+        twin = copy.copy(self)
+        twin.classifier, twin.digest = self.classifier.at_own_precision(), ""
+        return twin
+
     def replica(self) -> Normalised | None:
         inner = self.classifier.replica()
         if inner is None:

@@ -34,7 +34,7 @@ SETTINGS = (
 
 
 def made_for(spec: Spec) -> dict[str, Any]:
-    """What the regions of a run hold for: settings of which none may change."""
+    """The settings for which the regions of a run hold; none of them may change."""
     values = spec.to_dict()
     return {name: values[name] for name in SETTINGS if name in values}
 
@@ -137,7 +137,7 @@ def _check_region(
 def _check_planted(
     r: dict[str, Any], shape: tuple[int, ...], metric: Metric, row: Row | None
 ) -> str | None:
-    """A region that came from the run says what the run says."""
+    """How a region that came from the run differs from the run; None where it does not."""
     if r["stream"] >= FIRST_STREAM or row is None or row.certificate is None:
         return None
     claimed = row.certificate.in_norm(metric.norm.text)

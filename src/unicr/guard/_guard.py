@@ -81,7 +81,7 @@ class Guard:
         self._one_at_a_time = threading.Lock()
 
     def __call__(self, x: Any) -> Answer:
-        """The answer for one input; what is new is on the disk before it is given."""
+        """The answer for one input. A new region is on the disk before its answer is given."""
         if self.lattice is not None and bool(torch.isfinite(torch.as_tensor(x)).all()):
             x = self.lattice.floats(self.lattice.integers(torch.as_tensor(x).cpu().numpy()))
         if (known := self.memory.look_up(x)) is not None:
@@ -102,7 +102,7 @@ class Guard:
 
 @dataclass(frozen=True)
 class Planted:
-    """What became of the certificates of a run in a memory.
+    """The outcome of planting the certificates of a run in a memory.
 
     `shrunk` holds (input, certified radius, radius kept); `overruled` the inputs that lie in the
     region of an earlier input of another class, whose certificates were left out; `known` counts

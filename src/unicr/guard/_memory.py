@@ -72,7 +72,7 @@ class Answer:
 
     @property
     def scope(self) -> str:
-        """Of which smoothed classifier the certificate behind this answer speaks."""
+        """Which smoothed classifier the certificate behind this answer speaks of."""
         if self.noise is None:
             return "the run's noise"
         return "this input's noise" if self.source == "fresh" else f"region {self.region}'s noise"
@@ -210,7 +210,7 @@ class Memory(Regions):
         return self._answer_from(self._regions(), self.point(x))
 
     def reserve(self, alpha: float) -> int:
-        """The number of a noise stream that nobody had before; its α counts as spent from now."""
+        """Reserve a noise stream and return its number. From now on its α counts as spent."""
         with self.write():
             (last,) = self._db.execute("SELECT MAX(stream) FROM draws").fetchone()
             stream = max(FIRST_STREAM, (last or 0) + 1)
@@ -218,7 +218,8 @@ class Memory(Regions):
         return stream
 
     def settle(self, x: Any, certificate: Certificate, stream: int) -> Answer:
-        """Answer x by its certificate and store its region, shrunk where another class is near.
+        """Store the region of x by its certificate, shrunk where another class is near, and return
+        the answer.
 
         Where x lies by now in a region of another class, that one answers and nothing is stored.
 

@@ -69,7 +69,7 @@ class Snapshot:
     def list_holding(self, metric: Metric, x: Floats) -> list[tuple[int, float]]:
         """(position, distance from above) of every region that x is in, the deepest first.
 
-        A region is its centre and all points with ρ < reach.
+        A region is its centre and all points with ρ < reach. See docs/theory.md#the-guard.
         """
         candidates = self.near(metric, x)
         away = metric.below(x, self.points[candidates])

@@ -52,7 +52,7 @@ def i_opt_run(
 ) -> dict[Norm, Path]:
     """Search a noise for every input of the job and certify the input with it.
 
-    Of the job's plan the search takes n0, n and α: its own rule and first noise follow from
+    The search takes n0, n and α from the job's plan; its own rule and first noise follow from
     `settings`. The votes of an input under a noise are counted once and serve all norms.
 
     Parameters

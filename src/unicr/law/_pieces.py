@@ -74,7 +74,7 @@ class Pieces:
 
     @cached_property
     def rise(self) -> Array:
-        """Of log p over each piece, 0 where p is 0."""
+        """The rise of log p over each piece, 0 where p is 0."""
         alive = self.start > -math.inf
         return np.where(alive, self.end - np.where(alive, self.start, 0.0), 0.0)
 

@@ -108,7 +108,7 @@ def _share_failure(binary: bool, failure: float) -> float:
 
 
 def choose_thresholds(select: Ratios, n: int, p_a: float, p_b: float, failure: float) -> Proposal:
-    """Thresholds from old samples, with which tests on n fresh ones pass by as much as can be."""
+    """Thresholds from old samples with which tests on n fresh ones pass by the largest margin."""
     binary = p_b >= 1.0 - p_a
     share = _share_failure(binary, failure)
     m = len(select.p)
@@ -129,7 +129,7 @@ def choose_thresholds(select: Ratios, n: int, p_a: float, p_b: float, failure: f
 
 
 def _expect_count(count: int, m: int, n: int, deviations: float) -> int:
-    """What n fresh samples may count where m old ones counted `count`, so many deviations off."""
+    """The count of n fresh samples that lies so many deviations off what m old ones counted."""
     share = count / m
     value = n * share + deviations * math.sqrt(n * share * (1 - share) * (1 + n / m))
     return int(min(max(math.ceil(value) if deviations > 0 else math.floor(value), 0), n))
@@ -207,7 +207,10 @@ def _choose_slope(values: Array, alpha: float) -> float:
 def accept(
     method: Method, select: Ratios, fresh: Ratios, p_a: float, p_b: float, failure: float
 ) -> bool:
-    """Is the perturbation certified, with failure probability at most `failure`?"""
+    """Whether the perturbation is certified, with failure probability at most `failure`.
+
+    See docs/theory.md#the-monte-carlo-engine.
+    """
     if method == "dkw":
         return accept_dkw(fresh, p_a, p_b, failure)
     if method == "hockey-stick":

@@ -113,7 +113,7 @@ def swarm(
 
 
 def _first_costs(cost: Cost, pool: torch.Tensor) -> Array:
-    """The radius of every row that is not far worse than the best, inf for the others."""
+    """The radius of every row that is not far worse than the best; inf for the others."""
     radii = np.full(len(pool), math.inf)
     best = math.inf
     for i in range(len(pool)):

@@ -96,7 +96,7 @@ class Joint(Noise):
     def check_agreement(self) -> None:
         """Raise NoiseError where sampler and density disagree; a right pair does once in 10⁶ times.
 
-        A Metropolis step z → z' (taken with probability min(1, μ(z')/μ(z)), z' proposed evenly) is
+        A Metropolis step z → z' (taken with chance min(1, μ(z')/μ(z)), z' proposed evenly) is
         reversible: if the samples follow μ, normalised or not, then D = f(z') − f(z) is symmetric
         about 0 for every f, and |Σ D|/√(Σ D²) > x has probability at most 2·exp(−x²/2) (Hoeffding,
         given |D|). Tested with steps along lines v, for f = location, spread and tail of v·z (v the

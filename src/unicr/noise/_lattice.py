@@ -126,8 +126,8 @@ class LatticeNoise:
         """A bound of the total variation between one coordinate drawn and its law.
 
         None if there is no bound: spherical and joint noises are drawn as real numbers, then
-        rounded, and nothing is known of the law of a float. Of a sum only the law of the part that
-        certifies counts, so it is the largest of those.
+        rounded, and nothing is known of the law of a float. For a sum only the law of the
+        certifying part counts, so it is the largest of those.
         """
         laws = [self._law_of(part) for part in self.noise.certifying]
         return None if None in laws else max(law.tau for law in laws if law is not None)

@@ -157,7 +157,7 @@ class RadialNoise(FromLaw):
         return self._shorter(end, Share(self, float(share)))
 
     def _shorter(self, end: float, recipe: Recipe[Any]) -> Self:
-        """Given that the length is at most `end` at unit scale."""
+        """The same noise, conditioned on a length of at most `end` at unit scale."""
         length = self.unit_length.given(0.0, end)
         return type(self)(self.ball, length, recipe, scale=self.scale)
 

@@ -26,7 +26,7 @@ def find_first_root(
     stop: float = math.inf,
     proved: float = 0.0,
 ) -> float:
-    """The certified end of the first interval [0, r] on which value ≥ 0.
+    """The certified end of the first interval [0, r] on which the value is at least 0.
 
     `start` = value(0) > 0. Monotone: chords from a bracket that always shrinks. Otherwise first
     steps outwards by an eighth until the first failure (or `stop`, what is known elsewhere; then
@@ -95,7 +95,8 @@ def find_radius(
     tolerance: float = TOLERANCE,
     endless: bool = False,
 ) -> float:
-    """The first radius at which T, a function of it, leaves nothing of p_A over p_B.
+    """The first radius at which T no longer keeps the probability of A above that of every other
+    class.
 
     On the certified side of it: K ≥ 0 there, and before it where T falls with the radius
     (`monotone`; docs/theory.md#certifies).

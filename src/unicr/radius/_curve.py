@@ -165,7 +165,7 @@ class UnitCurve:
     """The steps and tables of one curve at unit scale.
 
     `exact` says that a theorem gives the true radius: then the proved and the searched curve are
-    one.
+    one. See docs/theory.md#certifies.
     """
 
     def __init__(self, question: Question) -> None:
@@ -246,11 +246,11 @@ class UnitCurve:
         return stored["alpha"], stored["radius"]
 
     def _prove(self) -> Steps:
-        """The best of all whole curves; where no theorem has one, radii at some nodes."""
+        """The best of the theorems' curves; if no theorem has one, radii at some nodes."""
         return merge_curves(self._bounds) or self._prove_nodes()
 
     def _prove_nodes(self) -> Steps:
-        """Where theorems answer one p_A at a time: at some nodes of the searched curve."""
+        """Steps at some nodes of the searched curve, for theorems that answer one p_A at a time."""
         alpha, searched = self.searched
         keep = np.unique(np.linspace(0, len(alpha) - 1, NODES // 2).astype(int))
         proved = np.zeros(len(keep))

@@ -30,7 +30,7 @@ IMPROVEMENT = 5e-5  # of the radius: a smaller gain is not worth a new direction
 def has_spectra(noise: Noise) -> bool:
     """Whether a direction matters only by how many coordinates move by how much.
 
-    So it is where coordinates are independent and alike, and for densities of max|z_i|.
+    This holds where coordinates are independent and alike, and for densities of max|z_i|.
     """
     return noise.iid is not None or (noise.radial is not None and math.isinf(noise.radial.order))
 
@@ -53,6 +53,9 @@ def list_candidates(question: Question) -> list[Spectrum]:
             if noise.facts.symmetric
             else [equal_spectrum(1), equal_spectrum(1, -1.0)]
         )
+    mixed = [] if noise.facts.symmetric else [_mix_signs(dim, n) for n in list_counts(dim)[:-1]]
+    if math.isinf(norm.p) and noise.facts.unimodal:  # T falls as any coordinate moves farther
+        return [equal_spectrum(dim), equal_spectrum(dim, -1.0), *mixed]
     counts = list_counts(dim)
     spectra = [equal_spectrum(1), equal_spectrum(dim), *(equal_spectrum(k) for k in counts[1:-1])]
     if not math.isinf(norm.p):
@@ -60,8 +63,7 @@ def list_candidates(question: Question) -> list[Spectrum]:
             spectra += [dusty_spectrum(big, dim - big, s, norm) for s in SHARES if dim > big]
         spectra += [pair_spectrum(ratio) for ratio in RATIOS]
     if not noise.facts.symmetric:
-        spectra = [*spectra, *(_negate(spectrum) for spectrum in spectra)]
-        spectra += [_mix_signs(dim, negative) for negative in list_counts(dim)[:-1]]
+        spectra = [*spectra, *(_negate(spectrum) for spectrum in spectra), *mixed]
     return spectra
 
 
@@ -96,6 +98,12 @@ def list_neighbours(best: Spectrum, norm: Norm, dim: int, step: float) -> Iterat
             yield from (dusty_spectrum(k, dim - k, share, norm) for share in (0.01, 0.03))
         return
     (a, m), (b, n) = levels
+    if math.isinf(norm.p) and m + n == dim:  # other numbers of each sign
+        for factor in (1 / (1 + step), 1 + step):
+            negative = round(n * factor)
+            if 1 <= negative < dim and negative != n:
+                yield _mix_signs(dim, negative)
+        return
     if not math.isinf(norm.p):
         for factor in (1 / (1 + step), 1 + step):
             yield Spectrum(((a, m), (b * factor, n)))
@@ -113,6 +121,8 @@ def search_direction(
 
     `closed=False` composes even where one coordinate has a closed form. In one dimension the
     search of a density with several modes begins at what is `proved`.
+
+    See docs/theory.md#directions-of-iid-noise.
     """
     noise, norm, dim = question.noise, question.norm, question.dim
     p_a, p_b, guess = evidence.p_a, evidence.p_b, _guess(question, evidence)

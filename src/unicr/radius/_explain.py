@@ -23,7 +23,7 @@ PACKAGE = Path(unicr.__file__).parent
 
 @dataclass(frozen=True)
 class Explanation:
-    """How a proved radius comes about; as text, one line for each step.
+    """The steps that lead to a proved radius; as text, one line for each.
 
     `unit_radius` is what the theorem gives at scale 1, `proved` is that times `scale`, rounded
     down. `theorems` are those that the proof uses, the one that gives the radius first, each with
@@ -76,7 +76,7 @@ def explain_radius(
     p_b: float | None = None,
     second: SecondLaw | None = None,
 ) -> Explanation:
-    """How `certified_radius` comes to the radius that it proves.
+    """Tell how `certified_radius` comes to the radius that it proves.
 
     It asks every theorem again, so it takes about as long; no curve and nothing else from this
     machine's disk is read.
@@ -151,10 +151,9 @@ def _name_certainty(noise: Noise, evidence: Evidence) -> str:
 
 
 def _list_modules(noise: Noise, used: Iterable[Theorem]) -> Iterator[str]:
-    """Names of modules: densities, theorems, what computes them, and where they are rounded."""
-    for part in noise.parts:
-        core = part.core
-        yield type(core).__module__ if core.made_by is None else core.made_by.module
+    """The modules of the density, the theorem, what computes it, and the last rounding."""
+    for part in noise.certifying:
+        yield type(part).__module__ if part.made_by is None else part.made_by.module
     for theorem in used:
         yield theorem.match.__module__
         yield from theorem.computed_in

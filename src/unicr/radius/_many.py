@@ -66,7 +66,7 @@ def compute_radii(
     """Radii at every p_A (and p_B) of an array.
 
     From curves where p_B = 1 − p_A and nothing special was asked for (`plain`); a reading is at
-    most what a theorem gives at that p_A. Elsewhere each is `single` by itself.
+    most what a theorem gives at that p_A. Otherwise `single` computes each by itself.
     """
     tops = np.asarray(p_a, dtype=np.float64)
     rests = 1.0 - tops if p_b is None else np.broadcast_to(np.asarray(p_b, float), tops.shape)

@@ -133,7 +133,7 @@ def _solve(
     settings: MonteCarlo | None,
     searched: bool,
 ) -> Radius:
-    """The radius for one evidence, with all that is told beside it."""
+    """The radius for one evidence, with everything that a `Radius` tells beside it."""
     proof, upper, computed, more = _bracket(asked, evidence.first, engine, settings)
     guarantee = more.pop("guarantee", None) or name_guarantee(proof.radius, upper)
     if evidence.abstains:
@@ -167,7 +167,7 @@ def _solve(
 
 
 def _prove_by_two_laws(asked: Question, evidence: Evidence, known: Proof) -> Proof:
-    """What votes under both laws prove; where time is over before, nothing more than is `known`."""
+    """The proof from votes under both laws; `known` where no time is left for it."""
     if not known.complete:
         return known
     try:
@@ -245,7 +245,7 @@ def _bracket(
 
 
 def _stop(proof: Proof) -> Bracket:
-    """What was proved when time was over: the upper end is not known."""
+    """The bracket when time is over: what was proved by then; the upper end is not known."""
     return proof, proof.radius, "theorem", {"guarantee": "approximate", "complete": False}
 
 
@@ -265,7 +265,8 @@ def prove_directly(
     p_b: float,
     second: SecondLaw | None = None,
 ) -> float:
-    """What theorems prove at these probabilities, without any curve: nothing is read from disk.
+    """The radius that theorems prove at these probabilities. No curve is used, and nothing is read
+    from disk.
 
     It may take a minute where the theorem is a bound over all sequences of coordinates (j).
 

@@ -108,7 +108,7 @@ class Radius:
 
 
 def name_guarantee(proved: float, searched: float) -> Guarantee:
-    """Exact where theorem and search meet within 0.2 %."""
+    """Call it exact where theorem and search meet within 0.2 %, else approximate."""
     if proved == searched or proved >= (1 - EXACT_WITHIN) * searched:
         return "exact"
     return "approximate"

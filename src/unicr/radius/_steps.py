@@ -14,12 +14,14 @@ from itertools import pairwise
 import numpy as np
 from scipy import special
 
+from unicr.progress import tell
 from unicr.tradeoff import TradeOff
 from unicr.values import Array
 
 FINENESS = 4e-4  # between steps, as a share of the radius
 HALVINGS = 11  # halvings of the first radius down to the shortest walk
 WALK_LOSS = 5e-4  # of the radius, that a walk may lose before T is asked halfway
+TASK = "composing a curve, once"
 MOST_TRADEOFFS = 240  # radii at which T is asked: what is read is lower with fewer, not less proved
 
 
@@ -48,9 +50,11 @@ def prove_steps(
             : MOST_TRADEOFFS - len(radii)
         ]
         if not wide:
+            tell(TASK, 1, 1)
             return _expand_walks(known, walks, first)
         for a, b in wide:
             known.add(0.5 * (a + b))
+            tell(TASK, len(known.tradeoffs), None)
 
 
 def _measure_loss(known: _TradeOffs, walks: _Walks, a: float, b: float) -> float:
@@ -113,5 +117,8 @@ def _expand_walks(known: _TradeOffs, walks: _Walks, first: float) -> tuple[Array
 
 
 def _make_falling(alpha: Array) -> Array:
-    """What certifies a larger radius certifies a smaller one (docs/theory.md#certifies)."""
+    """α, made to fall along r: what certifies a radius certifies every smaller one.
+
+    See docs/theory.md#certifies.
+    """
     return np.maximum.accumulate(alpha[::-1])[::-1]

@@ -12,6 +12,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy import special
 
+from unicr.progress import tell
 from unicr.radius._direction import COARSE, FINE, list_candidates, list_neighbours, search_direction
 from unicr.radius._question import Evidence, Question
 from unicr.radius._readings import LAST_TAIL
@@ -21,13 +22,15 @@ from unicr.values import Array
 
 NODES = 64  # radii of a searched curve, before refinement
 COARSE_NODES = 13  # of them, at which every direction is followed
+TASK = "following the worst directions, once"
+MOST_NEAR = 5  # candidates that are evaluated at one radius
 READ_LOSS = 1e-3  # of the radius, that reading between two nodes may cost before one is added
 
 
 class WorstDirection:
     """The smallest T⁻¹(1/2) over all directions at a given radius.
 
-    Every candidate is followed along a coarse grid of radii first; at one radius only those that
+    Every candidate is followed along a coarse grid of radii first; at one radius only the few that
     come within 2 % of the worst there (in Φ⁻¹) are evaluated, then the worst is refined.
     """
 
@@ -52,7 +55,8 @@ class WorstDirection:
         """T⁻¹(1/2) along the worst direction found at radius r, in full accuracy."""
         x, known = math.log(r), np.log(self._radii)
         at = np.array([np.interp(x, known, row) for row in self._log_z])
-        near = [s for s, z in zip(self._spectra, at, strict=True) if z >= np.max(at) - 0.02]
+        first = np.argsort(-at, kind="stable")[:MOST_NEAR]
+        near = [self._spectra[i] for i in first if at[i] >= np.max(at) - 0.02]
         best = min([*self._spectra[:2], *near], key=lambda s: self._alpha(s, r, COARSE))
         lowest = self._alpha(best, r, COARSE)
         step = 0.3
@@ -79,7 +83,10 @@ def place_nodes(alpha_at: Callable[[float], float], last: float) -> tuple[Array,
 
     In front stands (1/2, 0); 1 − p never rises: a radius counts until the first failure.
     """
-    known = {float(r): alpha_at(float(r)) for r in _make_grid(last)}
+    grid, known = _make_grid(last), {}
+    for j, r in enumerate(grid):
+        known[float(r)] = alpha_at(float(r))
+        tell(TASK, j + 1, len(grid))
     while True:
         radius = np.array([0.0, *sorted(known)])
         alpha = np.array([0.5, *(known[r] for r in radius[1:])])

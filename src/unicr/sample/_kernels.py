@@ -278,10 +278,10 @@ def fill_draws(
 ) -> Any:
     """Write draws number first, …: (tile + e)·step where `integral`, tile + e·step where not.
 
-    `tile` is repeated, from its place `at_tile` on. Returns how many draws were left undone; `left`
-    holds which, with their outcomes. `cells` gives row r of an outcome, which is number begin + r.
-    It begins at origin + r·2^width, and has 2^width integers; where `width` is negative, its first
-    integer and the mask of its offset stand in row r of `row_starts` and `row_masks`.
+    `tile` is repeated, from its place `at_tile` on. Returns how many draws were left undone;
+    `pending` holds which, with their outcomes. `cells` gives row r of an outcome, which is number
+    begin + r. It begins at origin + r·2^width, and has 2^width integers; where `width` is negative,
+    its first integer and the mask of its offset stand in row r of `row_starts` and `row_masks`.
 
     `down` = 32 − the bits of the guide: an argument, since compiled code that was kept would not
     see a constant of another file change.

@@ -139,6 +139,8 @@ class SelectiveClassifier:
 
         s(x) is another one with probability at most `level` for either end: then a share of at most
         ½ would have seemed larger (for the choices beyond are nested, one such test is all).
+
+        See docs/theory.md#the-selector.
         """
         chosen = self._votes(x, 0, n, 0, input_index)
         end = len(self.settings.choices) - 1

@@ -249,6 +249,16 @@ class VoteCounter:
             times = pool().map(lambda one: one.time_pass(x, passes, one_thread=True), runners)
             return float(np.mean(list(times)))
 
+    def compare_time(self, other: Classifier, x: torch.Tensor) -> float:
+        """What a pass takes, as a share of what it takes with another classifier."""
+        passes, x = self.choose_passes(x), x.to(self.classifier.device, torch.float32)
+        both = Runner(self.classifier), Runner(other)
+        on_cpu = self.classifier.device.type == "cpu"
+        with one_thread_each():
+            rounds = [[one.time_pass(x, passes, one_thread=on_cpu) for one in both] for _ in "1234"]
+        own, others = np.min(rounds[1:], axis=0)  # the first one gets ready
+        return float(own / others)
+
     def _make_draw(self, counted: Measure, noise: Noise, x: torch.Tensor, input_index: int) -> Draw:
         """What fills a batch with the copies of x that are counted, from number `start` on."""
         lattice = self.lattice_of(x)

@@ -6,7 +6,7 @@
 'lower'
 """
 
-from unicr.tradeoff._base import Bound, Lines, TradeOff
+from unicr.tradeoff._base import Bound, LeastTradeOff, Lines, TradeOff
 from unicr.tradeoff._compose import compose
 from unicr.tradeoff._ratio import RatioLaw, make_ratio_law
 from unicr.tradeoff._shifted import ClosedForm, compute_tradeoff
@@ -14,6 +14,7 @@ from unicr.tradeoff._shifted import ClosedForm, compute_tradeoff
 __all__ = [
     "Bound",
     "ClosedForm",
+    "LeastTradeOff",
     "Lines",
     "RatioLaw",
     "TradeOff",

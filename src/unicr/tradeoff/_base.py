@@ -78,3 +78,17 @@ class Lines(TradeOff):
         for i, level in enumerate(b.ravel()):
             result.flat[i] = np.max((1.0 - level - self.h) * slopes)
         return np.clip(result, 0.0, 1.0).reshape(np.shape(beta))
+
+
+@dataclass(frozen=True, eq=False)
+class LeastTradeOff(TradeOff):
+    """The least of several at every α: below T_δ wherever one of them is below it."""
+
+    parts: tuple[TradeOff, ...]
+    bound: Bound = "lower"
+
+    def beta(self, alpha: ArrayLike) -> Array:
+        return np.min([part.beta(alpha) for part in self.parts], axis=0)
+
+    def alpha(self, beta: ArrayLike) -> Array:
+        return np.min([part.alpha(beta) for part in self.parts], axis=0)

@@ -198,7 +198,10 @@ def _measure_cells(noise: IID, shift: float, edges: Array, real: Flags, monotone
     q, q_error = _measure_masses(noise, edges - shift)
     p, p_error = _measure_masses(noise, edges)
     low, high = _bound_ranges(noise, shift, edges, monotone)
+    # a moved edge is rounded, which a cell as narrow as that shows in its mass
+    misplaced = EPS * (np.abs(edges) + abs(shift))
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        q_error = q_error + q * (misplaced[:-1] + misplaced[1:]) / np.diff(edges)
         ratio = np.log(q) - np.log(p)
         allowed = LOG_ROUNDING + q_error / q + p_error / p
         # beyond what a mass is known to, L decides; elsewhere a contradiction hides something

@@ -54,6 +54,11 @@ class ModuleClassifier(Classifier):
         twin.digest = combine_digests(self.digest, f"precision={precision}")
         return twin
 
+    def at_own_precision(self) -> ModuleClassifier:
+        twin = copy.copy(self)
+        twin.precision, twin.digest = None, ""
+        return twin
+
     def compiled(self) -> ModuleClassifier:
         twin = copy.copy(self)
         twin.module, twin._own = torch.compile(self.module), self.digest  # type: ignore[assignment]

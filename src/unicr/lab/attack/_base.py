@@ -174,7 +174,7 @@ def within(x: torch.Tensor, direction: torch.Tensor, norm: Norm, bound: float) -
 def best_of(
     targets: Targets, norm: Norm, bounds: Bounds, candidates: Iterable[torch.Tensor]
 ) -> torch.Tensor:
-    """Of candidate directions (for all inputs each), the one that hurts each input most."""
+    """The one of several candidate directions that hurts each input most."""
     best = torch.zeros_like(targets.x)
     least = torch.full((len(targets),), torch.inf, device=targets.x.device)
     for candidate in candidates:

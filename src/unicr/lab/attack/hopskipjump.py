@@ -73,7 +73,7 @@ def _format(norm: Norm) -> Norm:
 
 
 class _Decider:
-    """Kept (class 0) or changed (class 1), by the majority of the votes around a candidate.
+    """Decides by the majority of the votes around a candidate: kept (class 0) or changed (class 1).
 
     It remembers the nearest changed candidate, and ends the walk when the queries are spent.
     """

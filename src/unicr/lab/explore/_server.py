@@ -87,7 +87,7 @@ class _Turn:
 
 
 class _Gone(Exception):
-    """Whoever asked has stopped waiting."""
+    """The client has stopped waiting for its answer."""
 
 
 class _Handler(BaseHTTPRequestHandler):

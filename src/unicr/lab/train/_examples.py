@@ -29,7 +29,7 @@ class Examples:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of one input."""
+        """The shape of one input."""
         return tuple(self.inputs.shape[1:])
 
     def batch(self, rows: torch.Tensor) -> torch.Tensor:

@@ -75,7 +75,7 @@ class ApartSheet(Sheet):
         return np.ones(len(self.largest) - 1)  # no chord between two largest coordinates
 
     def _split_first(self, i: int) -> tuple[list[RatioLaw], Array]:
-        """For each sign the finite pair of the largest coordinate a_i, and its jump."""
+        """The finite pair of the largest coordinate a_i and its jump, for each sign."""
         split = [split_law(law, self.widest) for law in list_laws(self.unit, self.largest[i])]
         return [law for law, _ in split], np.array([[j.gone, j.left] for _, j in split])
 

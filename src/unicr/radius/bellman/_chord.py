@@ -157,7 +157,7 @@ def knows_bends(noise: IID) -> bool:
 
 
 def bound_gaps(noise: IID, shifts: Array, *, close: bool = False) -> tuple[Array, Array]:
-    """For each cell of rising shifts: how far f may lie above its chord, for |log γ| up to what.
+    """How far f may lie above its chord in each cell of rising shifts, and up to which |log γ|.
 
     `close` takes more time for less where nothing better than χ is known.
     """

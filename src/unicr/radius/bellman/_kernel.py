@@ -104,7 +104,7 @@ class Profile:
 
         An atom at y > 0 from w has k(y) = ±(1 − e^∓y) of K there. In a part of width D one beyond
         its end, y from that end, gives ∫₀^D k(y + s) ds = ∫₀^D k + k(y) k(D), and for ∫(D − s)k(y +
-        s) ds the same integrated once more. Written so, nothing cancels however small K is.
+        s) ds the same integrated once more. In this form nothing cancels, however small K is.
         """
         i = np.searchsorted(x, w, side="right")
         tail, far = _sum_tails(q)[i], -sign * np.asarray(self.width)

@@ -74,8 +74,8 @@ def prove(question: Question, evidence: Evidence, *, laws: int = 1) -> Proof:
     """The largest radius that a theorem of so many laws gives, in real units and rounded down.
 
     A theorem whose numbers cannot be computed proves nothing; that is an error if no other one
-    proves anything either. So it is where time is over (`OutOfTime`): what was proved by then
-    stands, and is not `complete`. See docs/theory.md#certifies.
+    proves anything either. If time is over (`OutOfTime`), what was proved by then stands and is
+    not `complete`; it is an error too if nothing was proved. See docs/theory.md#certifies.
     """
     best, failed, complete = NOTHING_PROVED, None, True
     for bound in list_bounds(question, laws=laws):

@@ -49,7 +49,7 @@ class Bound(ABC):
 
     @abstractmethod
     def radius(self, evidence: Evidence) -> float:
-        """The radius that holds for every direction; 0 if nothing is gained.
+        """The radius that holds for every direction; 0 if the theorem proves nothing.
 
         `radius.theorems.prove` rounds it down: nobody else hands it out.
         """
@@ -94,7 +94,7 @@ class TradeOffBound(Bound):
 
     @abstractmethod
     def guess(self, evidence: Evidence) -> float:
-        """About how large the radius is: where the search begins, which proves nothing."""
+        """The size of radius at which the search begins. It proves nothing."""
 
     def radius(self, evidence: Evidence) -> float:
         return find_radius(self.tradeoff, evidence, self.guess(evidence), tolerance=self.tolerance)

@@ -43,7 +43,10 @@ class AllEqualBound(TradeOffBound):
 
 
 def match(question: Question) -> AllEqualBound | None:
-    """Exact, unless there are so many scales that some are rounded down."""
+    """Exact, unless there are so many scales that some are rounded down.
+
+    See docs/theory.md#theorem-c.
+    """
     noise, law = question.noise, question.noise.coordinate
     if law is None or not (law.facts.symmetric and law.facts.unimodal and is_linf(question)):
         return None

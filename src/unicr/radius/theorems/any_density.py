@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from unicr.noise import IID
-from unicr.radius._grade import Grade, find_weakest, grade_proof
+from unicr.radius._grade import Grade, grade_proof
 from unicr.radius._question import Evidence, Question
 from unicr.radius.bellman import bound_excess
 from unicr.radius.theorems._base import Bound, Theorem
@@ -79,10 +79,7 @@ def match(question: Question) -> AnyDensityBound | None:
         return None
     return AnyDensityBound(
         theorem=THEOREM.name,
-        # χ is an integral over a grid
-        grade=find_weakest(
-            grade_proof(Grade.FLOATING_POINT, law, ranges=True), Grade.CHECKED_ON_A_GRID
-        ),
+        grade=grade_proof(Grade.FLOATING_POINT, law, ranges=True),
         engine="composition",
         law=law,
     )

@@ -1,38 +1,81 @@
-"""(f) ℓ∞, unimodal noise that is not symmetric: both signs of every coordinate at once."""
+"""(f) ℓ∞, unimodal noise that is not symmetric: by how many coordinates move to either side."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import pairwise
 
 from unicr.noise import IID
+from unicr.radius._boundary import find_radius
 from unicr.radius._grade import Grade, grade_proof
 from unicr.radius._question import Evidence, Question
 from unicr.radius.theorems._base import Steps, Theorem, TradeOffBound
-from unicr.tradeoff import TradeOff, compose, make_ratio_law
-from unicr.tradeoff.internal import guess_radius, make_envelope
+from unicr.tradeoff import LeastTradeOff, RatioLaw, TradeOff, compose, make_ratio_law
+from unicr.tradeoff.internal import compute_margin, guess_radius, make_envelope
+
+# Into how many ranges the number of coordinates that move down is cut, for one radius and for a
+# curve, which asks all of them at every radius. Fewer lose more: a range of a share x of all
+# coordinates loses about x of what the envelope alone does.
+RANGES, CURVE_RANGES = 48, 24
+
+Signs = tuple[int, int]  # the least and the largest number of coordinates that move down
+Laws = tuple[RatioLaw, RatioLaw, RatioLaw]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class EnvelopeBound(TradeOffBound):
-    """T_u falls with u on either side of zero, so the larger of the two hockey-stick divergences
-    at every γ bounds each |v| ≤ u; that envelope is convex, hence a trade-off function to compose
-    (docs/theory.md#theorem-f).
+    """T_u falls with u on either side of zero, so all coordinates move by r, some up, some down.
+
+    Where between n and m of d move down, d − m surely move up and n down; for each of the others
+    the larger of the two hockey-stick divergences at every γ counts: that envelope is convex, hence
+    a trade-off function to compose (docs/theory.md#theorem-f).
     """
 
     law: IID
     dim: int
 
+    def radius(self, evidence: Evidence) -> float:
+        best = math.inf
+        for signs in self._list_ranges(RANGES):
+
+            def along(r: float, signs: Signs = signs) -> TradeOff:
+                return self._compose_signs(self._make_laws(r), signs)
+
+            if math.isinf(best) or compute_margin(along(best), evidence.p_a, evidence.p_b) < 0:
+                guess = self.guess(evidence) if math.isinf(best) else best
+                # p_A = 1: a half-line that moves inwards never fails
+                best = find_radius(
+                    along, evidence, guess, tolerance=self.tolerance, endless=evidence.p_a == 1.0
+                )
+        return best
+
     def tradeoff(self, r: float) -> TradeOff:
-        laws = [make_ratio_law(self.law, sign * r) for sign in (1.0, -1.0)]
-        return compose([(make_envelope(laws), self.dim)])
+        laws = self._make_laws(r)
+        parts = [self._compose_signs(laws, signs) for signs in self._list_ranges(CURVE_RANGES)]
+        return LeastTradeOff(tuple(parts))
+
+    def curve(self) -> Steps:
+        return self.prove_steps()  # (h) proves no more: kernels of (j) are above both signs
 
     def guess(self, evidence: Evidence) -> float:
         return guess_radius(evidence.p_a, evidence.p_b) / math.sqrt(self.dim)
 
-    def curve(self) -> Steps | None:
-        # of a law that is 0 somewhere (h) proves larger radii, one by one
-        return self.prove_steps() if self.law.facts.positive else None
+    def _list_ranges(self, count: int) -> list[Signs]:
+        """Every number from 0 to d is in one of them."""
+        if self.dim <= count:
+            return [(n, n) for n in range(self.dim + 1)]
+        cuts = [self.dim * k // count for k in range(count + 1)]
+        return list(pairwise(cuts))
+
+    def _make_laws(self, r: float) -> Laws:
+        """One coordinate that moves up, one that moves down, and one that does either."""
+        up, down = (make_ratio_law(self.law, sign * r) for sign in (1.0, -1.0))
+        return up, down, make_envelope([up, down])
+
+    def _compose_signs(self, laws: Laws, signs: Signs) -> TradeOff:
+        down, most = signs
+        return compose(list(zip(laws, (self.dim - most, down, most - down), strict=True)))
 
 
 def match(question: Question) -> EnvelopeBound | None:

@@ -28,9 +28,9 @@ def write_report(
     """Write the report of `runs` (folders) to `path`; returns what the reader should know of it.
 
     Runs are compared, and a robustness score is given, among runs on the very same inputs. `data`
-    names the inputs where the run's own name no longer leads to them; at most `max_images`
-    inputs are drawn for each set of inputs. Nothing that a run names is executed, but files in
-    `trust`. A run whose seal is broken is refused; with `force` its name says so.
+    names the inputs where the run's own name no longer leads to them; at most `max_images` inputs
+    are drawn for each set of inputs. Only files in `trust` are executed, whatever a run names. A
+    run whose seal is broken is refused; with `force` its name says so.
     """
     if path.suffix.lower() not in (".html", ".htm"):
         raise UnicrError(
