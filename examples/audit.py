@@ -112,7 +112,7 @@ def radius(sigma: float, norm: str, dim: int, p_a: float, p_b: float) -> float:
 
 
 def complaint(row: dict[str, Any], plan: dict[str, Any], sigma: float) -> str | None:
-    """What a certificate claims beyond its votes; None where it claims no more."""
+    """What a certificate claims beyond its votes; None if it claims no more."""
     if sum(row["selection"]) != row["n0"] or sum(row["counts"]) != row["n"]:
         return "the votes are not as many as n0 and n say"
     p_a, p_b = bounds(row, plan)

@@ -38,7 +38,7 @@ def missing(module: str, extra: str) -> MissingExtraError:
 
 
 def name_missing_extra(error: ModuleNotFoundError) -> MissingExtraError | None:
-    """The same where a plain import failed; None where the module is of no extra."""
+    """The same where a plain import failed; None if the module is of no extra."""
     root = (error.name or "").partition(".")[0]
     return missing(root, EXTRAS[root]) if root in EXTRAS else None
 

@@ -35,7 +35,7 @@ class OutOfTime(KeyboardInterrupt):
 def tell(task: str, done: float, of: float | None, text: str = "") -> None:
     """Say that `done` of `of` parts (None: nobody knows how many) of a task are finished.
 
-    `text` is what there is to say of it now, if it is not just its name.
+    `text` describes the task now, if its name is not enough.
     """
     for listener in _listeners:
         listener(task, done, of, text or task)

@@ -122,3 +122,21 @@ def test_a_model_with_names_of_its_own_keeps_them(fitted: Fitted) -> None:
         load_classifier(fitted[0], classes=["small", "large"])
     with pytest.raises(ModelError, match="2 outputs, but classes= has 3 names"):
         load_classifier(fitted[0], classes=["a", "b", "c"])
+
+
+def test_words_name_the_classes_of_a_model_that_was_fitted_on_numbers(
+    tmp_path: Path, fitted: Fitted
+) -> None:
+    _, rows, labels = fitted
+    words = ["small", "large"]
+    counted = LogisticRegression(C=1e6).fit(rows, [words.index(label) for label in labels])
+    data = load_dataset(write_table(tmp_path / "t.csv", NAMES, rows, labels))
+    with pytest.raises(DataError, match=r"classes 0, 1: name them .*--classes"):
+        match_data(load_classifier(counted), data)
+    named = load_classifier(counted, classes=words)
+    matched = match_data(named, data)
+    assert [matched[i][1] for i in range(6)] == [words.index(label) for label in labels[:6]]
+    assert named.classes == ("small", "large")
+    counted.classes_ = np.array([1, 2])
+    with pytest.raises(ModelError, match="has its own class names"):
+        load_classifier(counted, classes=words)

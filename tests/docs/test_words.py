@@ -36,6 +36,22 @@ DIALECT = {
     r"by another way than": "separately",
     r"the word of whoever": "you have to believe the author",
     r"you were told": "you received, you expected",
+    r"\banew\b": "again, fresh",
+    r"\bnone where (it|there|they|the|no|a|that|nobody)\b": "None if",
+    r"those that there are|what there is\b": "the list, all of them",
+    r"does not tell it\b": "does not contain it",
+    r"not to be found": "missing, out of date",
+    r"take it along": "use it elsewhere",
+    r"may be typed": "you can type",
+    r"throw .{0,30}away": "delete",
+    r"tabs between": "separated by tabs",
+    r"whoever gets|trust anybody": "say who: you, the author, the auditor",
+    r"\bnevertheless\b": "anyway",
+    r"must be that of": "must be the run's",
+    r"goes on where|go on where": "continues",
+    r"\bdoes again\b": "repeats",
+    r"\bthe word of": "what X states",
+    r"carry it to": "convert it to",
 }
 
 

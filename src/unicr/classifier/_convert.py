@@ -36,8 +36,8 @@ def convert_model(
 ) -> str:
     """Write a model as `.onnx`, or a pickle of weights as `.safetensors`; what was done, in words.
 
-    `shape` is that of one input, needed where the model does not tell it. An ONNX file is written
-    only if it gives the labels of the model on random inputs.
+    `shape` is the shape of one input, needed if the model does not contain it. An ONNX file is
+    written only if it gives the labels of the model on random inputs.
     """
     match out.suffix.lower():
         case ".safetensors":

@@ -199,7 +199,7 @@ def load_classifier(
 
 
 def name_classes(classifier: Classifier, classes: Classes) -> None:
-    """Give the outputs of a classifier their names; other names than its own are an error."""
+    """Give the outputs of a classifier their names. If it has others than 0, 1, …: an error."""
     if isinstance(classes, str | Path) or (classes and len(classes) == 1):
         file = Path(classes if isinstance(classes, str | Path) else str(classes[0])).expanduser()
         if not file.is_file():
@@ -220,7 +220,8 @@ def name_classes(classifier: Classifier, classes: Classes) -> None:
             f"{len(names)} names: give one name for each output"
         )
     own = classifier.classes
-    if own is not None and tuple(map(str, own)) != tuple(map(str, names)):
+    numbered = own == tuple(range(len(names)))  # as a model fitted on 0, 1, … has them
+    if own is not None and not numbered and tuple(map(str, own)) != tuple(map(str, names)):
         raise ModelError(
             f"{classifier.name} has its own class names, so leave classes= out: {listed(own)}"
         )

@@ -155,9 +155,11 @@ class Dataset:
         def translate(label: int) -> int:
             number = NO_LABEL if label == NO_LABEL else translation[label]
             if number is None:
+                numbered = tuple(classes) == tuple(range(len(classes)))
+                cure = ": name them in their order by classes= (--classes)" if numbered else ""
                 raise DataError(
                     f"{self.name} has the label {own[label]!r}, but the classifier has the classes "
-                    f"{listed(classes)}"
+                    f"{listed(classes)}{cure}"
                 )
             return number
 

@@ -119,7 +119,7 @@ class Planted:
 def plant(memory: Memory, rows: Iterable[Row], data: Dataset) -> Planted:
     """Give a memory the certificates of a run, in order, each shrunk against the earlier ones.
 
-    Every input is looked up in `data` and compared with its hash. A second call goes on where the
+    Every input is looked up in `data` and compared with its hash. A second call continues where the
     first one stopped (docs/theory.md#the-guard).
     """
     stored = abstained = known = 0

@@ -193,7 +193,7 @@ class Law(ABC):
     def bound_ratio(self, shift: float, left: Array, right: Array) -> tuple[Array, Array] | None:
         """Least and largest log p(z − shift) − log p(z) for left < z < right, rounded outwards.
 
-        None where that is not known. The cells must be apart from the `jumps` of both copies.
+        None if that is not known. The cells must be apart from the `jumps` of both copies.
 
         See docs/theory.md#lemma-4.
         """

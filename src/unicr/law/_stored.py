@@ -1,6 +1,6 @@
 """A table as plain data: written exactly, and read back without trusting a number.
 
-Reading runs no code and allocates no more than the text holds. Every fact is decided anew from the
+Reading runs no code and allocates no more than the text holds. Every fact is decided again from the
 numbers; the moments must be theirs, or be said not to exist.
 """
 

@@ -236,7 +236,7 @@ def confirm_radius(
     test the rungs upwards and stop at the first that fails: a fixed-sequence test, in which a wrong
     answer needs the first rung beyond the boundary to be accepted, so the total failure probability
     is `failure` and not a sum over rungs. It speaks of this direction and of the rungs: where K is
-    not monotone along the ray, a gap between two rungs can hide. 0 where no rung is accepted.
+    not monotone along the ray, a gap between two rungs can hide. 0 if no rung is accepted.
 
     See docs/theory.md#the-monte-carlo-engine.
     """

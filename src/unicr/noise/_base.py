@@ -106,7 +106,7 @@ class Noise(ABC):
     has_density: bool = True
     """Whether `log_prob` is known."""
     parts: tuple[Noise, ...] = ()
-    """The independent noises that this one is the sum of; none where it is no sum."""
+    """The independent noises that whose sum this one is; empty if it is no sum."""
     in_threads: bool = True
     """Whether several threads may draw at once: not by code of the user's own."""
     scale: float = 1.0
@@ -664,7 +664,7 @@ def bracket(text: str) -> str:
 
 @lru_cache(maxsize=256)
 def make_sampled_law(law: Distribution) -> IntegerLaw:
-    """The law at the step that `Noise.sample` takes; NoiseError where its error is too large."""
+    """The law at the step that `Noise.sample` takes; NoiseError if its error is too large."""
     integers = integer_law(law, choose_step(law))
     if not integers.tau <= MOST_VARIATION:
         raise NoiseError(

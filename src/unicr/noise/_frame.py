@@ -66,7 +66,7 @@ class Frame(ABC):
 
     @abstractmethod
     def inner_factor(self, p: float) -> float:
-        """c > 0 with ‖B⁻¹δ‖_p ≤ ‖δ‖_p/c for every δ, rounded down; 0 where none is known."""
+        """c > 0 with ‖B⁻¹δ‖_p ≤ ‖δ‖_p/c for every δ, rounded down; 0 if none is known."""
 
     @abstractmethod
     def spread(self, p: float) -> float:

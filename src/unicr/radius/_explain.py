@@ -142,7 +142,7 @@ def explain_radius(
 
 
 def _name_certainty(noise: Noise, evidence: Evidence) -> str:
-    """Why no theorem is asked; empty where they are."""
+    """Why no theorem is asked; empty if they are."""
     if evidence.abstains:
         return "none is asked: p_A is not above p_B"
     if evidence.p_a == 1.0 and noise.facts.positive:

@@ -72,7 +72,7 @@ def certified_radius(
     `proved` holds for every direction by a theorem (docs/theory.md#certifies). `searched` is the
     smallest ‖λδ‖_p found on the robustness boundary, the paper's approximate radius; the true
     radius lies between the two. Where p_A ≤ p_B the radius is 0 and `guarantee` is "abstain". At
-    p_A = 1 it is infinite where the density is positive everywhere, and finite where it has an end
+    p_A = 1 it is infinite if the density is positive everywhere, and finite where it has an end
     or a hole.
 
     Parameters

@@ -42,7 +42,7 @@ _lines: WeakKeyDictionary[Dataset, dict[tuple[int, int | None], dict[int, str]]]
 
 @dataclass(frozen=True)
 class Input:
-    """One input with its number, label and hash; `x` is None where it could not be read."""
+    """One input with its number, label and hash; `x` is None if it could not be read."""
 
     index: int
     x: torch.Tensor | None

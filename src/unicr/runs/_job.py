@@ -334,9 +334,10 @@ class Job(Terms, Place):
                     f"inputs range from {low:.2g} to {high:.2g}, as if they were normalised: noise "
                     "and radius live in input space, give raw inputs and --mean/--std"
                 )
-        if inputs and inputs[0].ndim == 3 and _looks_channels_last(tuple(inputs[0].shape)):
+        shape = tuple(inputs[0].shape) if inputs else ()
+        if len(shape) == 3 and shape[2] in COLOURS and shape[0] not in (1, *COLOURS):
             yield (
-                f"inputs have shape {tuple(inputs[0].shape)}: if their last axis are the channels, "
+                f"inputs have shape {shape}: if their last axis are the channels, "
                 "put it first (x.transpose(0, 3, 1, 2)), as torch expects it"
             )
         right = self.accuracies
@@ -461,11 +462,6 @@ class Accuracies(NamedTuple):
     def fails_under_noise(self, classes: int) -> bool:
         """Whether the noise leaves little more than chance of a higher accuracy."""
         return self.noisy <= 1 / classes + SPOILS / 2 and self.clean >= self.noisy + SPOILS
-
-
-def _looks_channels_last(shape: tuple[int, ...]) -> bool:
-    """Whether the last of three axes is that of a colour image, and the first is not."""
-    return shape[-1] in COLOURS and shape[0] not in (1, *COLOURS)
 
 
 def _keep_given(arguments: dict[str, Any] | None, names: Iterable[str]) -> dict[str, Any]:

@@ -238,7 +238,7 @@ def _ssh(*arguments: str, text: bytes) -> bytes:
 
 @dataclass(frozen=True)
 class Stamp:
-    """The word of a time-stamp authority: a file with this content was there at `time`."""
+    """What a time-stamp authority states: a file with this content existed at `time`."""
 
     time: datetime
     authority: str

@@ -159,8 +159,7 @@ def refuse_broken_seal(run: Run, *, force: bool = False) -> str:
     text = check_seal(run)
     if text is not None and not force:
         raise RunError(
-            f"{run.folder}: {text}; `unicr verify` tells more, and --force reads the run "
-            "nevertheless"
+            f"{run.folder}: {text}; `unicr verify` says more, and --force reads the run anyway"
         )
     return "" if text is None else "SEAL BROKEN"
 

@@ -49,7 +49,7 @@ WORTHWHILE = 0.97  # a larger pass, or another layout, must take less than this 
 Draw: TypeAlias = "Callable[[torch.Tensor, int], object]"
 
 # glibc's mallopt: keep what is freed, up to 1 GB, in place of giving it back after every layer and
-# asking for it anew. 32 MB is the largest block that it serves from such memory.
+# asking for it again. 32 MB is the largest block that it serves from such memory.
 MMAP_THRESHOLD, TRIM_THRESHOLD, TOP_PAD = -3, -1, -2
 KEPT = {MMAP_THRESHOLD: 32 << 20, TRIM_THRESHOLD: 1 << 30, TOP_PAD: 64 << 20}
 

@@ -155,7 +155,7 @@ class Certificate:
         """
         several = self.radii
         if norm is not None:
-            self.radius(norm)  # names what there is
+            self.radius(norm)  # its error lists the norms
             several = tuple(r for r in self.radii if r.norm == parse_norm(norm).text)
         if self.between_points:
             raise CertifyError(

@@ -45,7 +45,7 @@ class Setting(Registered, ABC):
     """A rule or a procedure: what a plan has beside its numbers."""
 
     def check_plan(self, plan: Plan) -> None:
-        """Raise CertifyError where the plan's other settings do not fit this one."""
+        """Raise CertifyError if the plan's other settings do not fit this one."""
         return None
 
 

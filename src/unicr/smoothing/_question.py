@@ -55,18 +55,18 @@ class Measure(Registered, ABC):
         """
 
     def size(self, model: Classifier, classes: int | None) -> int | None:
-        """How many things can be voted for; None where the votes themselves tell it."""
+        """How many things can be voted for; None if the votes themselves tell it."""
         return model.num_classes if classes is None else classes
 
     def copies(
         self, noise: Noise, lattice: Lattice | None, x: torch.Tensor, key: bytes
     ) -> Callable[[torch.Tensor, int], object] | None:
-        """What fills a batch with copies from a number on, None where the noise is sampled."""
+        """What fills a batch with copies from a number on, None if the noise is sampled."""
         return None
 
 
 def at(counts: Counts, index: int) -> int:
-    """One count; 0 where the counts do not reach that far."""
+    """One count; 0 if the counts do not reach that far."""
     return int(counts[index]) if index < len(counts) else 0
 
 

@@ -74,7 +74,7 @@ class AttackStore(Database):
                 self._db.execute("DELETE FROM settings WHERE attack = ?", (attack,))
             old = self.settings("settings").get(attack, {})
             if old:
-                cure = "use --fresh to throw its outcomes away"
+                cure = "use --fresh to delete its outcomes"
                 refuse_changes(f"{attack} of {self.path}", old, plain(settings), cure=cure)
             else:
                 self.put("settings", [(attack, json.dumps(settings))])

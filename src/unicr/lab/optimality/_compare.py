@@ -110,7 +110,7 @@ def gallery(
     refused.
 
     A β that the family cannot have (3 for a mixture weight, 2 for a Pareto noise, which then has
-    no variance) is refused with its reason; it is an error where nothing else is left.
+    no variance) is refused with its reason; it is an error if nothing else is left.
     """
     axes = list_galleries()
     if family not in axes:

@@ -21,7 +21,7 @@ class AttackBar(Bar):
         self._judged = 0
 
     def plan(self, tasks: Sequence[Task]) -> None:
-        """What there is to do."""
+        """The attacks to make."""
         self.expect(sum(len(task.aims) * len(task.goals) for task in tasks))
         self.update("attacking", done=0)
 

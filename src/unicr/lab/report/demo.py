@@ -46,7 +46,7 @@ Found = Mapping[str, Sequence[Row]]
 
 
 def run_demo(out: Path, *, inputs: int = 30, n: int = 5000, fresh: bool = False) -> None:
-    """Certify, score and draw into `out`; an interrupted demo goes on where it stopped."""
+    """Certify, score and draw into `out`; an interrupted demo continues."""
     start = time.monotonic()
     if fresh and out.is_dir():
         shutil.rmtree(out)

@@ -56,7 +56,7 @@ class RadiusPoints:
 
     @property
     def proved(self) -> Array:
-        """Radii that hold in every direction; 0 where nothing is proved."""
+        """Radii that hold in every direction; 0 if nothing is proved."""
         return np.array([radius.proved for radius in self._radii])
 
     @property
@@ -66,7 +66,7 @@ class RadiusPoints:
 
     @property
     def confident(self) -> Array | None:
-        """Radii that hold along the direction found; None where nothing was sampled."""
+        """Radii that hold along the direction found; None if nothing was sampled."""
         radii = [radius.radius_with_confidence for radius in self._radii]
         if all(radius is None for radius in radii):
             return None

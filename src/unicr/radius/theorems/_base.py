@@ -36,7 +36,7 @@ class Bound(ABC):
 
     `theorem` is the name that results print, `grade` how good the proof is. `exact` says whether
     the radius is the true one; then `directions` holds the worst ones, one of which attains it (the
-    two signs of one, at most), or None where they are no spectrum. `engine` says what computes.
+    two signs of one, at most), or None if they are no spectrum. `engine` says what computes.
 
     See docs/theory.md#certifies.
     """

@@ -17,7 +17,7 @@ from unicr.values import Array
 # Cells of the big coordinate's size. Each gives a lower bound that misses by about 1/8 of its
 # width squared, so more of them cost time and gain radius; none is needed for the proof.
 CELLS = 128
-# Rounds in which the cells that may hold the minimum are cut anew: near a minimum two or three of
+# Rounds in which the cells that may hold the minimum are cut again: near a minimum two or three of
 # 128 stay, so that after three rounds the bound is within 1e-9 of the minimum.
 ROUNDS = 3
 

@@ -1,6 +1,6 @@
 """Published logs as rows: what each printed number can mean, never more.
 
-Read are Cohen's tables (`idx label predict radius correct time`, with tabs between) and those made
+Read are Cohen's tables (`idx label predict radius correct time`, separated by tabs) and those made
 of them: with counts (`raw_count`, `count`) or bounds of p_A (`p_A_bar`, `q_A_bar`), and predictions
 without a radius; files of DSRS's sampler; folders of `.npy` arrays as rs4a writes them.
 """

@@ -70,7 +70,7 @@ class TwoLawCertificate(Certificate):
 
     @property
     def second(self) -> tuple[int, ...]:
-        """The fresh votes under the second law; none where it was not asked."""
+        """The fresh votes under the second law; empty if it was not asked."""
         return next((e.counts for e in self.transcript if e.purpose == SUPPORT), ())
 
 

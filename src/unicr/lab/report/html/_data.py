@@ -298,7 +298,7 @@ def _noises(rows: Sequence[Row], spec: Spec) -> list[str]:
 def _curves(
     noises: list[str], norm: str, spec: Spec, rows: Sequence[Row], trusted: Trusted
 ) -> list[dict[str, Any]]:
-    """R against p_A with its bracket, for each noise; none where there are too many."""
+    """R against p_A with its bracket, for each noise; empty if there are too many."""
     if len(noises) > MOST_NOISES:
         return []
     top = max((row.certificate.p_a for row in rows if row.certificate is not None), default=0.0)
