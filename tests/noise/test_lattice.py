@@ -209,7 +209,10 @@ def test_parts_of_a_sum_are_added_as_whole_numbers_however_large_they_are() -> N
     key, dim, n = KEY, 64, 4096
     parts = [law._law_of(part) for part in law.noise.parts]
     keys = [part_key(key, i) for i in range(2)]
-    drawn = [one.evaluate(k, np.arange(n * dim, dtype=np.uint64)) for one, k in zip(parts, keys, strict=True)]
+    drawn = [
+        one.evaluate(k, np.arange(n * dim, dtype=np.uint64))
+        for one, k in zip(parts, keys, strict=True)
+    ]
     assert np.sum((np.abs(drawn[0]) > 1 << 53) & (drawn[0] % 2 == 1)) > 5
     base = np.arange(dim) + (1 << 44)
     doubles = torch.from_numpy(drawn[0].astype(np.float64)).view(n, dim)

@@ -211,9 +211,7 @@ class LatticeNoise:
         assert law is not None
         return Fill(law, row, key=key, step=1.0, integers=True, threads=threads)
 
-    def _read_whole(
-        self, part: Noise, key: bytes, drawn: torch.Tensor, start: int
-    ) -> torch.Tensor:
+    def _read_whole(self, part: Noise, key: bytes, drawn: torch.Tensor, start: int) -> torch.Tensor:
         """The whole numbers that doubles were drawn from; those that doubles round are drawn again.
 
         A sum of rounded numbers is no function of the input plus one part
