@@ -93,9 +93,9 @@ def radius(
             "two laws need --qa and --share, and no --pb: q_A is the bound from the votes under "
             "the noise within a ball. Leave --qa and --share out if you have p_A only"
         )
-    law = parse(noise)
     second = None if q_a is None or share is None else SecondLaw(q_a, share)
     with watched(f"the radius of {noise}", seconds):
+        law = parse(noise)
         result = certified_radius(
             law,
             norm,
