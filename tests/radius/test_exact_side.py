@@ -16,6 +16,7 @@ from scipy import optimize, special
 
 from unicr import noise
 from unicr.errors import RadiusError
+from unicr.law import Table
 from unicr.noise import IID, Anisotropic
 from unicr.norms import Norm, l1, linf
 from unicr.radius import Evidence, Question, RadiusCurve, SecondLaw, certified_radius
@@ -591,7 +592,9 @@ def test_a_table_has_no_larger_radius_just_above_one_half_than_its_density_allow
     law = noise.from_density(logpdf, support=(-ends, ends), name=shape)
     p_a = 0.5 + above
     radius = certified_radius(law, 1, 5, p_a=p_a).proved
-    pieces = law.unit_law.pieces
+    unit = law.unit_law
+    assert isinstance(unit, Table)
+    pieces = unit.pieces
     at_zero = int(np.flatnonzero(pieces.knots == 0)[0])
     place, lower = mpmath.mpf(radius), mpmath.mpf(0)
     for i in range(at_zero, len(pieces.start)):  # ∫ p over 0 … R, with 40 digits
