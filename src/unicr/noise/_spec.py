@@ -30,6 +30,8 @@ FILE = "_file_"  # stands for `path/to/file.py:name` while the text is read
 SUM = "sum"
 MOST_PARTS = 8  # of a sum
 MOST_CUTS = 4  # `.truncated` in a row: each makes a table
+# what other packages call a family
+OTHER_NAMES = {"normal": "gaussian", "gauss": "gaussian", "t": "scipy.t"}
 EXAMPLE = "for example gaussian(sigma=0.5) or gennorm(beta=1.5, sigma=1)"
 
 
@@ -130,7 +132,8 @@ def _first(call: Call, text: str, file: _File | None) -> Noise:
         return of_file.make(call.named)
     make: Callable[..., Noise] | None = FAMILIES.get(call.name)
     if make is None:
-        hint = did_you_mean(call.name, FAMILIES)
+        usual = OTHER_NAMES.get(call.name.lower())
+        hint = f"did you mean {usual}? " if usual else did_you_mean(call.name, FAMILIES)
         raise SpecError(f"unknown noise {call.name!r}: {hint}known noises: {', '.join(FAMILIES)}")
     try:
         return make(**call.named)
