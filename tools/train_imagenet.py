@@ -36,7 +36,6 @@ HELD_OUT = 5  # every fifth class, from class 0 on, is for certification only
 SIDE, WIDER = 224, 256  # what is certified, and the shorter side of an image before it is cut
 VIEWS = 8  # crops of each image, every second one mirrored
 BATCH = 32  # images a step
-CALM = 20  # steps that only measure what batch normalisation has to know of noisy images
 EVERY = 60.0  # seconds between two checkpoints
 
 
@@ -118,22 +117,6 @@ def add_noise(
     return clean + own * torch.randn(clean.shape, generator=generator)
 
 
-def measure(module: nn.Module, batches: list[torch.Tensor]) -> None:
-    """Give batch normalisation the statistics of these batches."""
-    norms = [part for part in module.modules() if isinstance(part, nn.BatchNorm2d)]
-    usual = [norm.momentum for norm in norms]
-    for norm in norms:
-        norm.reset_running_stats()
-        norm.momentum = None  # the mean of all batches
-    module.train()
-    with torch.no_grad():
-        for batch in batches:
-            ask(module, batch)
-    module.eval()
-    for norm, momentum in zip(norms, usual, strict=True):
-        norm.momentum = momentum
-
-
 def train(images: torch.Tensor, given: argparse.Namespace, work: Path) -> nn.Module:
     """The student after all steps; what `work` keeps of an earlier call is used."""
     targets = ask_teacher(images, work.parent / "teacher.pt")
@@ -146,8 +129,7 @@ def train(images: torch.Tensor, given: argparse.Namespace, work: Path) -> nn.Mod
         noisy = add_noise(cut(images, views), tuple(given.sigma), given.arch, generator)
         return noisy, targets[views]
 
-    # The makers' statistics are those of clean images. Later they stay: one batch has poor ones.
-    measure(inner, [draw(given.steps + step)[0] for step in range(CALM)])
+    # In eval mode batch normalisation keeps the makers' statistics: those of one batch are poor.
     optimizer = torch.optim.AdamW(student.parameters(), lr=given.lr, weight_decay=0.01)
     first, kept = 0, work / "checkpoint.pt"
     if kept.is_file():
