@@ -352,18 +352,19 @@ def _refine(noise: IID, shift: float, spread: float) -> tuple[_Cells, float]:
     return cells, outside
 
 
-def _bound_misplaced(noise: IID, shift: float, cells: _Cells) -> float:
-    """Q-mass on the wrong side of an edge, which moved by the shift is rounded; 0 for laws that do
-    not lie far from zero.
+def _lose_misplaced(noise: IID, shift: float, cells: _Cells) -> tuple[_Cells, float]:
+    """The cells without the Q-mass that may belong to a neighbour, and that mass.
+
+    An edge moved by the shift is rounded. For laws that do not lie far from zero it is none.
 
     See docs/theory.md#rounding-charges.
     """
     low, high = (float(noise.ppf(u)) for u in (0.16, 0.84))
     if max(abs(low), abs(high)) <= FAR * (high - low):
-        return 0.0
-    width = cells.right - cells.left
+        return cells, 0.0
     off = EPS * (np.abs(cells.left) + np.abs(cells.right) + 2 * abs(shift))
-    return float(np.sum(cells.q * np.minimum(off / width, 1.0)))
+    lost = cells.q * np.minimum(off / (cells.right - cells.left), 1.0)
+    return replace(cells, q=cells.q - lost), math.fsum(lost)
 
 
 def knows_ranges(noise: IID) -> bool:
@@ -391,7 +392,8 @@ def make_ratio_cells(noise: IID, shift: float, spread: float = 2e-5) -> RatioCel
     if shift == 0:
         return RatioCells(np.zeros(1), np.zeros(1), np.ones(1), np.ones(1), 0.0)
     cells, outside = _refine(noise, shift, spread)
-    outside += _bound_misplaced(noise, shift, cells)
+    cells, misplaced = _lose_misplaced(noise, shift, cells)
+    outside += misplaced
     cells, infinite = _make_finite(cells)
     return RatioCells(cells.low, cells.high, cells.p, cells.q, min(1.0, infinite + outside))
 
