@@ -14,7 +14,6 @@ import re
 import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -110,15 +109,26 @@ def help_of(words: list[str]) -> str:
 
 
 def compare(shown: str, real: str, place: str) -> None:
-    """Equal texts, up to spaces and numbers that are near; `…` alone stands for any lines left."""
-    expected = [" ".join(line.split()) for line in shown.strip().splitlines()]
+    """Equal texts, up to spaces and numbers that are near; `…` alone stands for any lines."""
     actual = [" ".join(line.split()) for line in real.strip().splitlines()]
-    if expected and expected[-1] == "…":
-        expected.pop()
-        actual = actual[: len(expected)]
-    for want, got in zip_longest(expected, actual, fillvalue="(no line)"):
-        same = NUMBER.sub("#", want) == NUMBER.sub("#", got)
-        numbers = zip(NUMBER.findall(want), NUMBER.findall(got), strict=False)
-        close = all(math.isclose(float(a), float(b), rel_tol=NEAR) for a, b in numbers)
-        if not (same and close):
+    anywhere = False
+    for line in shown.strip().splitlines():
+        want = " ".join(line.split())
+        if want == "…":
+            anywhere = True
+            continue
+        while anywhere and actual and not looks_like(want, actual[0]):
+            actual.pop(0)
+        got = actual.pop(0) if actual else "(no line)"
+        if not looks_like(want, got):
             raise AssertionError(f"{place} shows\n  {want}\nbut it is\n  {got}")
+        anywhere = False
+    if actual and not anywhere:
+        raise AssertionError(f"{place} shows\n  (no line)\nbut it is\n  {actual[0]}")
+
+
+def looks_like(want: str, got: str) -> bool:
+    """Whether two lines are equal but for numbers, which are near."""
+    same = NUMBER.sub("#", want) == NUMBER.sub("#", got)
+    numbers = zip(NUMBER.findall(want), NUMBER.findall(got), strict=False)
+    return same and all(math.isclose(float(a), float(b), rel_tol=NEAR) for a, b in numbers)

@@ -68,6 +68,9 @@ def test_scripts_that_pages_name_exist() -> None:
 
 def test_a_page_that_shows_something_else_is_caught() -> None:
     compare("radius 2.7662 (l1)\n…", "radius  2.7660 (l1)\nmore\n", "here")
+    compare("radius 2.7662 (l1)\n…\nlast", "radius  2.7660 (l1)\nmore\nand more\nlast\n", "here")
+    with pytest.raises(AssertionError, match="here shows"):
+        compare("radius 2.7662 (l1)\n…\nother", "radius  2.7660 (l1)\nmore\nlast\n", "here")
     for shown in ("radius 3.1 (l1)\n…", "radius 2.766 (l2)\n…", "radius 2.766 (l1)\n"):
         with pytest.raises(AssertionError, match="here shows"):
             compare(shown, "radius 2.7660 (l1)\nmore\n", "here")

@@ -14,6 +14,7 @@ from unicr import noise
 from unicr.errors import NoiseError
 from unicr.noise import Lattice
 from unicr.noise.internal import LatticeNoise, choose_lattice, derive, find_own_grid
+from unicr.noise._sum import part_key
 from unicr.sample import _fill
 
 KEY = derive("a test")
@@ -199,3 +200,24 @@ def test_what_is_taken_off_covers_every_move(p: float) -> None:
         delta *= left * (1 - 1e-9) / norm(delta)
         move = (lattice.integers(x + delta) - lattice.integers(x)) / 8
         assert norm(move) < radius
+
+
+def test_parts_of_a_sum_are_added_as_whole_numbers_however_large_they_are() -> None:
+    """Doubles from 2^53 on round odd numbers: then x + ε_1 would not be seen as one number."""
+    far, near = noise.cauchy(scale=1), noise.gaussian(sigma=1)
+    law = LatticeNoise(noise.Sum(far, near), Lattice(Fraction(2) ** -40))
+    key, dim, n = KEY, 64, 4096
+    parts = [law._law_of(part) for part in law.noise.parts]
+    keys = [part_key(key, i) for i in range(2)]
+    drawn = [
+        one.evaluate(k, np.arange(n * dim, dtype=np.uint64))
+        for one, k in zip(parts, keys, strict=True)
+    ]
+    assert np.sum((np.abs(drawn[0]) > 1 << 53) & (drawn[0] % 2 == 1)) > 5
+    base = np.arange(dim) + (1 << 44)
+    doubles = torch.from_numpy(drawn[0].astype(np.float64)).view(n, dim)
+    whole = law._read_whole(far, keys[0], doubles, 0).numpy()
+    assert np.array_equal(whole, drawn[0].reshape(n, dim))
+    out = law.add(base, torch.empty(n, dim), key=key, start=0)
+    exact = (base + whole + drawn[1].reshape(n, dim)).astype(np.float64) * 2.0**-40
+    assert np.array_equal(out.numpy(), exact.astype(np.float32))

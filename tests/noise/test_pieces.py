@@ -290,3 +290,23 @@ def test_laws_that_differ_in_one_number_are_told_apart() -> None:
     others = [replace(law, **{name: value}) for name, value in more.items()]
     others += [replace(law, rates=rates) for rates in ((1.0, -2.0), ENDS)]
     assert len({one.fingerprint for one in (law, *others)}) == 6
+
+
+ONE_STEEP = ([-45.0, 0.0, 45.0], [-45.0, 0.0], [0.0, -45.0])
+NEARLY_FLAT = ([-2.0, 0.0, 2.0], [0.0, 8e-6], [8e-6, 0.0])
+
+
+@pytest.mark.parametrize("values", [ONE_STEEP, NEARLY_FLAT])
+@pytest.mark.parametrize("away", [1e-15, 1e-12, 1e-6, 0.01, 0.2, 0.48, 0.4999])
+def test_quantiles_keep_their_digits_from_the_nearer_end_of_a_piece(
+    values: tuple[list[float], list[float], list[float]], away: float
+) -> None:
+    """The quantile of 1/2 − a, times the density, is a: radii near p_A = 1/2 rest on it."""
+    own = make(*values)
+    exact = Exact(own)
+    for u in (0.5 - away, away):
+        x = float(own.ppf(u))
+        missed = abs(exact.below(mp.mpf(x)) / exact.total - mp.mpf(u))
+        rounding = np.spacing(abs(own.knots[0])) * math.exp(float(own.logpdf(x)))
+        assert missed <= 4 * EPS * u + min(rounding, 1.5 * EPS)
+        assert float(own.isf(u)) == -x

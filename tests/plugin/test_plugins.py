@@ -248,5 +248,5 @@ def test_a_run_beside_broken_plugins_is_the_same(broken: Path, zoo: Path, here: 
     assert ended.code == 0, ended.err
     left = [line for line in ended.err.splitlines() if "is left out" in line]
     assert [re.findall(r"plugin '(\w+)'", line)[0] for line in left].count("absent") == 1
-    assert sum("holds no instance of Adapter" in line for line in left) == 1
+    assert sum("contains no instance of Adapter" in line for line in left) == 1
     assert "Traceback" not in ended.err

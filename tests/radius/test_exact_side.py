@@ -575,3 +575,42 @@ def test_tables_of_two_laws_are_kept_for_one_noise_and_one_share(
         for share in (0.25, 0.5):
             two_laws.load_tables.__wrapped__(noise.parse(text), share)
     assert len(kept) == 4
+
+
+@pytest.mark.parametrize("above", [1e-14, 1e-12, 1e-9, 1e-6, 1e-3])
+@pytest.mark.parametrize("shape", ["cosh", "power", "quartic with ends"])
+def test_a_table_has_no_larger_radius_just_above_one_half_than_its_density_allows(
+    shape: str, above: float
+) -> None:
+    """R = F⁻¹(p_A): the mass between 0 and R is p_A − 1/2, and near 0 the density is p(0)."""
+    logpdf, ends = {
+        "cosh": (lambda x: -np.cosh(x), math.inf),
+        "power": (lambda x: -(np.abs(x) ** 1.3), math.inf),
+        "quartic with ends": (lambda x: np.where(np.abs(x) <= 1, -(x**4), -np.inf), 1.0),
+    }[shape]
+    law = noise.from_density(logpdf, support=(-ends, ends), name=shape)
+    p_a = 0.5 + above
+    radius = certified_radius(law, 1, 5, p_a=p_a).proved
+    pieces = law.unit_law.pieces
+    at_zero = int(np.flatnonzero(pieces.knots == 0)[0])
+    place, lower = mpmath.mpf(radius), mpmath.mpf(0)
+    for i in range(at_zero, len(pieces.start)):  # ∫ p over 0 … R, with 40 digits
+        a, b, first, last = (
+            mpmath.mpf(float(v))
+            for v in (pieces.knots[i], pieces.knots[i + 1], pieces.start[i], pieces.end[i])
+        )
+        if a >= place:
+            break
+        slope, width = (last - first) / (b - a), min(b, place) - a
+        lower += mpmath.exp(first) * (mpmath.expm1(slope * width) / slope if slope else width)
+    half = mpmath.fsum(
+        mpmath.exp(mpmath.mpf(float(first)))
+        * mpmath.mpf(float(w))
+        * (mpmath.expm1(mpmath.mpf(float(rise))) / mpmath.mpf(float(rise)) if rise else 1)
+        for first, w, rise in zip(
+            pieces.start[at_zero:], pieces.width[at_zero:], pieces.rise[at_zero:], strict=True
+        )
+    )
+    if math.isfinite(pieces.rates[1]):
+        half -= mpmath.exp(mpmath.mpf(float(pieces.end[-1]))) / mpmath.mpf(pieces.rates[1])
+    assert lower / half / 2 <= mpmath.mpf(p_a) - mpmath.mpf("0.5")

@@ -211,7 +211,7 @@ def test_a_users_spherical_density_that_rises_is_sampled_and_has_no_curve() -> N
     result = certified_radius(mine, 2, p_a=0.9, montecarlo=MonteCarlo(samples=4000))
     assert result.proved == 0 < result.searched
     assert result.engine == "montecarlo"
-    with pytest.raises(RadiusError, match="rises with the length"):
+    with pytest.raises(RadiusError, match="increases with the length"):
         RadiusCurve(mine, 2)
 
 

@@ -230,7 +230,7 @@ def test_bad_input_is_named() -> None:
             certified_radius(other, 2, p_a=0.9, second=SecondLaw(0.95, 0.5))
     with pytest.raises(RadiusError, match="strictly between 0 and 1"):
         Evidence(0.9, second=SecondLaw(0.95, 1.0))
-    with pytest.raises(RadiusError, match=r"p_b=0\.05: votes under two laws"):
+    with pytest.raises(RadiusError, match=r"p_b=0\.05: with votes under two laws"):
         Evidence(0.9, 0.05, second=SecondLaw(0.95, 0.5))
     with pytest.raises(RadiusError, match=r"q_a=1\.5"):
         certified_radius(law, 2, p_a=0.9, second=SecondLaw(1.5, 0.5))

@@ -42,7 +42,8 @@ class ModelOptions:
     Parameters
     ----------
     weights
-        Weights for a file.py:factory or a built-in architecture.
+        Weights for a built-in architecture, or for a Python function that builds the model
+        (file.py:name).
     device
         Where the model runs: cpu, cuda, …; the CPU if left out. `unicr certify` takes several:
         cuda:0,cuda:1.
@@ -52,8 +53,8 @@ class ModelOptions:
         See mean.
     precision
         Run a torch model with fewer bits (autocast). This is faster on GPUs, and with bf16 on CPUs
-        that have avx512_bf16 or amx_bf16. `unicr certify` measures it: it warns if a pass takes
-        longer, and prints its share of the time with --verbose.
+        that have avx512_bf16 or amx_bf16. `unicr certify` times it and warns if a pass
+        takes longer than in float32; --verbose prints by how much it is faster or slower.
     trust
         Allow this file to run its author's code. .pt2, TorchScript and pickle files (.pt, .joblib),
         and Python files that a run or a selector names, are opened only if you name them here. May
@@ -63,7 +64,7 @@ class ModelOptions:
     classes
         Names of the outputs, in their order, or a text file with one name per line.
     compile
-        Compile the model with torch.compile. This takes some seconds and pays in long runs.
+        Compile the model with torch.compile. This takes some seconds and is worth it for long runs.
     """
 
     weights: Path | None = None

@@ -31,7 +31,7 @@ GROUPS = {
     "Choose the noise": {
         "noise": "List the built-in noises, or show the facts of one.",
         "optimality": "Rank noises of equal sigma by radius, and say what is proved.",
-        "i-opt": "Find the best noise for every input, then certify it (I-OPT).",
+        "i-opt": "Find the best noise for each input and certify the input (I-OPT).",
         "select": "Train a selector that chooses a noise for each input.",
         "c-opt": "Find the best noise for a classifier by training (C-OPT).",
         "train": "Train a classifier on noisy inputs.",
@@ -46,7 +46,7 @@ GROUPS = {
         "check-log": "Find contradictions in published logs.",
         "seal": "Print the seals (checksums) of a run, sign and time-stamp them.",
         "attack": "Attack every certified input of a run, at its radius and beyond.",
-        "guard": "Classify inputs without contradicting an earlier certificate.",
+        "guard": "Answer queries without contradicting earlier certificates.",
     },
 }
 PLUGINS = "unicr.commands"  # the group of entry points that add commands

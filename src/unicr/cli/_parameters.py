@@ -79,7 +79,10 @@ Format = Annotated[
     Parameter(help="table (aligned, for reading), markdown, latex, csv or json."),
 ]
 Json = Annotated[bool, Parameter(name="--json")]
-Force = Annotated[bool, Parameter(help="Also show runs whose seal is broken, marked as such.")]
+Force = Annotated[
+    bool,
+    Parameter(help="Also show runs that were changed after they were finished, marked as such."),
+]
 
 
 def spread(settings: type, group: str | None = None) -> None:

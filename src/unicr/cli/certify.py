@@ -78,9 +78,10 @@ def certify(
 ) -> int:
     """Certify every input of a dataset; an interruption loses nothing.
 
-    All settings are fixed by a digest before the first sample is drawn. If you ran `unicr commit`
-    on this folder, pass the nonce that you received (--nonce). Exit code 3 if some inputs
-    failed. Example:
+    For each input, n0 noisy copies choose a class, and n fresh ones bound its probability. The
+    folder gets the class, the votes and the radii. For audits: if you ran `unicr commit` on this
+    folder, pass the random number that the auditor sent you with --nonce. Exit code 3 if some
+    inputs failed. Example:
 
     unicr certify --model builtin:mnist-mlp-0.5 --data builtin:mnist \\
       --noise 'gaussian(sigma=0.5)' --norm 1 2 inf --n 10000 --max 20 --out my-run
@@ -101,8 +102,8 @@ def certify(
         A folder that `unicr select` made, instead of --model and --noise. The selector chooses the
         noise of each input, and the choice is certified too.
     resume
-        Continue a run that was interrupted; with --seed also with a larger --max. Inputs that
-        failed because of the machine (a full disk, a killed worker, no memory) are repeated.
+        Continue a run that was interrupted. A run with --seed may also get a larger --max. Inputs
+        that failed because of the machine (a full disk, a killed worker, no memory) are repeated.
     retry_failed
         Like --resume, and repeat every input that failed.
     verbose

@@ -17,8 +17,9 @@ def curve(
 ) -> None:
     """Draw the radius against p_A for one or more noises.
 
-    For a joint noise nothing is proved. The command then draws the searched radius at seven values
-    of p_A, and a smaller radius that holds along the direction found, with its confidence.
+    No theorem covers noise that is given as a density of the whole vector (`Joint`). For such noise
+    the command draws two estimates at seven values of p_A: the searched radius, and a smaller one
+    that holds in the direction found with a stated confidence.
 
     Example:
 
@@ -32,7 +33,7 @@ def curve(
     norm
         One or more lp norms, one panel each: 1, 2, inf, 0.5, …
     dim
-        Number of input coordinates, e.g. 3072. Not needed for joint noises.
+        Number of input coordinates, e.g. 3072. Not needed for noise that has its own.
     out
         .png, .svg, .pdf, .csv, .tex or .html (the last needs the extra unicr[report]).
     """

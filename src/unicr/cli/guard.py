@@ -31,7 +31,7 @@ def guard(
     seed: int | None = None,
     options: RunOptions = RUN,
 ) -> int:
-    """Classify inputs without contradicting an earlier certificate.
+    """Answer queries without contradicting earlier certificates.
 
     Each answer is stored with its radius; a later input within that radius gets the same class. The
     certificates of the run are stored first. Every answer is a JSON line on stdout; the summary

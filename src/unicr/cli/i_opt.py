@@ -45,7 +45,7 @@ def i_opt(
     reading: DataOptions = READING,
     place: Place = PLACE,
 ) -> int:
-    """Find the best noise for every input, then certify it (I-OPT).
+    """Find the best noise for each input and certify the input (I-OPT).
 
     Fresh samples certify the chosen noise. The result is an ordinary run; with several norms there
     is one folder for each (l1, l2, linf). Each certificate is about the classifier smoothed with

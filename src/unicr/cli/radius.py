@@ -16,7 +16,7 @@ from unicr.montecarlo import Estimator, Method, MonteCarlo
 if TYPE_CHECKING:
     from unicr.radius import Radius
 
-TWO = Parameter(group="Votes under two laws")
+TWO = Parameter(group="Two probabilities (see `unicr certify --procedure two_laws`)")
 Seconds = Annotated[float, Parameter(name="--limit")]
 
 
@@ -29,7 +29,7 @@ class EngineOptions(MonteCarlo):
     progress: Annotated[bool, Unasked] = True
 
 
-spread(EngineOptions, "Monte Carlo")
+spread(EngineOptions, "Monte Carlo (for --engine montecarlo and noise without a theorem)")
 ENGINE = EngineOptions()
 
 
@@ -61,7 +61,7 @@ def radius(
     norm
         The lp norm of the radius: 1, 2, inf, 0.5, …
     dim
-        Number of input values, e.g. 3072. Not needed for joint noises.
+        Number of input values, e.g. 3072. Not needed for noise that has its own.
     p_a
         Lower bound of the top class's probability.
     p_b
@@ -74,13 +74,14 @@ def radius(
     searched
         Report the searched radius (the paper's approximate one) instead of the proved one.
     engine
-        auto, exact (theorems only), numeric (composition, no closed forms) or montecarlo (the
-        paper's own algorithm, for any density). auto uses montecarlo if nothing else applies.
+        auto, exact (closed forms only), numeric (no closed forms) or montecarlo (the paper's own
+        algorithm, for any density). auto uses montecarlo if nothing else applies.
     seconds
         Stop after this many seconds of computing, with what is proved by then.
     explain
         Print also where the proved radius comes from: its theorem with its place on the theory
-        page, the files that compute it, every rounding charge, and what other theorems give.
+        page, the files that compute it, what is subtracted for rounding, and what other theorems
+        give.
     json_
         Print one JSON object.
     """
@@ -92,9 +93,9 @@ def radius(
             "two laws need --qa and --share, and no --pb: q_A is the bound from the votes under "
             "the noise within a ball. Leave --qa and --share out if you have p_A only"
         )
-    law = parse(noise)
     second = None if q_a is None or share is None else SecondLaw(q_a, share)
     with watched(f"the radius of {noise}", seconds):
+        law = parse(noise)
         result = certified_radius(
             law,
             norm,

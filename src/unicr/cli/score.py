@@ -33,17 +33,17 @@ def score(
     Parameters
     ----------
     runs
-        Run folders or published logs. A log does not contain its alpha.
+        Run folders, or published tables of radii (logs), which hold at the alpha of their author.
     radii
-        Radii at which to print the certified accuracy.
+        Radii at which to print the certified accuracy; a few that suit the runs if left out.
     norm
         One norm of the runs; all norms if left out.
     out
         Draw certified accuracy against the radius into this .png, .svg or .pdf file, or write the
         table to a .csv or .tex file.
     verbose
-        Also print abstentions, the accuracy after allowing for certificates that are wrong by
-        chance, the robustness score over all runs, and what each column means.
+        Also print abstentions, a lower bound of the accuracy that allows for certificates that are
+        wrong by chance, the robustness score over all runs, and what each column means.
     """
     from unicr.lab.report.runs import write_scores
     from unicr.lab.report.tables import score_table

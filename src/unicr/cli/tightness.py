@@ -30,7 +30,7 @@ def tightness(
     norm
         The lp norm of the radius: 1, 2, inf, 0.5, …
     dim
-        Number of input coordinates, e.g. 3072. Not needed for joint noises.
+        Number of input coordinates, e.g. 3072. Not needed for noise that has its own.
     formula
         A built-in name ('list' prints them) or path/to/file.py:function of (p_a), (p_a, p_b) or
         (noise, norm, dim, p_a, p_b).

@@ -47,21 +47,22 @@ def verify(
         Also run this many inputs again, with the model and the data. They are chosen at random
         every time.
     prove
-        Prove every radius again without stored curves: up to a minute each. By default only the
-        largest radius of each noise and norm is proved again, if its curve was stored on this
-        machine.
+        Prove every radius again without curves that are stored on this machine: up to a minute
+        each. By default only the largest radius of each noise and norm is proved again in this way.
     seal
-        A seal that you received separately. It must be the seal of the run, or of the attacks or
-        the guard's memory in its folder. May be given several times.
+        A checksum (seal) that you received separately. It must be the one of the run, or of the
+        results of `unicr attack` or `unicr guard` in its folder. May be given several times.
     key
         A public SSH key (.pub): the run must be signed with it (`unicr seal RUN --key`).
     timestamp_ca
         Certificates (PEM) of time-stamp authorities that you trust. One of them must have dated the
         run and, if there is one, the commitment (`unicr seal RUN --timestamp`).
     commitment
-        The commitment that you received before the run was made. It must be the run's commitment.
+        The commitment (SHA-256 of all settings) that you received before the run was made. It must
+        be the run's commitment.
     nonce
-        The nonce that you gave, or the nonce of the beacon. It must be the run's nonce.
+        The random number (64 hexadecimal digits) that you gave, or that a public beacon gave. It
+        must be the run's nonce.
     """
     from unicr.progress import Bar
     from unicr.runs import Run, compute_detection, prove_again, read_public_key

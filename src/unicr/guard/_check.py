@@ -137,7 +137,7 @@ def _check_region(
 def _check_planted(
     r: dict[str, Any], shape: tuple[int, ...], metric: Metric, row: Row | None
 ) -> str | None:
-    """How a region that came from the run differs from the run; None where it does not."""
+    """How a region that came from the run differs from the run; None if it does not differ."""
     if r["stream"] >= FIRST_STREAM or row is None or row.certificate is None:
         return None
     claimed = row.certificate.in_norm(metric.norm.text)

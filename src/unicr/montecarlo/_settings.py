@@ -34,7 +34,7 @@ class MonteCarlo:
     samples
         Noise samples for the radius, and as many fresh ones for its confidence.
     particles
-        Number of particles of the swarm.
+        The worst direction is searched with a particle swarm: its number of particles.
     iterations
         Largest number of steps of the swarm. It stops earlier when it has converged.
     seed
@@ -49,19 +49,20 @@ class MonteCarlo:
     social
         Pull of a particle towards the best direction of all.
     tolerance
-        Relative width of the bracket of the radius; the swarm uses ten times that.
+        Relative accuracy of the radius; ten times coarser while the swarm searches.
     estimator
-        How the trade-off is estimated: weighted (samples of the shifted noise, weighed by their
-        density ratio) or quantile (the paper's pair of empirical distribution functions, which
-        needs about ten times the samples).
+        How the worst classifier's answers at a moved input are estimated: weighted (samples of the
+        shifted noise, weighed by their density ratio) or quantile (the paper's pair of empirical
+        distribution functions, which needs about ten times the samples).
     confidence_method
-        How the radius with confidence is tested; none skips it.
+        A second, smaller radius holds in the direction found with confidence 1 - alpha: how it is
+        tested. none skips it.
     alpha
-        The probability that the radius with confidence is too large.
+        The probability that this second radius is too large.
     device
         Where torch computes: cpu, cuda, …
     threads
-        Threads of torch on a CPU. Blocks fit one core's cache, so more threads rarely help.
+        Threads of torch on a CPU. More than 1 rarely helps.
     """
 
     samples: int = 20_000

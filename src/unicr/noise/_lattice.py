@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 Integers = NDArray[np.int64]
 
+WHOLE_IN_DOUBLES = 2.0**53  # below it doubles hold every whole number
 LARGEST = 1 << 45  # of an input's integers; the sampler adds them exactly below 2^52
 COUNTS = (255, 65_535)  # what 8-bit and 16-bit images are divided by
 SHARE = 1e-4  # of sigma: the most that moving inputs to the grid takes off a radius, for p >= 1
@@ -210,6 +211,24 @@ class LatticeNoise:
         assert law is not None
         return Fill(law, row, key=key, step=1.0, integers=True, threads=threads)
 
+    def _read_whole(self, part: Noise, key: bytes, drawn: torch.Tensor, start: int) -> torch.Tensor:
+        """The whole numbers that doubles were drawn from; those that doubles round are drawn again.
+
+        A sum of rounded numbers is no function of the input plus one part
+        (docs/theory.md#parts-on-a-lattice).
+        """
+        import torch
+
+        whole = drawn.to(torch.int64)
+        far = torch.nonzero(drawn.view(-1).abs() >= WHOLE_IN_DOUBLES).view(-1).cpu()
+        if far.numel():
+            law = self._law_of(part)
+            assert law is not None
+            places = far.numpy().astype(np.uint64) + np.uint64(start * drawn.shape[1])
+            exact = torch.from_numpy(law.evaluate(key, places))
+            whole.view(-1)[far.to(whole.device)] = exact.to(whole.device)
+        return whole
+
     def _stretch(self, fill: Fill, dim: int, out: torch.Tensor, start: int) -> None:
         """B times the whole numbers of ξ on the lattice: one function of them."""
         frame = self.noise.frame
@@ -234,15 +253,16 @@ class LatticeNoise:
             import torch
 
             more = _doubles(out, row.size)
-            total = torch.from_numpy(row.astype(np.float64)).to(more.device).repeat(len(out), 1)
+            total = torch.from_numpy(row).to(more.device).repeat(len(out), 1)
             for i, part in enumerate(self.noise.parts):
                 if i in fills:
                     fills[i].fill_tensor(more, start)
-                    total += more
+                    total += self._read_whole(part, keys[i], more, start)
                 else:
                     drawn = self._draw_rounded(part, keys[i], len(out), row.size, start)
-                    total += drawn.to(more.device)
-            out.copy_((total * float(self.lattice.step)).to(torch.float32).view(out.shape))
+                    total += drawn.to(torch.int64).to(more.device)
+            floats = total.to(torch.float64) * float(self.lattice.step)
+            out.copy_(floats.to(torch.float32).view(out.shape))
 
         return draw
 

@@ -66,12 +66,13 @@ class Terms:
     searched
         Report searched radii (the paper's approximate ones) instead of proved ones.
     lattice
-        Grid spacing of inputs and noise. auto: so fine that a radius loses less than 1e-4 sigma. A
-        number such as 2^-20 or 1/255: a coarser grid makes radii smaller. none: real-valued noise,
-        whose rounding a model can exploit.
+        Inputs and noise are rounded to multiples of this step, so that their sum is exact. auto: so
+        fine that a radius loses less than 1e-4 sigma. A number such as 2^-20 or 1/255: a larger
+        step makes radii smaller. none: no rounding; a certificate then does not cover the rounding
+        errors of the sum.
     nonce
-        64 hexadecimal digits that decide the noise, from an auditor or a public beacon; drawn at
-        random if left out.
+        64 hexadecimal digits that decide the noise, from an auditor or a public randomness beacon;
+        drawn at random if left out.
     seed
         Random seed of the noise, instead of a nonce. For experiments: the noise is predictable.
     batch

@@ -178,17 +178,19 @@ class Plan:
         Failure probability of one certificate.
     rule
         How many samples to take. fixed: all n. three: all n, and bound p_B as well.
-        'target(radius=0.5)': stop when this radius in the first norm is certified or ruled out.
-        'pilot(share=0.01)': the n0 votes choose a smaller n; radii get smaller, on average by 1 %
-        of the largest possible radius (use n0 = 1000). randomised: a slightly larger p_A by a
-        random tie-break. every: count all offsets of splitting noise, which leaves nothing to
-        chance. Plugins can add rules.
+        'target(radius=0.5)': stop as soon as this radius in the first norm is certified, or
+        clearly cannot be. 'pilot(share=0.01)': choose a smaller n for each input from its n0 votes
+        (use n0 = 1000); this costs on average 1 % of the largest possible radius. randomised: the
+        randomised Clopper-Pearson bound, slightly larger than the usual one. every: for splitting
+        noise only, which has finitely many values: try all of them instead of sampling, so that
+        no certificate is wrong by chance. Plugins can add rules.
     procedure
         How an input is certified. two_steps: choose a class, then bound its probability.
-        'two_laws(share=0.5)': the DSRS method, for spherical noise and l1_exp. If it pays, half of
-        n comes from the same noise restricted to a ball that holds this share of it. 'among(NOISE,
-        NOISE, by=volume)': for each input, choose among these noises and --noise the one with the
-        largest proved volume, or by=radius (the default), with the largest ball in the first norm.
+        'two_laws(share=0.5)': the DSRS method, for spherical noise and l1_exp: half of the n
+        samples come from the same noise, but only from inside a ball that has this probability.
+        It is used for inputs where it gives a larger radius. 'among(NOISE, NOISE, by=volume)': for
+        each input, choose among these noises and --noise the one whose certified region has the
+        largest volume, or by=radius (the default), contains the largest ball in the first norm.
     """
 
     n0: int = 100
