@@ -15,7 +15,10 @@ import pytest
 from unicr.noise import IID, from_density
 from unicr.radius import Evidence, Grade, Question, certified_radius
 from unicr.radius.bellman import bound_gaps, list_kinks
+from unicr.radius.bellman._chord import falls_up_to
 from unicr.radius.theorems import envelope
+from unicr.tradeoff import RatioLaw, compose, make_ratio_law
+from unicr.tradeoff._envelope import hockey_stick
 from unicr.values import Array
 
 
@@ -134,6 +137,37 @@ def test_a_histogram_has_straight_hockey_sticks_between_its_kinks(name: str) -> 
     assert bends > 0.01
     for k in range(1, len(ends) - 1):
         assert bound_gaps(unit, np.array([ends[k - 1], ends[k + 1]]))[0][0] > 1e-4
+
+
+def test_shifts_below_the_first_kink_of_a_histogram_are_told_apart_less_than_longer_ones() -> None:
+    """Beyond it nobody knows, nor for a smooth density with two modes."""
+    edges, heights = (np.array(one) for one in HISTOGRAMS["a hole"])
+    unit = make_histogram(edges, heights).unit
+    kinks = list_kinks(unit, 0.0, 20.0, 1000)
+    assert kinks is not None
+    assert falls_up_to(unit, 0.999 * kinks[0])
+    assert not falls_up_to(unit, 1.001 * kinks[0])
+    modes = from_density(lambda x: np.logaddexp(-0.5 * (x - 3) ** 2, -0.5 * (x + 3) ** 2))
+    assert not falls_up_to(modes.unit, 1e-3)
+
+
+def test_an_envelope_of_shifts_is_charged_for_what_lies_between_them() -> None:
+    """Two modes: at the shifts it was made of the charge is not needed, elsewhere it pays."""
+    modes = from_density(lambda x: np.logaddexp(-2 * (x - 2) ** 2, -2 * (x + 2) ** 2)).unit
+    bound = envelope.match(Question(modes, math.inf, 3))
+    assert bound is not None
+    up, _, both = bound._make_laws(1.0)
+    t = np.linspace(-3, 3, 61)
+    assert 0 < up.charge <= both.charge < 0.05
+    for shift in np.linspace(0.03, 1.0, 34):
+        found = hockey_stick(make_ratio_law(modes, float(shift)), t)
+        assert np.all(found <= hockey_stick(up, t) + up.charge)
+
+
+def test_coordinates_that_show_nothing_are_charged_all_the_same() -> None:
+    """Five laws of no log-ratio whose hockey-sticks may lack 0.01 each: T(½) ≤ ½ − 0.05."""
+    law = RatioLaw(np.zeros(1), np.ones(1), 0.0, charge=0.01)
+    assert float(compose([(law, 5)]).beta(0.5)) <= 0.45
 
 
 def test_a_histogram_in_linf_is_certified_for_every_smaller_shift() -> None:
