@@ -179,7 +179,7 @@ def test_two_or_three_coordinates_without_symmetry_are_nearly_exact(dim: int) ->
     """
 
     def logpdf(x: Array) -> Array:
-        return np.where(x > 0, -3 * x, x)
+        return np.where(x > 0, -x, 3 * x)
 
     law = Density(logpdf, 60.0, bulk=3.0, kinks=(0.0,))
     one = noise.from_density(logpdf, points=(0,))
