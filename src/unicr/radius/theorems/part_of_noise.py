@@ -9,7 +9,7 @@ from itertools import zip_longest
 from unicr.noise import Noise
 from unicr.norms import Norm, l2
 from unicr.radius._grade import Grade, find_weakest
-from unicr.radius._question import Question, replace_noise
+from unicr.radius._question import Question
 from unicr.radius.theorems._base import BestBound, Bound, ScaledBound, Theorem, factor_of_inclusion
 
 
@@ -55,7 +55,7 @@ def match(question: Question) -> Bound | None:
 
     several: list[list[ScaledBound]] = []
     for part in list_parts(question):
-        about = replace_noise(question.in_norm(part.norm.p), part.noise)
+        about = Question(part.noise, part.norm, question.dim)
         several.append([])
         for inner in list_bounds(about):
             bound = ScaledBound(
