@@ -93,6 +93,10 @@ CHARGES = (
         "quantiles, one density", "radius/theorems/one_dimension.py CLOSED_FORM_CHARGE",
     ),
     Charge(
+        "a", "a shift in closed form", "4 units of the farthest place + u",
+        "places far from zero, each rounded", "radius/theorems/one_dimension.py PLACE_UNITS",
+    ),
+    Charge(
         "j", "a finite pair of a step", "4e-15",
         "sums, quotients and logarithms of its masses",
         "radius/bellman/_kernel.py STEP_ROUNDING",
