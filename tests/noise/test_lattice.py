@@ -13,9 +13,9 @@ from scipy import stats
 from unicr import noise
 from unicr.errors import NoiseError
 from unicr.noise import Lattice
-from unicr.noise.internal import LatticeNoise, choose_lattice, derive, find_own_grid
 from unicr.noise._sum import part_key
-from unicr.sample import _fill
+from unicr.noise.internal import LatticeNoise, choose_lattice, derive, find_own_grid
+from unicr.sample import _fill, integer_law
 
 KEY = derive("a test")
 BYTES = Lattice.parse("1/255")
@@ -207,7 +207,7 @@ def test_parts_of_a_sum_are_added_as_whole_numbers_however_large_they_are() -> N
     far, near = noise.cauchy(scale=1), noise.gaussian(sigma=1)
     law = LatticeNoise(noise.Sum(far, near), Lattice(Fraction(2) ** -40))
     key, dim, n = KEY, 64, 4096
-    parts = [law._law_of(part) for part in law.noise.parts]
+    parts = [integer_law(part, 2.0**-40) for part in (far, near)]
     keys = [part_key(key, i) for i in range(2)]
     drawn = [
         one.evaluate(k, np.arange(n * dim, dtype=np.uint64))

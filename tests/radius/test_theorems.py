@@ -255,6 +255,23 @@ def test_a_radius_says_that_time_was_over(monkeypatch: pytest.MonkeyPatch) -> No
         assert found.searched == found.proved > 0.01
 
 
+@pytest.mark.parametrize("error", [OutOfTime, ValueError])
+def test_a_part_of_a_sum_that_gives_nothing_takes_no_other_with_it(
+    monkeypatch: pytest.MonkeyPatch, error: type[BaseException]
+) -> None:
+    """Laplace noise stands first and is given up in ℓ2; Gaussian noise has a formula there."""
+    gaussian, laplace = noise.gaussian(sigma=1), noise.laplace(sigma=1)
+
+    def stop(*args: object) -> float:
+        raise error
+
+    monkeypatch.setattr("unicr.radius.theorems.bellman.bellman_radius", stop)
+    found = certified_radius(noise.Sum(laplace, gaussian), 2, 6, p_a=0.9)
+    assert found.proved == certified_radius(gaussian, 2, 6, p_a=0.9).proved
+    assert found.theorem == "(d) Gaussian, part of a sum"
+    assert found.complete is (error is ValueError)
+
+
 def test_p_b_of_all_theorems_agrees_with_the_binary_case() -> None:
     for spec, norm in (("laplace(sigma=1)", l1), ("uniform(sigma=1)", Norm(1.4))):
         question = Question(noise.parse(spec), norm, 20)

@@ -113,7 +113,7 @@ from unicr.smoothing import Rule, lower_bound
 
 @dataclass(frozen=True)
 class Half(Rule):
-    name = "half"
+    name = "half_once"
     proof = "two Clopper-Pearson bounds at alpha/2, one for each look, hold together"
 
     def next(self, votes, plan, radii):
@@ -151,10 +151,10 @@ class Regressor(Classifier):
 
 
 def test_a_new_rule_is_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "half.py").write_text(HALF)
+    (tmp_path / "half_once.py").write_text(HALF)
     monkeypatch.setattr(rules, "__path__", [*rules.__path__, str(tmp_path)])
     Rule.known().reload()
-    plan = Plan(n=400, rule=Rule.parse("half"))
+    plan = Plan(n=400, rule=Rule.parse("half_once"))
     job = Job(Regressor(), data(), gaussian(sigma=0.5), norms=read_norms(2), plan=plan, seed=0)
     with certify_run(job, tmp_path / "run") as run:
         assert {row.certificate.n for row in run.rows() if row.certificate} == {200, 400}
@@ -163,8 +163,8 @@ def test_a_new_rule_is_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         assert run.spec.plan == plan
     monkeypatch.undo()
     Rule.known().reload()
-    with pytest.raises(CertifyError, match="no rule 'half'"):
-        Rule.parse("half")
+    with pytest.raises(CertifyError, match="no rule 'half_once'"):
+        Rule.parse("half_once")
 
 
 # another kind of certificate ---------------------------------------------------------------------

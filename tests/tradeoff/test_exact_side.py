@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from itertools import accumulate
 
 import mpmath
@@ -201,6 +202,21 @@ def test_the_charge_of_an_envelope_pays_for_slopes_that_were_raised(
     low, high = float(joint.loss[0]), float(joint.loss[-1])
     between = np.random.default_rng(1).uniform(low, high, 500)
     for t in [*joint.loss.tolist(), *between.tolist()]:
+        for one in sticks:
+            assert not one(t) - mine(t) > arb(joint.charge + ROUNDING_EACH)
+
+
+@pytest.mark.parametrize("shift", [1e-5, 1e-4, 1e-3])
+def test_what_is_composed_of_an_envelope_is_charged_too(shift: float) -> None:
+    """A composition divides masses by their sum: raised slopes must not make that more than 1."""
+    law = noise.parse("scipy.gumbel_r(0,1)").iid
+    assert law is not None
+    both = [make_ratio_law(law, u) for u in (shift, -shift)]
+    joint = make_envelope(both)
+    total = math.fsum(joint.mass.tolist())
+    shares = replace(joint, mass=joint.mass * ((1.0 - joint.infinite) / total))
+    sticks, mine = [ExactSticks(one) for one in both], ExactSticks(shares)
+    for t in joint.loss[::7].tolist():
         for one in sticks:
             assert not one(t) - mine(t) > arb(joint.charge + ROUNDING_EACH)
 

@@ -22,9 +22,9 @@ from unicr.errors import UnicrError
 from unicr.metrics import Scores
 from unicr.noise import parse
 from unicr.runs import Run, verify
-from unicr_paper import ITEMS, Ended, Request, run_items
+from unicr_paper import ITEMS, Ended, Request, efficientnet, run_items
 from unicr_paper._certify import Printed, top_means, with_inputs
-from unicr_paper._item import Context
+from unicr_paper._item import Context, MissingDataError
 from unicr_paper.items import c_opt, cifar10, imagenet
 from unicr_paper.items import standard as standard_item
 
@@ -203,8 +203,37 @@ def test_imagenet_takes_the_best_of_several_sigmas(tmp_path: Path, folder: dict[
             assert not store.spec.searched
 
 
+def test_imagenet_takes_one_network_for_several_sigmas(
+    tmp_path: Path, folder: dict[str, str]
+) -> None:
+    torch.save({"gain": torch.ones(1)}, tmp_path / "gain.pth")
+    options = {**folder, "weights": str(tmp_path / "gain.pth"), "sigma": "0.5,0.25"}
+    top = read(made("imagenet", tmp_path / "out", tmp_path, **options) / "top.csv")
+    n = ITEMS["imagenet"].sizes["quick"]["n"]
+    most = NormalDist().inv_cdf(ALPHA ** (1 / n))
+    for sigma in (0.25, 0.5):
+        means = numbers(top, "fixed", norm="2", sigma=str(sigma))
+        assert means == pytest.approx([sigma * most] * 5, rel=1e-3)
+
+
+def test_imagenet_knows_by_its_weights_whether_a_pool_comes_first(tmp_path: Path) -> None:
+    """A name that begins with 1 is in a sequence: `half_lite0` is one, `lite0` is not."""
+    torch.save({"_conv_stem.weight": torch.ones(1)}, tmp_path / "plain.pth")
+    torch.save({"1._conv_stem.weight": torch.ones(1)}, tmp_path / "halved.pth")
+    assert imagenet._architecture(str(tmp_path / "plain.pth")) == efficientnet.SPEC
+    assert imagenet._architecture(str(tmp_path / "halved.pth")) == efficientnet.HALF
+    with pytest.raises(MissingDataError, match=r"there is no .*absent\.pth"):
+        imagenet._architecture(str(tmp_path / "absent.pth"))
+
+
+def test_a_halved_network_sees_means_of_four_pixels(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(efficientnet, "lite0", torch.nn.Identity)
+    image = torch.arange(16.0).view(1, 1, 4, 4)
+    assert efficientnet.half_lite0()(image).tolist() == [[[[2.5, 4.5], [10.5, 12.5]]]]
+
+
 @pytest.mark.parametrize(
-    ("name", "text"), [("mean", "0.5;0.5"), ("sigma", "0"), ("sigma", "0.5,1"), ("std", "x")]
+    ("name", "text"), [("mean", "0.5;0.5"), ("sigma", "0"), ("sigma", "0.5,-1"), ("std", "x")]
 )
 def test_imagenet_refuses_what_are_no_numbers(
     tmp_path: Path, folder: dict[str, str], name: str, text: str

@@ -66,7 +66,7 @@ class Anisotropic(Noise):
         else:
             values = entries = _read_scales(scales)
             frame = Scales(values)
-        self._put(base=law, scales=values, entries=entries, frame=frame, dim=frame.dim)
+        vars(self).update(base=law, scales=values, entries=entries, frame=frame, dim=frame.dim)
 
     @property
     def core(self) -> IID:

@@ -118,6 +118,7 @@ class Noise(ABC):
     _file: tuple[str, Noise, float] | None = None
 
     def __setattr__(self, name: str, value: object) -> None:
+        # A constructor writes to `vars(self)`.
         raise AttributeError(
             f"a noise cannot be changed, so {name} cannot be set: make a new noise"
         )
@@ -126,10 +127,6 @@ class Noise(ABC):
         raise AttributeError(
             f"a noise cannot be changed, so {name} cannot be deleted: make a new noise"
         )
-
-    def _put(self, **attributes: object) -> None:
-        """Set attributes, in a constructor."""
-        self.__dict__.update(attributes)
 
     def _copy(self, **changes: object) -> Self:
         copy = type(self).__new__(type(self))
@@ -472,8 +469,8 @@ class IID(FromLaw):
         `made_by` and `numbers`.
         """
         sigma = unit_law.std * scale if sigma is None else sigma
-        self._put(unit_law=unit_law, scale=scale, sigma=sigma)
-        self._put(_recipe=recipe, _text=recipe.text, _name=name, _view=view, **of_family)
+        vars(self).update(unit_law=unit_law, scale=scale, sigma=sigma)
+        vars(self).update(_recipe=recipe, _text=recipe.text, _name=name, _view=view, **of_family)
 
     @property
     def iid(self) -> Self:

@@ -66,7 +66,7 @@ class Joint(Noise):
             positive=positive,
             source="declared",
         )
-        self._put(
+        vars(self).update(
             dim=dimension(dim, 1),
             _logpdf=logpdf,
             _sampler=sampler,

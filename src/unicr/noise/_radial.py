@@ -87,9 +87,9 @@ class RadialNoise(FromLaw):
         family adds `made_by` and `numbers`.
         """
         sigma = ball.std(unit_length) * scale if sigma is None else sigma
-        self._put(ball=ball, unit_length=unit_length, length=unit_length.scaled(scale))
-        self._put(dim=unit_length.dim, scale=scale, sigma=sigma)
-        self._put(_recipe=recipe, _text=recipe.text, **of_family)
+        vars(self).update(ball=ball, unit_length=unit_length, length=unit_length.scaled(scale))
+        vars(self).update(dim=unit_length.dim, scale=scale, sigma=sigma)
+        vars(self).update(_recipe=recipe, _text=recipe.text, **of_family)
 
     @property
     def radial(self) -> Self:

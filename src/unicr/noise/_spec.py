@@ -44,24 +44,18 @@ def parse(text: str) -> Noise:
         )
     if (inside := split_arguments(stripped, SUM)) is not None:
         words, rest = inside
-        return _follow(_sum(words, text), read_chain(rest)[1:], text)
-    file: _File | None = None
-    if reference := re.match(r"(\(*)(.+?\.py:[^\W\d]\w*)", stripped):
-        file = _File(reference[2], load_object(reference[2]))
-        stripped = reference[1] + FILE + stripped[reference.end() :]
-    try:
-        first, *then = read_chain(stripped)
-    except SpecError as error:
-        raise SpecError(f"cannot read the noise {text!r}: {error}; write {EXAMPLE}") from None
-    if first == Call("scipy", called=False) and then:
-        noise = _scipy(then.pop(0))
+        noise, then = _sum(words, text), read_chain(rest)[1:]
     else:
-        noise = _first(first, text, file)
-    return _follow(noise, then, text)
-
-
-def _follow(noise: Noise, then: Sequence[Call], text: str) -> Noise:
-    """The noise after all that a text does with it."""
+        file: _File | None = None
+        if reference := re.match(r"(\(*)(.+?\.py:[^\W\d]\w*)", stripped):
+            file = _File(reference[2], load_object(reference[2]))
+            stripped = reference[1] + FILE + stripped[reference.end() :]
+        try:
+            first, *then = read_chain(stripped)
+        except SpecError as error:
+            raise SpecError(f"cannot read the noise {text!r}: {error}; write {EXAMPLE}") from None
+        of_scipy = first == Call("scipy", called=False) and then
+        noise = _scipy(then.pop(0)) if of_scipy else _first(first, text, file)
     try:
         for call in then:
             noise = _apply(call, noise, text)

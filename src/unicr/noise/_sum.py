@@ -55,7 +55,7 @@ class Sum(Noise):
                 "certifies more than its parts"
             )
         in_threads = all(part.in_threads for part in flat)
-        self._put(parts=tuple(flat), dim=next(iter(dims), None), in_threads=in_threads)
+        vars(self).update(parts=tuple(flat), dim=next(iter(dims), None), in_threads=in_threads)
         if not self.certifying:
             raise NoiseError(
                 f"{self.text} cannot be certified: at least one part must have independent "

@@ -12,7 +12,6 @@ from unicr.noise._lattice import choose_lattice as choose_lattice
 from unicr.noise._lattice import find_finest as find_finest
 from unicr.noise._lattice import find_own_grid as find_own_grid
 from unicr.noise._lattice import lattice_for as lattice_for
-from unicr.noise._lattice import size_of as size_of
 from unicr.noise._radial import within as within
 from unicr.noise._spec import check_parses as check_parses
 from unicr.noise.families import usual_family as usual_family

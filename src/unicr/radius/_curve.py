@@ -10,6 +10,7 @@ import html
 import math
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from functools import cached_property, lru_cache
 
 import numpy as np
@@ -21,7 +22,7 @@ from unicr.noise.internal import plainest
 from unicr.norms import Norm
 from unicr.radius._cache import PROVED, SEARCHED, load_or_make, read_shipped
 from unicr.radius._grade import Grade, find_weakest
-from unicr.radius._question import Evidence, Question, replace_noise
+from unicr.radius._question import Evidence, Question
 from unicr.radius._readings import FINE_TAILS, Readings
 from unicr.radius._result import reconcile
 from unicr.radius._rounding import lower_radius
@@ -58,7 +59,7 @@ class RadiusCurve:
 
     def __init__(self, noise: Noise, norm: Norm | float | str, dim: int | None = None) -> None:
         question = Question(noise, norm, dim)
-        law = replace_noise(question, plainest(noise))
+        law = replace(question, noise=plainest(noise))
         self.question, self._scale = question, law.noise.scale
         self._parts: tuple[tuple[Part, RadiusCurve], ...] = ()
         alone = law.noise.frame is None and not law.noise.parts

@@ -6,7 +6,7 @@ so that what it learns about the noise serves every evidence.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -47,8 +47,7 @@ class Question:
     @property
     def unit(self) -> Question:
         """The same question at unit scale: R(s·μ) = s·R(μ) (docs/theory.md#certifies)."""
-        unit = self.noise.unit
-        return self if unit is self.noise else replace_noise(self, unit)
+        return replace(self, noise=self.noise.unit)
 
     def in_norm(self, p: float) -> Question:
         """The same question in another norm."""
@@ -63,12 +62,7 @@ def simplify_question(question: Question, *, plain: bool) -> Question:
     if scales is not None and noise.coordinate is not None and np.ptp(scales) == 0:
         noise = noise.coordinate * float(scales[0])
     noise = plainest(noise) if plain else noise
-    return question if noise is question.noise else replace_noise(question, noise)
-
-
-def replace_noise(question: Question, noise: Noise) -> Question:
-    """The same question about another noise of that dimension."""
-    return Question(noise, question.norm, question.dim)
+    return replace(question, noise=noise)
 
 
 class SecondLaw(NamedTuple):

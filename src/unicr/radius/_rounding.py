@@ -50,7 +50,15 @@ CHARGES = (
     ),
     Charge(
         "a, c, f, j, n", "L in a cell", "4 units of its terms",
-        "two log-densities", "tradeoff/_ratio.py EPS",
+        "two log-densities", "tradeoff/_ratio.py RANGE_UNITS",
+    ),
+    Charge(
+        "a, c, f, j, n", "masses of a cell against its L", "1e-11, and 64 units of each tail",
+        "terms of some thousand; gamma functions", "tradeoff/_ratio.py LOG_ROUNDING, MASS_UNITS",
+    ),
+    Charge(
+        "a, c, f, j, n", "a place beside a jump of a table", "12 units of the place",
+        "two sums and a product", "tradeoff/_ratio.py JUMP_UNITS",
     ),
     Charge(
         "i, l, m, o", "mass of a cell", "2η, relative; 1e-10 where it is tabulated",
@@ -59,6 +67,10 @@ CHARGES = (
     Charge(
         "i, l, m, o", "a gap that was tested", "2e-12, relative",
         "a quotient and a logarithm", "tradeoff/_falling.py TESTED",
+    ),
+    Charge(
+        "i, l, m, o", "how fast a gap falls", "1e-12",
+        "a quotient of two slopes", "tradeoff/_falling.py SLOPE_CHARGE",
     ),
     Charge(
         "i, o", "a tail of the angle", "4e-12, relative, and 16 units of y",
@@ -79,6 +91,10 @@ CHARGES = (
     Charge(
         "a", "T and its inverse in closed form", "1e-11, relative",
         "quantiles, one density", "radius/theorems/one_dimension.py CLOSED_FORM_CHARGE",
+    ),
+    Charge(
+        "a", "a shift in closed form", "4 units of the farthest place + u",
+        "places far from zero, each rounded", "radius/theorems/one_dimension.py PLACE_UNITS",
     ),
     Charge(
         "j", "a finite pair of a step", "4e-15",
@@ -143,6 +159,14 @@ CHARGES = (
     Charge(
         "curves", "a stored radius", "1e-12, relative, twice",
         "exp and log of some hundred", "radius/_cache.py PACKED_CHARGE",
+    ),
+    Charge(
+        "curves", "a stored probit, in steps", "1e-6",
+        "log, a quotient and a quantile", "radius/_cache.py PROBIT_CHARGE",
+    ),
+    Charge(
+        "curves", "H of each coordinate, packaged", "1.3e-14",
+        "made with a smaller charge of a kernel", "radius/_cache.py SHIPPED_LACK",
     ),
 )  # fmt: skip
 

@@ -1,6 +1,5 @@
 """What other parts of unicr use of this package and users should not: it may change."""
 
-from unicr.radius._cache import without_stored as without_stored
 from unicr.radius._direction import search_direction as search_direction
 from unicr.radius._grade import find_weakest as find_weakest
 from unicr.radius._radius import prove_directly as prove_directly

@@ -335,21 +335,17 @@ class _Pending(Generic[Result]):
     seconds: float = 0.0
 
 
+@dataclass(eq=False)
 class Scheduler(Generic[Result]):
     """Runs the steps of every input; as many at a time as keep the executor busy."""
 
-    def __init__(
-        self,
-        where: Executor,
-        start: Callable[[Input], Steps[Result]],
-        chunk: int = CHUNK,
-        on_samples: Callable[[int], None] = lambda _: None,
-    ) -> None:
-        self._where, self._start, self._chunk = where, start, chunk
-        self._on_samples = on_samples
-        self._keys = count()
-        self._pending: dict[int, _Pending[Result]] = {}
-        self._ready: list[tuple[Input, Result | Failed, float]] = []
+    where: Executor
+    start: Callable[[Input], Steps[Result]]
+    chunk: int = CHUNK
+    on_samples: Callable[[int], None] = lambda _: None
+    _keys: Iterator[int] = field(default_factory=count, init=False)
+    _pending: dict[int, _Pending[Result]] = field(default_factory=dict, init=False)
+    _ready: list[tuple[Input, Result | Failed, float]] = field(default_factory=list, init=False)
 
     def certify(self, inputs: Iterable[Input]) -> Iterator[tuple[Input, Result | Failed, float]]:
         """(input, result or failure, seconds of work) for each, as they are ready."""
@@ -358,7 +354,7 @@ class Scheduler(Generic[Result]):
         while more or self._pending or self._ready:
             yield from self._ready
             self._ready.clear()
-            while more and len(self._pending) < self._where.width:
+            while more and len(self._pending) < self.where.width:
                 input_ = next(waiting, None)
                 more = input_ is not None
                 if input_ is None:
@@ -366,10 +362,10 @@ class Scheduler(Generic[Result]):
                 if input_.x is None:  # it could not be read
                     self._ready.append((input_, Failed(input_.digest), 0.0))
                     continue
-                shared = self._where.share(input_.x)
-                self._continue(_Pending(input_, self._start(input_), shared), None)
+                shared = self.where.share(input_.x)
+                self._continue(_Pending(input_, self.start(input_), shared), None)
             if self._pending:
-                for key, answer in self._where.finished():
+                for key, answer in self.where.finished():
                     lost = isinstance(answer, Lost)
                     failure = Failed(f"{ENVIRONMENT}{answer.reason}") if lost else None
                     self._receive(key, *((failure, 0.0) if failure else answer))
@@ -389,14 +385,14 @@ class Scheduler(Generic[Result]):
         pending.seconds += time.perf_counter() - begin
         # Chunks have disjoint samples, and a sample's vote is a function of its number: the sum is
         # the answer to the whole question, in whatever order and by whomever they are counted.
-        size, end = self._chunk, question.start + question.n
+        size, end = self.chunk, question.start + question.n
         pending.votes = np.zeros(0, dtype=np.int64)
         for first in range(question.start, end, size) or [question.start]:
             part = replace(question, start=first, n=min(size, end - first))
             key = next(self._keys)
             self._pending[key] = pending
             pending.out.add(key)
-            self._where.submit(key, Chunk(pending.input_.index, pending.x, part))
+            self.where.submit(key, Chunk(pending.input_.index, pending.x, part))
 
     def _receive(self, key: int, votes: Counts | Failed, seconds: float) -> None:
         pending = self._pending.pop(key)
@@ -406,11 +402,11 @@ class Scheduler(Generic[Result]):
             return
         if isinstance(votes, Failed):
             pending.failed = True  # chunks that are out already come back, and are not counted
-            for withdrawn in self._where.withdraw(pending.out):
+            for withdrawn in self.where.withdraw(pending.out):
                 del self._pending[withdrawn]
             self._ready.append((pending.input_, votes, pending.seconds))
             return
         pending.votes = add(pending.votes, votes)
-        self._on_samples(int(votes.sum()))
+        self.on_samples(int(votes.sum()))
         if not pending.out:
             self._continue(pending, pending.votes)

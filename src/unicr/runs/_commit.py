@@ -11,7 +11,7 @@ import hashlib
 import re
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 from weakref import WeakKeyDictionary
 
 from unicr.data import Dataset
@@ -35,7 +35,9 @@ FILE = "commitment.json"
 UNREADABLE_INPUT = "unreadable"  # in place of the hash of an input that cannot be read
 LARGEST = 100_000_000  # bytes of a commitment: the tables of a noise are its largest part
 
-_lines: WeakKeyDictionary[Dataset, dict[tuple[int, int | None], dict[int, str]]] = (
+# What is committed to of an input: its number, its label and its hash.
+Line: TypeAlias = "tuple[int, int, str]"
+_lines: WeakKeyDictionary[Dataset, dict[tuple[int, int | None], dict[int, Line]]] = (
     WeakKeyDictionary()
 )
 
@@ -65,28 +67,23 @@ def read_input(data: Dataset, index: int) -> Input:
         return Input(index, None, -1, f"{ENVIRONMENT}unreadable: {error}")
 
 
-def digest_of_inputs(inputs: Iterable[tuple[int, int, str]]) -> str:
+def digest_of_inputs(inputs: Iterable[Line]) -> str:
     """SHA-256 over number, label and hash of inputs, a line for each."""
-    return hashlib.sha256("".join(_write_line(*one) for one in inputs).encode()).hexdigest()
+    digest = hashlib.sha256()
+    for index, label, known in inputs:
+        word = known if re.fullmatch("[0-9a-f]{64}", known) else UNREADABLE_INPUT
+        digest.update(f"{index} {label} {word}\n".encode())
+    return digest.hexdigest()
 
 
-def _write_line(index: int, label: int, digest: str) -> str:
-    known = digest if re.fullmatch("[0-9a-f]{64}", digest) else UNREADABLE_INPUT
-    return f"{index} {label} {known}\n"
-
-
-def inputs_digest(data: Dataset, skip: int, limit: int | None) -> str:
-    """`digest_of_inputs` over every `skip`-th input of the data, at most `limit` of them."""
-    lines = _read_lines(data, skip, limit).values()
-    return hashlib.sha256("".join(lines).encode()).hexdigest()
-
-
-def _read_lines(data: Dataset, skip: int, limit: int | None) -> dict[int, str]:
-    """The line of each of these inputs. Every one is read; the answer is kept with the dataset."""
+def read_lines(data: Dataset, skip: int, limit: int | None) -> dict[int, Line]:
+    """Every `skip`-th input of the data, at most `limit` of them, by its number. Every one is read;
+    the answer is kept with the dataset.
+    """
     known = _lines.setdefault(data, {})
     if (skip, limit) not in known:
         chosen = (read_input(data, index) for index in range(0, len(data), skip)[:limit])
-        known[skip, limit] = {x.index: _write_line(x.index, x.label, x.digest) for x in chosen}
+        known[skip, limit] = {x.index: (x.index, x.label, x.digest) for x in chosen}
     return known[skip, limit]
 
 
@@ -96,8 +93,8 @@ def read_committed(data: Dataset, index: int, skip: int, limit: int | None) -> I
     Files may change while a run is made, and a dataset may give other values every time.
     """
     found = read_input(data, index)
-    line = _write_line(index, found.label, found.digest)
-    if found.x is not None and line != _read_lines(data, skip, limit)[index]:
+    line = (index, found.label, found.digest)
+    if found.x is not None and line != read_lines(data, skip, limit)[index]:
         raise RunError(
             f"input {index} of {data.name} is not the one that the run was started with: its file "
             "was changed, or the dataset gives different values each time. Restore it and use "
@@ -206,7 +203,7 @@ def commit_again(spec: Spec, model: Classifier | None, data: Dataset | None) -> 
         own |= {
             "data_size": len(data),
             "shape": tuple(data.shape),
-            "inputs": inputs_digest(data, spec.skip, spec.max),
+            "inputs": digest_of_inputs(read_lines(data, spec.skip, spec.max).values()),
         }
     if model is not None and data is not None:
         classes = model.classes or data.classes

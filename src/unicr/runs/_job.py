@@ -29,7 +29,7 @@ from unicr.extras import torch
 from unicr.noise import Lattice, Noise, parse
 from unicr.noise.internal import check_parses
 from unicr.norms import Norm
-from unicr.runs._commit import inputs_digest
+from unicr.runs._commit import digest_of_inputs, read_lines
 from unicr.runs._spec import DRAWN, GIVEN, LOADING, Spec
 from unicr.smoothing import (
     AUTO,
@@ -420,7 +420,7 @@ class Job(Terms, Place):
             classes=tuple(classes) if classes else None,
             data=self.data_spec or self.data.source,
             data_size=len(self.data),
-            inputs=inputs_digest(self.data, self.skip, self.limit),
+            inputs=digest_of_inputs(read_lines(self.data, self.skip, self.limit).values()),
             split=(self.data_arguments or {}).get("split"),
             shape=tuple(self.data.shape),
             noise=self.noise,

@@ -20,7 +20,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
 
@@ -245,12 +245,12 @@ class Ask:
     in_threads: bool = True
 
 
+@dataclass(frozen=True, eq=False)
 class Runner:
     """A classifier that one thread uses, with the memory for its noisy copies."""
 
-    def __init__(self, classifier: Classifier) -> None:
-        self.classifier = classifier
-        self._buffers: dict[bool, torch.Tensor] = {}
+    classifier: Classifier
+    _buffers: dict[bool, torch.Tensor] = field(default_factory=dict, init=False, repr=False)
 
     def buffer(self, size: int, shape: tuple[int, ...], last: bool = False) -> torch.Tensor:
         """Memory for `size` inputs, kept from call to call; `last` puts channels last."""

@@ -18,7 +18,7 @@ class ClosedNoise(Noise):
     """
 
     def __init__(self, text: str) -> None:
-        self._put(_named=text)
+        vars(self).update(_named=text)
 
     @property
     def _text(self) -> str:

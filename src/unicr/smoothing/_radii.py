@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property, lru_cache
 
 from unicr.errors import CertifyError
@@ -209,22 +209,19 @@ def _solve_free(
     return searched, proved, grade
 
 
+@dataclass(frozen=True, eq=False)
 class Curves:
     """`of(noise)` gives the radii of a noise; its curves are made when first asked for.
 
     `lattice` is that of the inputs and the noise.
     """
 
-    def __init__(
-        self,
-        norms: Sequence[Norm],
-        dim: int,
-        *,
-        searched: bool = False,
-        lattice: Lattice | None = None,
-    ) -> None:
-        self.norms, self.dim, self.searched, self.lattice = tuple(norms), dim, searched, lattice
-        self._made: dict[Noise, Radii] = {}
+    norms: Sequence[Norm]
+    dim: int
+    _: KW_ONLY
+    searched: bool = False
+    lattice: Lattice | None = None
+    _made: dict[Noise, Radii] = field(default_factory=dict, init=False, repr=False)
 
     def of(self, noise: Noise) -> Radii:
         """The radii of one noise."""

@@ -69,8 +69,10 @@ def make_envelope(laws: Sequence[RatioLaw]) -> RatioLaw:
     slopes = np.maximum.accumulate(np.concatenate([slopes, [0.0]])[::-1])[::-1]
     mass = gamma * (slopes[:-1] - slopes[1:])
     used = mass > 0
+    # raised slopes may bring the sum above 1, by which `compose` would divide: charged below
+    mass = mass / max(1.0, float(np.sum(mass)))
     infinite = max(0.0, 1.0 - float(np.sum(mass)))
     law = RatioLaw(t[used], mass[used], infinite, bound)
-    # slopes that were made to fall lift nothing: what they take off is charged in every coordinate
+    # what slopes that were made to fall take off is charged in every coordinate
     short = float(np.max(h - hockey_stick(law, t)))
     return replace(law, charge=max(short, 0.0))

@@ -40,7 +40,7 @@ ROUNDING = 2e-14
 TESTED = 2e-12
 # Added to how fast gaps fall, a number between 0 and 1: a quotient of two values of
 # `RadialDensity.steepness`, each right to some hundred roundings.
-SLOPES = 1e-12
+SLOPE_CHARGE = 1e-12
 LINES = 90  # of a whole trade-off: any number is right, fewer show less
 KEPT = 300  # values of t whose gaps are kept
 STEPS = 8  # towards a gap; each divides its error by a hundred or more
@@ -213,7 +213,7 @@ class Levels:
             steepness = self._law.density.steepness
             rises = steepness(edges[1:], power) / steepness(rho, power)
             # h′(v)/h′(v + D) is at most 1; what is not a number (ρ = 0) counts as 0
-            falls = 1.0 - np.where(rises < 2.0, rises, 0.0) + SLOPES
+            falls = 1.0 - np.where(rises < 2.0, rises, 0.0) + SLOPE_CHARGE
             reached = (start[:-1] + np.maximum(left - right, 0.0) / falls) ** (1 / power)
         at = np.where(right > -math.inf, reached * (1 - 4 * EPS), edges[:-1])
         return left, np.minimum(left, right), np.clip(at, edges[:-1], edges[1:])

@@ -12,7 +12,6 @@ from unicr.tradeoff._margin import compute_margin as compute_margin
 from unicr.tradeoff._margin import compute_start_margin as compute_start_margin
 from unicr.tradeoff._margin import guess_radius as guess_radius
 from unicr.tradeoff._margin import maximise as maximise
-from unicr.tradeoff._ratio import RatioCells as RatioCells
 from unicr.tradeoff._ratio import knows_ranges as knows_ranges
 from unicr.tradeoff._ratio import make_ratio_cells as make_ratio_cells
 from unicr.tradeoff._two import TwoParts as TwoParts

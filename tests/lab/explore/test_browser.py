@@ -257,10 +257,32 @@ def test_a_click_on_the_curve_sets_p_a(page: tuple[Any, Explorer]) -> None:
     shows(driver, "proved", round_down(expected.proved))
 
 
+def test_densities_of_any_width_stay_in_their_frame(page: tuple[Any, Explorer]) -> None:
+    """A narrow density beside a pinned wide one: the frame spans both."""
+    wide = "family=laplace&sigma=4&norm=1&dim=784"
+    driver = visit(page, pin=wide, family="gaussian", sigma="0.5", norm="2", dim="784")
+    wait(lambda: drawn(driver, "density") >= 2)
+    spans = driver.execute_script(
+        """
+        const svg = document.getElementById("density"), frame = svg.viewBox.baseVal;
+        return [...svg.querySelectorAll(".data .line")].map((line) => {
+          const box = line.getBBox();
+          return [box.x - frame.x, frame.x + frame.width - box.x - box.width, box.width];
+        });
+        """
+    )
+    assert all(left >= 0 and right >= 0 for left, right, _ in spans)
+    widths = sorted(width for _, _, width in spans)
+    assert 0 < widths[0] < 0.5 * widths[-1]
+
+
 def test_axes_have_names(page: tuple[Any, Explorer]) -> None:
     driver = visit(page)
-    names = driver.find_elements("css selector", "svg .y-name")
-    assert [name.text for name in names] == ["ℓ1 radius", "density"]
+    # one reading: the page may draw again between two
+    names = driver.execute_script(
+        "return [...document.querySelectorAll('svg .y-name')].map((name) => name.textContent)"
+    )
+    assert names == ["ℓ1 radius", "density"]
 
 
 def test_every_control_has_a_name_and_results_are_announced(page: tuple[Any, Explorer]) -> None:

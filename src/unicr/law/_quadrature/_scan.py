@@ -202,7 +202,6 @@ class Landscape:
     hard_high: bool
     anchors: list[float]
     centre: float
-    peak: float
 
 
 def bisect_edges(f: LogDensity, inside: Array, outside: Array) -> tuple[Array, Array]:
@@ -284,7 +283,7 @@ def survey(f: LogDensity, points: Sequence[float], places: Array) -> Landscape:
         if not any(centre[i] - left <= a <= centre[i] + right for a in anchors):
             anchors = merge(anchors, [float(centre[i])])
     anchors = [a for a in anchors if low <= a <= high] or [best]
-    return Landscape(x, value, low, high, hard_low, hard_high, anchors, best, peak)
+    return Landscape(x, value, low, high, hard_low, hard_high, anchors, best)
 
 
 def merge(anchors: Sequence[float], extra: Sequence[float]) -> list[float]:

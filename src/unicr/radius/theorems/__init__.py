@@ -78,7 +78,8 @@ def prove(question: Question, evidence: Evidence, *, laws: int = 1) -> Proof:
     not `complete`; it is an error too if nothing was proved. See docs/theory.md#certifies.
     """
     best, failed, complete = NOTHING_PROVED, None, True
-    for bound in list_bounds(question, laws=laws):
+    bounds = [single for bound in list_bounds(question, laws=laws) for single in bound.split()]
+    for bound in bounds:
         try:
             proof = bound.proof(evidence)
         except (ValueError, ArithmeticError) as error:

@@ -77,6 +77,10 @@ class Bound(ABC):
         """The radius with the bound that gives it."""
         return Proof(self.radius(evidence), self)
 
+    def split(self) -> tuple[Bound, ...]:
+        """The bounds of which this one is the best, each to be asked by itself."""
+        return (self,)
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class TradeOffBound(Bound):
@@ -192,6 +196,9 @@ class BestBound(Bound):
 
     def proof(self, evidence: Evidence) -> Proof:
         return max((bound.proof(evidence) for bound in self.bounds), key=lambda proof: proof.radius)
+
+    def split(self) -> tuple[Bound, ...]:
+        return tuple(single for bound in self.bounds for single in bound.split())
 
     def curve(self) -> Steps | None:
         return merge_curves(self.bounds) if self.whole else None
