@@ -154,6 +154,10 @@ CHARGES = (
         "values of some hundred, right to some units", "radius/bellman/_chord.py REACH_ROUNDING",
     ),
     Charge(
+        "f, j", "a kink", "64 units of the farthest jump, times the variation",
+        "a difference of two places, right to two of them", "radius/bellman/_chord.py KINK_UNITS",
+    ),
+    Charge(
         "j", "a term of a stencil", "1e-13, relative",
         "exponents of at most 110; Gauss points", "radius/bellman/_stencil.py ROUNDING",
     ),
