@@ -617,3 +617,14 @@ def test_a_table_has_no_larger_radius_just_above_one_half_than_its_density_allow
     if math.isfinite(pieces.rates[1]):
         half -= mpmath.exp(mpmath.mpf(float(pieces.end[-1]))) / mpmath.mpf(pieces.rates[1])
     assert lower / half / 2 <= mpmath.mpf(p_a) - mpmath.mpf("0.5")
+
+
+@pytest.mark.parametrize("above", [3e-11, 1e-10, 1e-9, 1e-8])
+def test_places_far_from_zero_are_rounded_and_radii_below_the_truth(above: float) -> None:
+    """Gumbel noise around 10^7, where doubles are 2e-9 apart; its density is ln 2/2 at the median.
+
+    Both signs have the radius (p_A − 1/2)/p(median), but for a share of the size of p_A − 1/2.
+    """
+    law = noise.from_density(lambda x: -(x - 1e7) - np.exp(1e7 - x), points=[1e7], name="far")
+    true = above / (0.5 * math.log(2))
+    assert certified_radius(law, 2, 1, p_a=0.5 + above).proved <= true * (1 + 1e-5)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,6 +22,11 @@ from unicr.values import Array
 # of x is one of F times |x·ψ′(x)|, ψ = −log p, which stays below 3,000 where F ≥ 1e-11 (it is 46
 # for Gaussian noise and 2,500 for General Normal noise with β = 100).
 CLOSED_FORM_CHARGE = 1e-11
+# Of EPS of |x| + u, onto the shift: a quantile, its sum with u and the place that F is asked for
+# are each rounded once, and a law need not lie near zero.
+PLACE_UNITS = 4
+EPS = float(np.finfo(np.float64).eps)  # twice the largest relative error of one rounding
+LAST_TAIL = 1e-300  # beyond the quantiles of it no place is asked for
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -36,7 +42,7 @@ class OneDimensionBound(TradeOffBound):
     def radius(self, evidence: Evidence) -> float:
         def find_root(sign: float) -> float:
             def along(r: float) -> TradeOff:
-                return _LowerOf(compute_tradeoff(self.law, [(sign * r, 1)]))
+                return _LowerOf(self._shift(sign, r))
 
             endless = evidence.p_a == 1.0
             return find_radius(along, evidence, self.guess(evidence), endless=endless)
@@ -44,7 +50,19 @@ class OneDimensionBound(TradeOffBound):
         return min(find_root(1.0), find_root(-1.0))
 
     def tradeoff(self, r: float) -> TradeOff:
-        return _LowerOf(*(compute_tradeoff(self.law, [(sign * r, 1)]) for sign in (1.0, -1.0)))
+        return _LowerOf(self._shift(1.0, r), self._shift(-1.0, r))
+
+    def _shift(self, sign: float, r: float) -> TradeOff:
+        """T of a shift that is longer by what places may be off: T falls as it grows."""
+        off = PLACE_UNITS * EPS * (self._farthest + r)
+        return compute_tradeoff(self.law, [(sign * (r + off), 1)])
+
+    @cached_property
+    def _farthest(self) -> float:
+        """The largest |x| that a closed form looks at; a composition bounds its own rounding."""
+        if not self.law.facts.log_concave:
+            return 0.0
+        return max(abs(float(self.law.ppf(LAST_TAIL))), abs(float(self.law.isf(LAST_TAIL))))
 
     def guess(self, evidence: Evidence) -> float:
         return guess_radius(evidence.p_a, evidence.p_b)
