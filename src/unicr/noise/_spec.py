@@ -30,8 +30,6 @@ FILE = "_file_"  # stands for `path/to/file.py:name` while the text is read
 SUM = "sum"
 MOST_PARTS = 8  # of a sum
 MOST_CUTS = 4  # `.truncated` in a row: each makes a table
-# what other packages call a family
-OTHER_NAMES = {"normal": "gaussian", "gauss": "gaussian", "t": "scipy.t"}
 EXAMPLE = "for example gaussian(sigma=0.5) or gennorm(beta=1.5, sigma=1)"
 
 
@@ -132,8 +130,8 @@ def _first(call: Call, text: str, file: _File | None) -> Noise:
         return of_file.make(call.named)
     make: Callable[..., Noise] | None = FAMILIES.get(call.name)
     if make is None:
-        usual = OTHER_NAMES.get(call.name.lower())
-        hint = f"did you mean {usual}? " if usual else did_you_mean(call.name, FAMILIES)
+        usual = [f.name for f in FAMILIES.values() if call.name.lower() in f.elsewhere]
+        hint = f"did you mean {usual[0]}? " if usual else did_you_mean(call.name, FAMILIES)
         raise SpecError(f"unknown noise {call.name!r}: {hint}known noises: {', '.join(FAMILIES)}")
     try:
         return make(**call.named)
