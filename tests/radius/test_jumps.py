@@ -13,7 +13,7 @@ from unicr import noise
 from unicr.noise import from_density
 from unicr.norms import Norm, l1
 from unicr.radius import certified_radius
-from unicr.radius.bellman import bellman_radius
+from unicr.radius.bellman import _radius, bellman_radius
 from unicr.radius.bellman._apart import ApartSheet, StepGrids
 from unicr.radius.bellman._jumps import list_corners, list_laws, split_law
 from unicr.radius.bellman._mesh import Mesh
@@ -243,3 +243,18 @@ def test_a_cell_is_read_at_its_larger_end(i: int) -> None:
     rate, first, at = (3.0, 0.0, 0.0) if i == 0 else (5.0, 200.0, 2.0)
     assert [value for value, _ in read] == [at, at]
     assert [gone for _, gone in read] == pytest.approx([2 * rate + first, 1.5 * rate + first])
+
+
+@pytest.mark.slow
+@pytest.mark.important
+def test_a_curve_takes_jumps_apart_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its steps about p_A = .9 for the exponential law, whose l1 radius is log 2p_A: all were 0."""
+
+    def logpdf(x: Array) -> Array:
+        return -np.asarray(x)
+
+    monkeypatch.setattr(_radius, "list_scales", lambda p: [float(special.ndtri(0.9))])
+    alpha, radius = _radius.bellman_curve(from_density(logpdf, support=(0, math.inf)).unit, l1, 784)
+    truth = np.log(2.0 * (1.0 - alpha))
+    assert np.all(radius <= truth)
+    assert np.any((radius > 0.8 * truth) & (np.abs(alpha - 0.1) < 0.03))

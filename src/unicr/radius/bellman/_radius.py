@@ -84,13 +84,21 @@ def bellman_curve(unit: IID, norm: Norm, dim: int) -> tuple[Array, Array]:
     """(α, r) with T_δ(α) ≥ 1/2 proved for all ‖δ‖_p ≤ r: radii for p_A from 0.51 to 1 − 1e-11.
 
     Every step is proved (docs/theory.md#theorem-j), and the largest radius so far holds for every
-    larger p_A: between steps nothing is interpolated.
+    larger p_A: between steps nothing is interpolated. Where that leaves much open, jumps are taken
+    apart (docs/theory.md#jumps-apart).
     """
     curves, shifts, below = [], list_scales(norm.p), 0.0
     for j, shift in enumerate(shifts):
-        sheets = make_sheets(unit, norm, dim, special.ndtr(shift), special.ndtr(-shift))
+        p_a, p_b = float(special.ndtr(shift)), float(special.ndtr(-shift))
+        sheets = make_sheets(unit, norm, dim, p_a, p_b)
         low = min(0.97 * below, 0.9 * sheets[0].r) or 0.5 * sheets[0].r
-        curves += [sheet.copy().prove_steps(low) for sheet in sheets]
+        steps = [sheet.copy().prove_steps(low) for sheet in sheets]
+        reached = max(np.max(radius[alpha >= p_b], initial=0.0) for alpha, radius in steps)
+        if reached * ABOVE_SEARCHED < LEFT_OPEN * sheets[0].r:
+            with contextlib.suppress(ValueError):  # as for single radii
+                for apart in make_apart_sheets(unit, norm, dim, p_a, p_b):
+                    steps.append(apart.copy().prove_steps(min(low, 0.5 * apart.r)))
+        curves += steps
         below = sheets[0].r
         tell(f"building the {norm} curve, once", j + 1, len(shifts))
     alpha = np.concatenate([alpha for alpha, _ in curves])
