@@ -37,8 +37,15 @@ def _module(path: Path, stamp: int) -> ModuleType:
     try:
         with foreign(SpecError, f"{path} failed to load"):
             spec.loader.exec_module(module)
-    except SpecError:
+    except SpecError as error:
         del sys.modules[name]
+        missing = getattr(error.__cause__, "name", None)
+        if isinstance(error.__cause__, ModuleNotFoundError) and missing:
+            beside = path.parent / str(missing).split(".")[0]
+            if beside.is_dir() or beside.with_suffix(".py").is_file():
+                raise SpecError(
+                    f"{path} imports {missing}, which lies beside it: add the folder to PYTHONPATH"
+                ) from None
         raise
     return module
 

@@ -172,6 +172,17 @@ def test_bad_files(tmp_path: Path, content: str | None, name: str, reason: str) 
         noise.parse(f"{path}:{name}")
 
 
+def test_a_file_beside_is_found_by_pythonpath(tmp_path: Path) -> None:
+    (tmp_path / "shapes.py").write_text("steep = 3\n")
+    path = tmp_path / "mine.py"
+    path.write_text("from shapes import steep\ndef law(x): return -abs(x) ** steep\n")
+    with pytest.raises(SpecError, match=r"imports shapes, which lies beside it.*PYTHONPATH"):
+        noise.parse(f"{path}:law")
+    path.write_text("import nobody_wrote_this\n")
+    with pytest.raises(SpecError, match="failed to load: ModuleNotFoundError"):
+        noise.parse(f"{path}:law")
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -95,7 +95,8 @@ def verify(
         proofs = list(prove_again(opened, trusted=trusted, every=prove, skip=bad))
         tell(f"{what}: {wrong}" for what, wrong in proofs if wrong is not None)
         if proofs:
-            print(f"{len(proofs)} radii proved again without stored curves")
+            proved = "1 radius" if len(proofs) == 1 else f"{len(proofs)} radii"
+            print(f"{proved} proved again without stored curves")
         own = trusted.model is not None and trusted.data is not None
         spec, readable = trusted.open(opened.spec), opened.readable()
         for line in describe_run(spec, classifier, dataset, own=own):
@@ -132,6 +133,8 @@ def summarise(rows: int, failed: int, bad: int, whole: int) -> str:
     """What was recomputed, and how much of it does not hold: certificates, and the run itself."""
     hold = "all hold" if not bad else f"{bad} {'does' if bad == 1 else 'do'} not hold"
     text = f"{count_things(rows - failed, 'certificate')} recomputed from their votes: {hold}"
+    if rows == failed and not bad:
+        text = "there is no certificate to recompute"
     if failed:
         text += f"; {count_things(failed, 'input')} failed in the run"
     return text + (f"\n{count_things(whole, 'problem')} with the run as a whole" if whole else "")
@@ -168,10 +171,16 @@ def describe_run(
 
 def compare_told(spec: Spec, commitment: str | None, nonce: str | None) -> Iterator[str]:
     """What is not as it was told before the run."""
-    if commitment is not None and commitment.strip().lower() != spec.commitment:
-        yield f"the commitment is {spec.commitment}, not the one that you received"
-    if nonce is not None and nonce.strip().lower() != spec.nonce:
-        yield f"the nonce is {spec.nonce}, not the one that you gave"
+    if commitment is not None:
+        if commitment.strip().lower() != spec.commitment:
+            yield f"the commitment is {spec.commitment}, not the one that you received"
+        else:
+            print("the commitment is the one that you received")
+    if nonce is not None:
+        if nonce.strip().lower() != spec.nonce:
+            yield f"the nonce is {spec.nonce}, not the one that you gave"
+        else:
+            print("the nonce is the one that you gave")
 
 
 def check_beside(
@@ -227,6 +236,8 @@ def check_seals(
     for seal in wanted or []:
         if seal.strip().lower() not in now.values():
             yield f"no file in {folder} has the seal {seal}: it was changed, or is another run"
+        else:
+            print("the seal that you gave is right")
     if key is None and roots is None:
         return
     yield from statement_problems(folder)

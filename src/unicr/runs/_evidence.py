@@ -245,17 +245,21 @@ def _states(run: Run) -> bool:
 def evidence_page(facts: dict[str, Any]) -> str:
     """The same as one offline page: tables without a script."""
     title = f"Evidence: {facts['verdict']}"
-    style = "body{font:15px sans-serif;max-width:60em;margin:2em auto}td,th{text-align:left;" \
-        "vertical-align:top;padding:.2em .8em;border-top:1px solid #ccc}"  # fmt: skip
+    style = "body{font:15px sans-serif;max-width:60em;margin:2em auto;padding:0 1em;" \
+        "overflow-wrap:anywhere}td,th{text-align:left;vertical-align:top;padding:.2em .8em;" \
+        "border-top:1px solid #ccc}th{min-width:7em}@media(max-width:640px){table,tbody,tr,th,td" \
+        "{display:block}}"  # fmt: skip
     return (
-        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{html.escape(title)}</title>'
+        '<!doctype html><html lang="en"><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width">'
+        f"<title>{html.escape(title)}</title>"
         f"<style>{style}</style><h1>{html.escape(title)}</h1>{_cell(facts)}</html>\n"
     )
 
 
 def _cell(value: Any) -> str:
     if isinstance(value, dict):
-        lines = (f"<tr><th>{html.escape(str(k))}</th><td>{_cell(v)}</td></tr>"
+        lines = (f"<tr><th>{html.escape(str(k).replace('_', ' '))}</th><td>{_cell(v)}</td></tr>"
                  for k, v in value.items())  # fmt: skip
         return f"<table>{''.join(lines)}</table>"
     if isinstance(value, list):
