@@ -71,12 +71,9 @@ def test_every_rounding_constant_of_a_radius_stands_in_the_table() -> None:
     source, written = ROOT / "src" / "unicr", set()
     for path in [*(source / "radius").rglob("*.py"), *(source / "tradeoff").rglob("*.py")]:
         file = path.relative_to(source).as_posix()
-        names = re.findall(
-            r"^([A-Z_]*(?:CHARGE|ROUNDING|LACK|_UNIT)[A-Z_]*) = (?!\()",
-            path.read_text("utf-8"),
-            re.M,
-        )
-        written |= {f"{file} {name}" for name in names}
+        text = path.read_text("utf-8")
+        found = re.findall(r"^([A-Z_]*(?:CHARGE|ROUNDING|LACK|_UNIT)[A-Z_]*) = (?!\()", text, re.M)
+        written |= {f"{file} {name}" for name in found}
     # what rounding adds to a variance decides where cells are cut, and no bound
     assert written - listed == {"tradeoff/_ratio.py ROUNDING_VARIANCE"}
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import LONG
 from tests.mutants.slips import (
     PASSED,
     ROOT,
@@ -29,6 +30,12 @@ BY_ID = {slip.id: slip for slip in SLIPS}
 def test_there_are_enough_slips_and_few_go_unseen() -> None:
     assert len(BY_ID) == len(SLIPS) >= 100
     assert sum(slip.survives is not None for slip in SLIPS) <= 0.03 * len(SLIPS)
+
+
+def test_slips_are_noticed_by_tests_that_run_every_time() -> None:
+    """`make test` leaves the long ones out."""
+    long = LONG.read_text().splitlines()
+    assert [slip.id for slip in SLIPS if slip.killed_by in long] == []
 
 
 @pytest.mark.parametrize("slip", SLIPS, ids=BY_ID)

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from scipy import special
+from scipy import optimize, special
 
 from unicr import noise
 from unicr.noise import from_density
@@ -149,6 +149,25 @@ def test_the_exponential_law_is_known_exactly() -> None:
     unit = from_density(logpdf, support=(0, math.inf)).unit
     proved = bellman_radius(unit, l1, 784, 0.51, 0.49)
     assert 0.7 * math.log(1.02) < proved <= math.log(1.02)
+
+
+def find_total_variation(u: float, dim: int) -> float:
+    """Σ TV of dim coordinates of Gamma(½) that move by u/dim each: a falling density on a half-line
+    moved by u leaves the mass of (0, u) behind.
+    """
+    return dim * math.erf(math.sqrt(u / dim))
+
+
+def test_a_pole_at_the_end_of_a_half_line_has_a_radius() -> None:
+    """T(α) ≥ 1 − α − TV, and √ is concave: TV ≤ 0.01 wherever equal shifts have no more."""
+
+    def logpdf(x: Array) -> Array:
+        return -0.5 * np.log(np.abs(x)) - x
+
+    law = from_density(logpdf, support=(0, math.inf), points=(0,))
+    found = certified_radius(law, 1, 2, p_a=0.51)
+    certain = float(optimize.brentq(lambda u: find_total_variation(u, 2) - 0.01, 1e-9, 1e-2))
+    assert 0.995 * certain <= found.proved <= found.searched <= 1.02 * certain
 
 
 @pytest.mark.slow

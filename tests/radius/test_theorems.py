@@ -16,7 +16,8 @@ from unicr.radius import theorems as package
 from unicr.radius._boundary import find_first_root
 from unicr.radius._result import reconcile
 from unicr.radius.theorems import find_exact_bound, list_theorems, prove
-from unicr.tradeoff import compute_tradeoff
+from unicr.radius.theorems.envelope import EnvelopeBound
+from unicr.tradeoff import LeastTradeOff, compute_tradeoff
 from unicr.tradeoff.internal import compute_margin
 
 DOCS = Path(__file__).parents[2] / "docs" / "certificates.md"
@@ -304,3 +305,24 @@ def test_a_root_of_a_real_boundary() -> None:
     value = lambda r: compute_margin(compute_tradeoff(one, [(r, 1)]), 0.9, 0.1)  # noqa: E731
     root = find_first_root(value, 1.2815515655446008, 1.0, monotone=True)
     assert root == pytest.approx(-math.log(0.2), rel=2e-5)
+
+
+def test_a_range_of_signs_is_composed_of_all_coordinates() -> None:
+    """Seven coordinates, two to five of which move down: below T of every such number."""
+    law = noise.from_density(lambda x: -np.maximum(x, -3 * x), points=(0,))
+    bound = EnvelopeBound(theorem="", grade=Grade.FLOATING_POINT, law=law, dim=7)
+    least = bound._compose_signs(bound._make_laws(0.2), (2, 5))
+    alpha = np.array([0.02, 0.1, 0.3, 0.5])
+    for down in range(2, 6):
+        moved = [(0.2, 7 - down), (-0.2, down)]
+        assert np.all(least.beta(alpha) <= compute_tradeoff(law, moved).beta(alpha) + 1e-4)
+    assert np.all(least.beta(alpha) > 0)
+
+
+def test_the_least_of_several_is_below_each() -> None:
+    law = noise.laplace(scale=1)
+    parts = tuple(compute_tradeoff(law, [(u, 3)]) for u in (0.1, 0.4, 0.2))
+    least, level = LeastTradeOff(parts), np.array([0.1, 0.3, 0.5])
+    for part in parts:
+        assert np.all(least.alpha(level) <= part.alpha(level))
+        assert np.all(least.beta(level) <= part.beta(level))

@@ -55,7 +55,8 @@ class Curvature:
     Between two neighbouring `places` it is one of them: concave inside the intervals `concave`,
     else convex; at the places `falls` its slope falls, or it jumps. `slope_fall` is by how much
     slopes fall in all, in the concave parts and at those places (inf at a cusp of infinite slope),
-    `jump` the sum of all jumps, `variation` how much the density goes up and down in all.
+    `jump` the sum of all jumps, `variation` how much the density goes up and down in all. `flat`
+    says whether it is constant between its jumps.
     """
 
     places: Array
@@ -64,6 +65,7 @@ class Curvature:
     slope_fall: float
     jump: float
     variation: float
+    flat: bool = False
 
     def bound_excess(self, width: float) -> float:
         """How far the probability of any event may lie above its chord over so long a shift.

@@ -85,6 +85,7 @@ def _fit(
             earlier.value[-1] = later.value[0] = max(earlier.value[-1], later.value[0])
     for stretch in stretches:
         _refine(density, stretch, tolerance)
+    _make_flat(stretches, tolerance)
     concave = log_concave is not False and _make_concave(stretches, tolerance, even)
     if log_concave and not concave:
         raise NotOfThatShapeError("log_concave")
@@ -222,6 +223,19 @@ def _refine(
         order = np.argsort(x, kind="stable")
         stretch.x, stretch.value = x[order], v[order]
         active = fresh[order][:-1]
+
+
+def _make_flat(stretches: list[Stretch], tolerance: Callable[[Array], Array]) -> None:
+    """Let the density be constant from jump to jump, where it is but for what does not matter."""
+    jumps = [i for i, (a, b) in enumerate(pairwise(stretches), 1) if a.value[-1] != b.value[0]]
+    for first, last in pairwise([0, *jumps, len(stretches)]):
+        run = stretches[first:last]
+        low = min(float(np.min(stretch.value)) for stretch in run)
+        high = max(float(np.max(stretch.value)) for stretch in run)
+        near = min(float(np.min(tolerance(stretch.x))) for stretch in run)
+        if low > -math.inf and high - low <= SAME * near:
+            for stretch in run:
+                stretch.x, stretch.value = stretch.x[[0, -1]], np.full(2, high)
 
 
 def _make_concave(

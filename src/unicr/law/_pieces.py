@@ -462,6 +462,7 @@ class Pieces:
             variation=float(
                 np.sum(np.abs(last - first)) + np.sum(jump) + tails[0][0] + tails[1][0]
             ),
+            flat=not any(endless) and not np.any(self.rise),
         )
 
     def look(self, low: Array, high: Array) -> tuple[Array, Array, Array]:

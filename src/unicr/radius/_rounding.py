@@ -45,6 +45,11 @@ CHARGES = (
         "Fourier sums; masses of one law", "tradeoff/_compose.py ROUNDING, ROUNDING_EACH",
     ),
     Charge(
+        "a, c, f, j, n, q", "edges of a law that lies 100 widths from zero or farther",
+        "1 unit of |place| + u, times the density",
+        "places that are moved by the shift are rounded", "tradeoff/_ratio.py FAR",
+    ),
+    Charge(
         "a, c, f, n", "mass outside the window", "1e-15 on each side",
         "Chernoff", "tradeoff/_compose.py OUTSIDE_WINDOW",
     ),
@@ -147,6 +152,10 @@ CHARGES = (
     Charge(
         "j", "ψ(u) − ψ(0)", "1e-12",
         "values of some hundred, right to some units", "radius/bellman/_chord.py REACH_ROUNDING",
+    ),
+    Charge(
+        "f, j", "a kink", "64 units of the farthest jump, times the variation",
+        "a difference of two places, right to two of them", "radius/bellman/_chord.py KINK_UNITS",
     ),
     Charge(
         "j", "a term of a stencil", "1e-13, relative",

@@ -65,7 +65,7 @@ def compose(parts: Parts) -> Lines:
     parts = [
         (law, int(count))
         for law, count in parts
-        if law.loss.size > 1 or law.infinite > 0 or law.loss[0] != 0
+        if law.loss.size > 1 or law.infinite > 0 or law.charge > 0 or law.loss[0] != 0
     ]
     if not parts:
         return Lines(np.zeros(1), np.zeros(1), bound)

@@ -4,7 +4,14 @@
 `_chord` and `_mesh`), `_sheet` reads it, `_radius` makes radii and curves of it.
 """
 
-from unicr.radius.bellman._chord import bound_excess, knows_bends
+from unicr.radius.bellman._chord import bound_excess, bound_gaps, knows_bends, list_kinks
 from unicr.radius.bellman._radius import bellman_curve, bellman_radius
 
-__all__ = ["bellman_curve", "bellman_radius", "bound_excess", "knows_bends"]
+__all__ = [
+    "bellman_curve",
+    "bellman_radius",
+    "bound_excess",
+    "bound_gaps",
+    "knows_bends",
+    "list_kinks",
+]

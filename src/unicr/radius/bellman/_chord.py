@@ -13,6 +13,9 @@ threshold t, f′ = p(t − u), and f″ = p(t − u)ab/(a − b) with a = ψ′
 That is negative only where t − u < 0 < t, so for |log γ| ≤ ψ(u) − ψ(0), and at least −bend(u),
 bend(u) = max over 0 ≤ v ≤ u of p(v)·ψ′(v)ψ′(u − v)/(ψ′(v) + ψ′(u − v)). Averages over other
 coordinates keep it: the excess over a chord is at most bend·Δ²/8, and nothing beyond that |log γ|.
+
+A density that is constant between its jumps knows most: f is straight between neighbouring
+differences of its jumps.
 """
 
 from __future__ import annotations
@@ -41,6 +44,9 @@ EXCESS_ROUNDING = 1e-13
 BEND_POINTS = 48  # places of v in 0 … u between which ψ′ is bounded by chords of the convex ψ
 EPS = float(np.finfo(np.float64).eps)  # twice the largest relative error of one rounding
 BEND_ROUNDING = 1e-9  # of a bend: p, two slopes and two quotients are right to 1e-12, |ψ| ≤ 1e3
+MOST_JUMPS = 300  # of a density that is constant between them: its differences are 300² numbers
+SAME_KINK = 1e-12  # kinks closer than that, relative, are one that rounding took apart
+KINK_UNITS = 16  # of EPS of the largest jump's place: a difference of two is right to two of them
 REACH_ROUNDING = 1e-12  # of ψ(u) − ψ(0): values of some hundred, right to some units
 
 
@@ -156,6 +162,58 @@ def knows_bends(noise: IID) -> bool:
     return facts.symmetric and facts.log_concave and math.isinf(low) and math.isinf(high)
 
 
+@lru_cache(maxsize=64)
+def _find_kinks(unit: IID) -> Array | None:
+    """The shifts between which H_γ(T_u) is straight, rising from 0; None if it need not be so.
+
+    Where p is constant between its jumps c_i, the c_i and the c_i + u follow each other in one
+    order until u is a difference of two of them. Between two neighbours p(z − u) − γp(z) does not
+    change, and their distances are straight in u (docs/theory.md#theorem-j, "All shifts").
+    """
+    curvature, jumps = unit.law.curvature, unit.law.jumps
+    if curvature is None or not curvature.flat or jumps.size > MOST_JUMPS:
+        return None
+    return np.unique(np.abs(np.subtract.outer(jumps, jumps)))
+
+
+def list_kinks(unit: IID, low: float, high: float, most: int) -> Array | None:
+    """The kinks between two shifts, without those that rounding alone took apart; None if p is not
+    constant between its jumps, or if they are more than `most`.
+    """
+    kinks = _find_kinks(unit)
+    if kinks is None:
+        return None
+    apart = np.append(True, np.diff(kinks) > SAME_KINK * kinks[1:])
+    inside = kinks[apart & (kinks > low) & (kinks < high * (1 - SAME_KINK))]
+    return inside if inside.size <= most else None
+
+
+def falls_up_to(unit: IID, r: float) -> bool:
+    """Whether T_u falls as |u| grows up to r, on either side of 0.
+
+    So it does for unimodal noise (docs/theory.md#theorem-c), and for a density of steps before its
+    first kink: H_γ(T_u) is straight there, and nowhere less than at u = 0.
+    """
+    if unit.facts.unimodal:
+        return True
+    kinks = _find_kinks(unit)
+    return kinks is not None and r * (1 + SAME_KINK) < float(np.min(kinks[kinks > 0]))
+
+
+def _bound_straight_gaps(unit: IID, shifts: Array) -> Array:
+    """How far f may lie above its chord where no kink is inside a cell, inf where one is."""
+    kinks, curvature = _find_kinks(unit), unit.law.curvature
+    excess = np.full(len(shifts) - 1, np.inf)
+    if kinks is None or curvature is None:
+        return excess
+    # a kink that rounding put inside: f is no steeper than the density varies
+    unsure = KINK_UNITS * EPS * float(np.max(np.abs(unit.law.jumps)))
+    first = np.searchsorted(kinks, shifts[:-1] + unsure, side="right")
+    last = np.searchsorted(kinks, shifts[1:] - unsure, side="left")
+    excess[first >= last] = 4 * unsure * curvature.variation + EXCESS_ROUNDING
+    return excess
+
+
 def bound_gaps(noise: IID, shifts: Array, *, close: bool = False) -> tuple[Array, Array]:
     """How far f may lie above its chord in each cell of rising shifts, and up to which |log γ|.
 
@@ -166,6 +224,9 @@ def bound_gaps(noise: IID, shifts: Array, *, close: bool = False) -> tuple[Array
     if noise.facts.symmetric and noise.facts.log_concave:
         bend, reach = bound_bends(noise, shifts[1:])
         excess = bend * widths**2 / 8
+    straight = _bound_straight_gaps(noise.unit, shifts / noise.scale)
+    reach = np.where(straight < excess, np.inf, reach)
+    excess = np.minimum(straight, excess)
     for i in np.flatnonzero(~np.isfinite(excess)):
         if knows_bends(noise):
             break  # a bend that overflows counts as 1, the most that a probability can exceed

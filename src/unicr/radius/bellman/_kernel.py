@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from scipy import fft
 
 from unicr.noise import IID
-from unicr.radius.bellman._chord import bound_excess, bound_gaps
+from unicr.radius.bellman._chord import bound_gaps
 from unicr.radius.bellman._mesh import Mesh
 from unicr.radius.bellman._stencil import find_stencils
 from unicr.tradeoff import RatioLaw, make_ratio_law
@@ -164,7 +164,7 @@ class Kernels:
 
     Between two shifts, K_u ≤ chord of the two + min(excess, K_{u_{k+1}}): `gaps` bounds how far
     any event's probability can lie above its chord, and K grows with u for unimodal noise.
-    For other noise χ is charged as it is, and to the first kernel also χ(u_0) for what is below.
+    For other noise the excess is charged as it is, and to the first kernel also that below u_0.
     """
 
     def __init__(self, noise: IID, shifts: Array, mesh: Mesh, smooth: float) -> None:
@@ -186,6 +186,7 @@ class Kernels:
         ends = [
             max(profile.up[2][-1] + profile.down[2][-1] for profile in pair) for pair in profiles
         ]
+        below = float(bound_gaps(noise, np.array([0.0, shifts[0]]))[0][0])
         self.kernels: list[Kernel] = []
         for k, pair in enumerate(profiles):
             signs = []
@@ -210,7 +211,7 @@ class Kernels:
                 )
             else:
                 charged = max(float(chords[i]) for i in beside)
-                uneven += max(charged, bound_excess(noise, float(shifts[0]))) if k == 0 else charged
+                uneven += max(charged, below) if k == 0 else charged
             self.kernels.append(_make_kernel(weights, mesh, infinite, uneven))
 
 

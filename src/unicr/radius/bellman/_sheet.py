@@ -21,7 +21,7 @@ import numpy as np
 from scipy import signal, special
 
 from unicr.noise import IID
-from unicr.radius.bellman._chord import bound_gaps
+from unicr.radius.bellman._chord import bound_gaps, list_kinks
 from unicr.radius.bellman._construct import Generators, construct, place_budgets
 from unicr.radius.bellman._kernel import Kernels, make_both_laws
 from unicr.radius.bellman._mesh import Mesh
@@ -59,6 +59,8 @@ FLAT_CHORD = 2e-3  # charge of a chord below which steps allowed in vain are loo
 CURVE_SPLITS = 2  # times that a cell of a curve is split
 LOOSE_CHORD = 0.02  # while its chord is charged more than this, a probability
 FINEST_PIECE = 1.5e-3  # of r^p: how finely u₁ is cut when the criterion is read
+MOST_KINKS, MOST_LARGE_KINKS = 80, 24  # of H as a function of the shift that are shifts of a grid
+NEAR_KINK = 0.02  # other shifts so near to a kink, relative, are left out
 WINDOW = 12  # mesh points on either side of the best line in which a better one is sought
 COARSE = 25  # radii of a curve at which every cell is asked
 BETWEEN = 12  # further radii between two of them, at which only the worst cells are
@@ -113,7 +115,8 @@ class Grids:
         fine = FINE_COST ** (1 / p) if p < 1 else 0.0
         edges = [least, max(fine * r, least), max(LARGE_SHIFT * r, least), r]
         large = ratio / (FINER * (1 + effort) / 2)
-        self.shifts = u = _place_shifts(edges, [ratio / min(p, 1.0), ratio, large])
+        placed = _place_shifts(edges, [ratio / min(p, 1.0), ratio, large])
+        self.shifts = u = _add_kinks(placed, unit, MOST_KINKS)
         self.costs = u**p + sheet.kappa
         self.costs[0] = sheet.kappa  # what is smaller than u_0 counts as u_0
         self.shares = _bound_lags(u, self.costs, p)
@@ -137,7 +140,8 @@ class Sheet:
         alone = (
             p > 2 and dim > LOW_DIMENSION
         )  # one large coordinate says nothing beside many small ones
-        self.largest = [0.0, r] if alone else [0.0, *(share * r for share in FIRST_COORDINATES)]
+        first = np.array([1.0] if alone else FIRST_COORDINATES) * r
+        self.largest = [0.0, *_add_kinks(first, unit, MOST_LARGE_KINKS).tolist()]
         self.gauss = tabulate_gauss(mesh, s)
         self.grids: dict[int, Grids] = {}
         self.flows = [self._prove_flow(i, 1) for i in range(len(self.largest))]
@@ -163,7 +167,9 @@ class Sheet:
         share = math.sqrt(limit / (self.r**self.p + self.kappa * self.dim))
         count = max(8, math.ceil(grids.count * share))
         nodes = place_budgets(limit, last, grids.blurred**2 / rate, count, float(costs[-1]))
-        flow = construct(grids.generators, start, nodes, top)
+        # what overflows, beside a pole, is refused by `compute_surcharge`
+        with np.errstate(over="ignore", invalid="ignore"):
+            flow = construct(grids.generators, start, nodes, top)
         if not np.array_equal(flow.masses[0], start):
             raise ValueError("a flow must begin where it was told to")
         charged = compute_surcharge(
@@ -384,6 +390,18 @@ def _place_shifts(edges: list[float], ratios: list[float]) -> Array:
         for (low, high), ratio in zip(pairwise(edges), ratios, strict=True)
     ]
     return np.concatenate([edges[:1], *between])
+
+
+def _add_kinks(shifts: Array, unit: IID, most: int) -> Array:
+    """The same shifts with those at which H of a density of steps has kinks, up to the last one, if
+    these are no more than `most`: between them no chord loses anything.
+    """
+    inside = list_kinks(unit, float(shifts[0]), float(shifts[-1]), most)
+    if inside is None or not inside.size:
+        return shifts
+    near = np.min(np.abs(shifts[:, None] - inside), axis=1) > NEAR_KINK * shifts
+    near[[0, -1]] = True
+    return np.union1d(shifts[near], inside)
 
 
 def _bound_lags(u: Array, costs: Array, p: float) -> Array:
