@@ -18,9 +18,10 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from tests.cli.command import run as run_command
-from unicr import SmoothedClassifier, load_dataset, load_run, noise
+from unicr import SmoothedClassifier, load_dataset, load_run, noise, replay
 from unicr.classifier import Normalised, load_classifier
-from unicr.errors import CertifyError, SpecError, UnicrError
+from unicr.errors import CertifyError, RunError, SpecError, UnicrError
+from unicr.runs import Trusted
 from unicr.smoothing import Certificate, Certificates
 
 TEXT = "gaussian(sigma=0.5)"
@@ -284,7 +285,7 @@ def test_colour_channels_at_the_end_are_a_warning(recwarn: pytest.WarningsRecord
     smoothed.certify(torch.rand(2, 3, 8, 8), **FEW)
     smoothed.certify(torch.rand(2, 4, 4, 4), **FEW)
     assert len(recwarn) == 0
-    with pytest.warns(UserWarning, match="transpose"):
+    with pytest.warns(UserWarning, match="moveaxis"):
         smoothed.certify(torch.rand(2, 8, 8, 3), **FEW)
 
 
@@ -402,3 +403,71 @@ print(smoothed.certify(x, n0=50, n=500).predict, int(np.argmax(network(x.permute
     )
     smoothed_class, plain_class = done.stdout.split()[-2:]
     assert smoothed_class in (plain_class, "-1")
+
+
+def test_a_saved_run_is_the_same_table_again(tmp_path: Path) -> None:
+    digits = load_dataset("builtin:mnist")[:4]
+    smoothed = SmoothedClassifier("builtin:mnist-mlp-0.5", "gaussian(sigma=0.5)", seed=0)
+    results = smoothed.certify(digits, norm=[2, 1], n=200)
+    results.save(tmp_path / "run")
+    again = load_run(tmp_path / "run").certificates()
+    assert again.to_csv() == results.to_csv()
+    assert again.accuracy(0.3) == results.accuracy(0.3) > 0
+    again.save(tmp_path / "copy")
+    (tmp_path / "file").touch()
+    with pytest.raises(CertifyError, match="is a file: choose a folder"):
+        again.save(tmp_path / "file")
+
+
+def test_a_model_in_python_is_replayed_in_python(tmp_path: Path) -> None:
+    digits = load_dataset("builtin:mnist")[:3]
+    module = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(784, 10))
+    smoothed = SmoothedClassifier(module, "gaussian(sigma=0.5)", seed=0)
+    smoothed.certify(digits, n=100, folder=tmp_path / "run")
+    with load_run(tmp_path / "run") as run:
+        found = list(replay(run, smoothed.classifier, digits, 3))
+        with pytest.raises(RunError, match=r"an object in Python .Sequential., which no file"):
+            Trusted().open_model(run.spec)
+    assert sorted(found) == [(0, None), (1, None), (2, None)]
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    smoothed = SmoothedClassifier("builtin:mnist-mlp-0.5", "gaussian(sigma=0.5)", seed=0)
+    x, _ = load_dataset("builtin:mnist")[0]
+    n: Any = np.int64(200)
+    norm: Any = np.int64(2)
+    several = smoothed.certify(x, norm=norm, n=n)
+    assert several.radius(2) == smoothed.certify(x, norm=2, n=200).radius(2)
+    with pytest.raises(CertifyError, match="labels go into labels="):
+        smoothed.certify(x, np.array([7, 2]))
+    with pytest.raises(CertifyError, match="both must be whole numbers"):
+        smoothed.certify(x, n=True)
+
+
+def test_a_noise_is_a_noise_or_a_text() -> None:
+    with pytest.raises(CertifyError, match=r"noise=0\.25: give a noise or its text"):
+        SmoothedClassifier("builtin:mnist-mlp-0.5", 0.25)  # type: ignore[arg-type]
+    with pytest.raises(SpecError, match="unknown noise 'normal': did you mean gaussian"):
+        SmoothedClassifier("builtin:mnist-mlp-0.5", "normal(sigma=1)")
+
+
+@pytest.mark.parametrize("cut", [False, True])
+@pytest.mark.parametrize("named", [{}, {"name": "my mix"}])
+def test_a_density_of_a_notebook_certifies_many_inputs(
+    cut: bool, named: dict[str, Any], tmp_path: Path
+) -> None:
+    """The run holds it as a table, so that nobody needs the function that it was made from."""
+    law = noise.from_density(lambda x: -0.5 * (x / 0.5) ** 2, sigma=0.5, **named)
+    law = law.truncated(2) if cut else law
+    digits = load_dataset("builtin:mnist")[:2]
+    smoothed = SmoothedClassifier(MODEL, law, seed=0)
+    results = smoothed.certify(digits, norm="inf", n=200)
+    results.save(tmp_path / "run")
+    checked = run_command("verify", tmp_path / "run")
+    assert checked.code in (0, None, "no exit"), checked.out + checked.err
+    with load_run(tmp_path / "run") as run:
+        assert [*replay(run, smoothed.classifier, digits, 2)] == [(0, None), (1, None)]
+    if not cut:
+        normal = SmoothedClassifier(MODEL, "gaussian(sigma=0.5)", seed=0)
+        near = normal.certify(digits, norm="inf", n=200).radius()
+        assert results.radius() == pytest.approx(near, rel=0.2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import numbers
 import re
 from dataclasses import dataclass
 from typing import Any
@@ -20,7 +21,7 @@ class Norm:
     p: float
 
     def __post_init__(self) -> None:
-        if isinstance(self.p, bool) or not isinstance(self.p, int | float) or not self.p > 0:
+        if isinstance(self.p, bool) or not isinstance(self.p, numbers.Real) or not self.p > 0:
             raise SpecError(f"the norm p={self.p!r} must be a number above 0, or inf")
         object.__setattr__(self, "p", float(self.p))
 

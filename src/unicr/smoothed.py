@@ -6,6 +6,7 @@ and a run that can be saved and verified.
 
 from __future__ import annotations
 
+import math
 import shutil
 import tempfile
 import time
@@ -29,7 +30,6 @@ from unicr.progress import show
 from unicr.runs import Job, Row, Run, certify_run
 from unicr.smoothing import (
     AUTO,
-    Certificates,
     Plan,
     VoteCounter,
     add,
@@ -115,6 +115,8 @@ class SmoothedClassifier(VoteCounter):
             "precision": precision,
             "classes": classes,
         }
+        if not isinstance(noise, str | Noise):
+            raise CertifyError(f"noise={noise!r}: give a noise or its text, 'gaussian(sigma=0.5)'")
         super().__init__(
             load_classifier(model, **loading),
             parse(noise) if isinstance(noise, str) else noise,
@@ -216,7 +218,7 @@ class SmoothedClassifier(VoteCounter):
         run = self._run(job, folder, progress=progress)
         self._lattice = run.spec.lattice
         self.batch, self.channels_last = run.spec.batch, run.spec.channels_last
-        return _results(run, data, self.classifier.classes)
+        return run.certificates(self.classifier.classes or data.classes)
 
     def predict(
         self,
@@ -267,7 +269,7 @@ class SmoothedClassifier(VoteCounter):
         try:
             with show() if progress else nullcontext():
                 run = certify_run(
-                    job, Path(place), resume=folder is not None, on_result=_refuse_failure
+                    job, Path(place), resume=folder is not None, on_result=Row.refuse_failure
                 )
         except BaseException:
             if folder is None:
@@ -345,6 +347,8 @@ class SmoothedClassifier(VoteCounter):
         if self.bounds is None:
             return
         low, high = float(values.min()), float(values.max())
+        if not (math.isfinite(low) and math.isfinite(high)):
+            raise CertifyError(f"{what} has values that are not finite")
         if not (self.bounds[0] <= low and high <= self.bounds[1]):
             raise CertifyError(
                 f"{what} has values from {low:.4g} to {high:.4g}, outside bounds={self.bounds}: "
@@ -357,26 +361,3 @@ def _holds_numbers(x: Any) -> bool:
     if not isinstance(x, list) or not x:
         return False
     return isinstance(x[0], int | float) or _holds_numbers(x[0])
-
-
-def _refuse_failure(row: Row) -> None:
-    """Raise what an input failed of."""
-    if row.certificate is None:
-        raise CertifyError(f"input {row.idx}: {row.reason}")
-
-
-def _results(run: Run, data: Dataset, classes: Sequence[str | int] | None) -> Certificates:
-    """The certificates of a run as a table that can be saved as that run."""
-    rows = list(run.rows())
-    for row in rows:  # also of an earlier call, which a folder keeps
-        _refuse_failure(row)
-    certificates = [row.certificate for row in rows if row.certificate is not None]
-    labels = [row.label for row in rows]
-    known = labels if any(label >= 0 for label in labels) else None
-
-    def save(folder: Path) -> None:
-        if folder.exists() and any(folder.iterdir()):
-            raise CertifyError(f"{folder} is not empty: choose another folder")
-        shutil.copytree(run.folder, folder, dirs_exist_ok=True)
-
-    return Certificates(certificates, classes or data.classes, labels=known, save=save)

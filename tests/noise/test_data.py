@@ -278,6 +278,10 @@ FORGERIES: dict[str, tuple[str, Callable[[dict[str, Any], Array], None]]] = {
 }
 
 
+# Where a later check would refuse the same table, but not one whose density claims less.
+NAMED = {"half a hole": "a piece is a density or a hole"}
+
+
 @pytest.mark.parametrize("name", FORGERIES)
 def test_a_forged_table_with_a_fitting_digest_is_refused(
     name: str, densities: dict[str, IID]
@@ -285,7 +289,7 @@ def test_a_forged_table_with_a_fitting_digest_is_refused(
     which, change = FORGERIES[name]
     one = densities[which]
     assert noise.from_data(forge(one, lambda body, rows: None)) == one
-    with pytest.raises(NoiseError):
+    with pytest.raises(NoiseError, match=NAMED.get(name)):
         noise.from_data(forge(one, change))
 
 

@@ -165,7 +165,7 @@ NOISES = [
     "gaussian(sigma=0.5)\x1b[2K",
     "gaussian(sigma\u202e=0.5)",
     "gaussian\u00a0(sigma=0.5)",
-    "ordinary noise",
+    "my gaussian(sigma=0.5)",
 ]
 
 

@@ -499,3 +499,22 @@ def test_published_pairs_of_imagenet(tmp_path: Path) -> None:
         assert alone <= both
         assert published - 0.017 <= both <= published + 0.06
     assert sum(two) - sum(one) >= sum(published - single for *_, single, published in IMAGENET)
+
+
+def test_a_log_keeps_its_norm(tmp_path: Path) -> None:
+    """Radii in linf stood under the headline l2, as those of every log."""
+    log = write(tmp_path, "0\t3\t3\t0.400000\t1\t1", "1\t3\t4\t0.2\t0\t1")
+    out = tmp_path / "linf.tsv"
+    words = ["--noise", "gaussian(sigma=0.5)", "--norm", "inf", "--dim", "3072"]
+    assert run("recertify", log, *words, "--out", out).code in (0, None, "no exit")
+    rows = read_log(out)
+    assert [row.norm for row in rows] == ["inf", "inf"]
+    assert [*load_scores([out], None)] == ["inf"]
+    assert [*load_scores([log], None)] == ["2"]
+    with pytest.raises(RunError, match="the log are in the norm inf, not 2"):
+        load_scores([out], "2")
+    run("recertify", out, *words).check_refused("the log are in the norm inf, not 2")
+    mixed = tmp_path / "mixed.tsv"
+    mixed.write_text(out.read_text().replace("\tinf\n", "\t2\n", 1))
+    with pytest.raises(RunError, match=r"radii in several norms \(2, inf\)"):
+        load_scores([mixed], None)

@@ -531,6 +531,7 @@ def test_exports(tmp_path: Path) -> None:
         "correct",
         "time",
         "proved",
+        "norm",
     ]
     for line, row in zip(lines[1:], store.rows(), strict=True):
         assert float(line.split("\t")[3]) <= row.radius("2")

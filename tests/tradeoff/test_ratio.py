@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from scipy import special
 
 from unicr import noise
-from unicr.noise import IID
-from unicr.tradeoff import make_ratio_law
+from unicr.noise import IID, from_density
+from unicr.tradeoff import RatioLaw, make_ratio_law
 from unicr.tradeoff._envelope import hockey_stick
 from unicr.tradeoff._ratio import EPS, _place_edges
 from unicr.tradeoff.internal import make_ratio_cells
@@ -183,3 +183,22 @@ def test_edges_that_rounding_moved_do_not_split_a_cell_for_ever(shift: float) ->
     uncovered = float(half.unit.cdf(np.array([-shift]))[0])
     assert uncovered <= cells.infinite <= uncovered + 1e-12
     assert cells.infinite == pytest.approx(-np.expm1(shift), rel=1e-6)
+
+
+@pytest.mark.parametrize("shift", [2.0**-10, 0.25, -1.0])
+def test_a_law_far_from_zero_is_told_from_its_shift_at_least_as_easily(shift: float) -> None:
+    """Around 2^23 places are 2e-9 apart: what edges misplace is charged."""
+
+    def make(middle: float) -> RatioLaw:
+        def logpdf(x: Array) -> Array:
+            return np.where(x < middle, 3 * (x - middle), middle - x)
+
+        return make_ratio_law(from_density(logpdf, points=[middle], name="skew"), shift)
+
+    near, far = make(0.0), make(2.0**23)
+    for t in np.linspace(-2.5, 2.5, 41) * abs(shift):
+        here, there = (
+            math.fsum((law.mass * np.maximum(-np.expm1(t - law.loss), 0.0)).tolist()) + law.infinite
+            for law in (near, far)
+        )
+        assert there >= here - 1e-13

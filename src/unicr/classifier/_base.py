@@ -288,14 +288,14 @@ def check_shape(classifier: Classifier, sample: torch.Tensor) -> None:
     except ModelError as error:
         raise ModelError(
             f"{classifier.name} does not work on inputs of shape {tuple(sample.shape)}"
-            f"{_channels(tuple(sample.shape))}: {error}"
+            f"{hint_channels(tuple(sample.shape))}: {error}"
         ) from None
 
 
-def _channels(shape: tuple[int, ...]) -> str:
+def hint_channels(shape: tuple[int, ...]) -> str:
     """A word to whoever keeps images in another way than torch does."""
-    if len(shape) == 3 and shape[2] in (1, 3, 4) and shape[0] not in (1, 3, 4):
-        return " (channels last? torch has them first: x.transpose(0, 3, 1, 2))"
+    if len(shape) in (3, 4) and shape[-1] in (1, 3, 4) and shape[-3] not in (1, 3, 4):
+        return " (channels last? torch has them first: np.moveaxis(x, -1, -3))"
     return " (images without an axis for channels? x[:, None])" if len(shape) == 2 else ""
 
 

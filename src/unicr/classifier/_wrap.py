@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from unicr.classifier._base import NOT_FINITE, Classifier, check_labels
+from unicr.classifier._base import NOT_FINITE, Classifier, check_labels, hint_channels
 from unicr.classifier._digest import module_digest, source_digest
 from unicr.classifier.adapters.function import takes_numpy
 from unicr.classifier.adapters.module import evaluating
@@ -86,7 +86,7 @@ class Normalised(Classifier):
         if widest not in (1, channels):
             raise ModelError(
                 f"mean and std have {widest} values, but inputs of shape {tuple(batch.shape[1:])} "
-                f"have {channels} channels"
+                f"have {channels} channels{hint_channels(tuple(batch.shape[1:]))}"
             )
         labels = self.classifier.predict_unchecked(self.normalised(batch))
         self.num_classes = self.classifier.num_classes

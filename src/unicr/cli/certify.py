@@ -15,7 +15,7 @@ from unicr.norms import Norm, parse_norm
 from unicr.runs import Job, Place, Terms, certify_run, find_begun
 from unicr.smoothing import Certificate, Plan, Procedure, Rule
 
-BUILDING = "preparing p_A-R curves (built once for a noise, then read from disk) ..."
+BUILDING = "preparing the run (p_A-R curves are built once for a noise, then read from disk) ..."
 
 
 @dataclass(frozen=True)

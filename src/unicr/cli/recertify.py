@@ -70,12 +70,20 @@ def recertify(
     from unicr.noise import parse
     from unicr.norms import parse_norm
     from unicr.radius import Question
-    from unicr.runs import floor_decimal, paired, read_intervals, read_log, recertify_two
+    from unicr.runs import (
+        floor_decimal,
+        norm_of_log,
+        paired,
+        read_intervals,
+        read_log,
+        recertify_two,
+    )
     from unicr.runs import recertify as carry
 
     if (n is None) != (alpha is None):
         raise UnicrError("give --n and --alpha together, or neither")
     law, lp, found = parse(noise), parse_norm(norm), read_log(log, parse_norm(origin))
+    norm_of_log(found, parse_norm(origin))  # refuses radii of another norm
     if second is not None:
         if share is None:
             raise UnicrError("--second is a log of the second law: give its share with --share")
@@ -95,10 +103,10 @@ def recertify(
         rows = carry(
             found, law, lp, dim, origin=parse_norm(origin), n=n, alpha=alpha, searched=searched
         )
-    lines = ["idx\tlabel\tpredict\tradius\tcorrect\ttime"]
+    lines = ["idx\tlabel\tpredict\tradius\tcorrect\ttime\tnorm"]
     for row in rows:
         radius = floor_decimal(row.radius)
-        values = (row.idx, row.label, row.predict, radius, int(row.correct), row.time)
+        values = (row.idx, row.label, row.predict, radius, int(row.correct), row.time, lp.text)
         lines.append("\t".join(map(str, values)))
     text = "\n".join(lines) + "\n"
     if out is None:

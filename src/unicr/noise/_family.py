@@ -82,6 +82,8 @@ class Family(ABC, Generic[N]):
     """Numbers at which the noise is one of a plainer family, of the same sigma."""
     sizes: tuple[str, ...] = ("sigma", "scale")
     usual: bool = False
+    elsewhere: tuple[str, ...] = ()
+    """What other packages call it: a text with such a name is refused with the right one."""
     colour: int | None = None
     """Its place in the palette of pictures, where it has one of its own."""
     joint: ClassVar[bool] = False

@@ -130,7 +130,8 @@ def _first(call: Call, text: str, file: _File | None) -> Noise:
         return of_file.make(call.named)
     make: Callable[..., Noise] | None = FAMILIES.get(call.name)
     if make is None:
-        hint = did_you_mean(call.name, FAMILIES)
+        usual = [f.name for f in FAMILIES.values() if call.name.lower() in f.elsewhere]
+        hint = f"did you mean {usual[0]}? " if usual else did_you_mean(call.name, FAMILIES)
         raise SpecError(f"unknown noise {call.name!r}: {hint}known noises: {', '.join(FAMILIES)}")
     try:
         return make(**call.named)

@@ -45,6 +45,11 @@ CHARGES = (
         "Fourier sums; masses of one law", "tradeoff/_compose.py ROUNDING, ROUNDING_EACH",
     ),
     Charge(
+        "a, c, f, j, n, q", "edges of a law that lies 100 widths from zero or farther",
+        "1 unit of |place| + u, times the density",
+        "places that are moved by the shift are rounded", "tradeoff/_ratio.py FAR",
+    ),
+    Charge(
         "a, c, f, n", "mass outside the window", "1e-15 on each side",
         "Chernoff", "tradeoff/_compose.py OUTSIDE_WINDOW",
     ),

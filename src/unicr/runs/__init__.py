@@ -42,6 +42,7 @@ from unicr.runs._verify import (
 )
 from unicr.runs.logs import (
     LogRow,
+    norm_of_log,
     paired,
     read_intervals,
     read_log,
@@ -91,6 +92,7 @@ __all__ = [
     "follow_commitment",
     "load_run",
     "load_scores",
+    "norm_of_log",
     "paired",
     "prove_again",
     "read_commitment",

@@ -167,13 +167,13 @@ def floor_decimal(value: float, digits: int = DIGITS) -> str:
 
 def tsv_lines(rows: Iterable[Row], norm: str) -> Iterator[str]:
     """`idx label predict radius correct time`, abstain −1, as published logs have it, and at the
-    end how much of the radius is proved.
+    end how much of the radius is proved, and in which norm.
     """
-    yield "idx\tlabel\tpredict\tradius\tcorrect\ttime\tproved"
+    yield "idx\tlabel\tpredict\tradius\tcorrect\ttime\tproved\tnorm"
     for row in rows:
         radius, proved = floor_decimal(row.radius(norm)), floor_decimal(row.proved(norm))
         time = f"{row.seconds:.3f}"
-        values = (row.idx, row.label, row.predict, radius, int(row.correct), time, proved)
+        values = (row.idx, row.label, row.predict, radius, int(row.correct), time, proved, norm)
         yield "\t".join(map(str, values))
 
 

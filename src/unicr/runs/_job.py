@@ -30,7 +30,7 @@ from unicr.noise import Lattice, Noise, parse
 from unicr.noise.internal import check_parses
 from unicr.norms import Norm
 from unicr.runs._commit import digest_of_inputs, read_lines
-from unicr.runs._spec import DRAWN, GIVEN, LOADING, Spec
+from unicr.runs._spec import DRAWN, GIVEN, LOADING, Spec, write_noise
 from unicr.smoothing import (
     AUTO,
     Plan,
@@ -146,6 +146,11 @@ class Place:
             )
         if self.chunk < 1:
             raise CertifyError(f"chunk={self.chunk} must be at least 1")
+        if self.gpus and not self.ray:
+            raise CertifyError(
+                f"gpus={self.gpus:g} is for a Ray cluster: give its address with ray, or choose "
+                "GPUs of this machine with device (cuda:0,cuda:1)"
+            )
 
     @property
     def where(self) -> dict[str, Any]:
@@ -339,7 +344,7 @@ class Job(Terms, Place):
         if len(shape) == 3 and shape[2] in COLOURS and shape[0] not in (1, *COLOURS):
             yield (
                 f"inputs have shape {shape}: if their last axis are the channels, "
-                "put it first (x.transpose(0, 3, 1, 2)), as torch expects it"
+                "put it first (np.moveaxis(x, -1, -3)), as torch expects it"
             )
         right = self.accuracies
         if right is None:
@@ -408,8 +413,9 @@ class Job(Terms, Place):
     @cached_property
     def spec(self) -> Spec:
         """All that decides the run, made once; resuming must agree with it."""
-        if self.noise_spec != self.noise.text:  # else it was read from that very text
-            check_parses(self.noise)  # whoever reads the run must be able to read its noise
+        # Whoever reads the run must be able to read its noise: from its text or from its table.
+        if self.noise_spec != self.noise.text and write_noise(self.noise) is None:
+            check_parses(self.noise)
         classes = self.classifier.classes or self.data.classes
         sharing, asks = max(self.workers, len(self.devices)), (self.plan.n0, self.plan.n)
         passes = self._counter.choose_passes(self.typical, sharing, asks)

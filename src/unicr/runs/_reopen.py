@@ -53,6 +53,11 @@ class Trusted:
     def model_arguments(self, spec: Spec) -> dict[str, Any]:
         """What `load_classifier` takes: yours, then the run's."""
         if self.model is None:
+            if spec.model.isidentifier():  # the name of a class: no text opens this model
+                raise RunError(
+                    f"the model of this run is an object in Python ({spec.model}), which no file "
+                    "holds: replay the run there, with unicr.replay(run, classifier, data, count)"
+                )
             self._refuse_code("model", spec.model, ", or give your own copy with --model")
             if spec.model.startswith("hub:"):
                 raise RunError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -14,12 +15,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from unicr.errors import UNREADABLE, RunError, UnicrError
+from unicr.errors import UNREADABLE, CertifyError, RunError, UnicrError
 from unicr.files import read_stored
 from unicr.metrics import Scores
 from unicr.runs._database import Database
 from unicr.runs._spec import Execution, Spec
-from unicr.smoothing import Certificate, NormRadius, Transcript
+from unicr.smoothing import Certificate, Certificates, NormRadius, Transcript
 from unicr.tables import Tabular
 from unicr.values import LARGEST
 
@@ -61,6 +62,11 @@ class Row:
         if self.certificate is None:
             return "failed"
         return "abstained" if self.certificate.abstained else "certified"
+
+    def refuse_failure(self) -> None:
+        """Raise what a failed input failed of."""
+        if self.certificate is None:
+            raise CertifyError(f"input {self.idx}: {self.reason}")
 
     @property
     def predict(self) -> int:
@@ -201,6 +207,27 @@ class Run(Database, Tabular):
 
         return flat(self)
 
+    def certificates(self, classes: Sequence[str | int] | None = None) -> Certificates:
+        """The certificates as a table with scores, as `SmoothedClassifier.certify` returns it.
+
+        A failed input is an error. `classes` are the names of the classes, by default the run's.
+        """
+        rows = list(self.rows())
+        for row in rows:
+            row.refuse_failure()
+        found = [row.certificate for row in rows if row.certificate is not None]
+        labels = [row.label for row in rows]
+        known = labels if any(label >= 0 for label in labels) else None
+        names = classes or self.spec.classes
+        return Certificates(found, names, labels=known, save=self._copy_to)
+
+    def _copy_to(self, folder: Path) -> None:
+        if folder.exists() and not folder.is_dir():
+            raise CertifyError(f"{folder} is a file: choose a folder")
+        if folder.exists() and any(folder.iterdir()):
+            raise CertifyError(f"{folder} is not empty: choose another folder")
+        shutil.copytree(self.folder, folder, dirs_exist_ok=True)
+
     def __repr__(self) -> str:
         about = f"{self.spec.model}, {self.spec.data}" if self.started else "not started"
         return f"Run({str(self.folder)!r}: {about})"
@@ -226,7 +253,7 @@ def scores_of(rows: Sequence[Row], norm: str, name: str, alpha: float | None) ->
 
 
 def load_run(folder: str | Path) -> Run:
-    """The run in a folder, to be read: its settings, rows, scores, and a table of all of it."""
+    """The run in a folder, to be read: `spec`, `rows()`, `certificates()` and their scores."""
     return Run(Path(folder).expanduser())
 
 

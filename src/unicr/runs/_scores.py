@@ -13,7 +13,7 @@ from unicr.norms import Norm, l2, parse_norm
 from unicr.runs._run import Run, scores_of
 from unicr.runs._spec import Spec
 from unicr.runs._verify import refuse_broken_seal
-from unicr.runs.logs import LogRow, read_log
+from unicr.runs.logs import LogRow, norm_of_log, read_log
 from unicr.smoothing import THIS_INPUT
 
 
@@ -36,7 +36,8 @@ def load_scores(
     force: bool = False,
     on_run: Callable[[str, Spec, int], None] | None = None,
 ) -> dict[str, list[Scores]]:
-    """Runs and logs grouped by norm; a log counts for the norm asked for, l2 by default.
+    """Runs and logs grouped by norm. A log has the norm of its column `norm`; one without this
+    column counts for the norm asked for, l2 by default.
 
     With `on_problem`, what cannot be read is told and left out, as long as something is left. A run
     whose seal is broken cannot be read; with `force` it is, and its name says so. `on_run` hears
@@ -67,9 +68,9 @@ def _load_one(
 ) -> Iterator[Scores]:
     """The scores of one run in each of its norms, or of one log."""
     if path.suffix == ".tsv" or not path.is_dir() or (path / "prob_lb.npy").is_file():
-        lp = norm or l2
-        name = printable(path.name.removesuffix(".tsv"))
-        yield score_log(read_log(path, lp), lp.text, name)
+        log = read_log(path, norm or l2)
+        lp = norm_of_log(log, norm)
+        yield score_log(log, lp.text, printable(path.name.removesuffix(".tsv")))
         return
     with Run(path) as run:
         spec, rows = run.spec, list(run.rows())

@@ -22,7 +22,7 @@ import unicr
 from unicr.errors import NoiseError, RunError, UnicrError, listed
 from unicr.extras import torch
 from unicr.folder import refuse_changes
-from unicr.noise import Lattice, Noise, from_data, parse, to_data
+from unicr.noise import FAMILIES, Lattice, Noise, from_data, parse, to_data
 from unicr.norms import Norm, parse_norm
 from unicr.runs._database import canonical
 from unicr.runs._require import Requirement
@@ -160,7 +160,7 @@ class Spec:
             **{field.name: getattr(self, field.name) for field in fields(self)},
             "shape": list(self.shape),
             "noise": self.noise.text,
-            "noise_data": None if self.noise_is_text else _write_noise(self.noise),
+            "noise_data": None if self.noise_is_text else write_noise(self.noise),
             "norms": [norm.text for norm in self.norms],
             "all_norms": [norm.text for norm in self.all_norms],
             "require": list(self.require),
@@ -188,7 +188,7 @@ class Spec:
     @property
     def has_numbers(self) -> bool:
         """Whether the commitment holds all of the noise, and not only some values of its code."""
-        return self.noise_is_text or _write_noise(self.noise) is not None
+        return self.noise_is_text or write_noise(self.noise) is not None
 
     @property
     def noise_is_text(self) -> bool:
@@ -351,7 +351,8 @@ def _read_noise(text: str, data: Any) -> Noise:
     noise = read_noise(text) if data is None else from_data(_read_kind(dict, data))
     if noise.text != text:
         raise RunError(f"the numbers of the noise are those of {noise.text}")
-    if data is not None and CODE not in text:  # what is no file's reads as what its name says
+    # A table of a density of its author's own has any name, but none that speaks of another noise.
+    if data is not None and CODE not in text and re.search(rf"\b({'|'.join(FAMILIES)})\b", text):
         parse(text)
     return noise
 
@@ -382,7 +383,7 @@ def _drop_names(data: Any) -> Any:
     return {k: _drop_names(v) for k, v in data.items() if k != "density"}
 
 
-def _write_noise(noise: Noise) -> dict[str, Any] | None:
+def write_noise(noise: Noise) -> dict[str, Any] | None:
     """The noise as numbers; None if it rests on functions that have no table."""
     try:
         return to_data(noise)

@@ -11,6 +11,7 @@ import numpy as np
 from unicr.errors import CertifyError
 from unicr.extras import require
 from unicr.metrics import Scores, accuracy_curve
+from unicr.norms import parse_norm
 from unicr.smoothing._certificate import Certificate
 from unicr.tables import Tabular
 
@@ -102,7 +103,9 @@ class Certificates(Tabular, Sequence[Certificate]):
         # accuracy falls just after each radius, so a step ends at it
         radii = np.concatenate([[0.0], scores.steps()])
         axes.step([*radii, radii[-1]], [*accuracy_curve(scores, radii), 0.0], where="pre")
-        axes.set(xlabel=f"radius ({scores.norm})", ylabel="certified accuracy", ylim=(0, 1.02))
+        axes.set(
+            xlabel=f"{parse_norm(scores.norm)} radius", ylabel="certified accuracy", ylim=(0, 1.02)
+        )
         return axes
 
     def save(self, folder: str | Path) -> None:

@@ -7,6 +7,7 @@ take next and which bounds on (p_A, p_B) follow. `Plan` holds one of each with t
 from __future__ import annotations
 
 import math
+import numbers
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -200,7 +201,11 @@ class Plan:
     procedure: Procedure = field(default_factory=_two_steps)
 
     def __post_init__(self) -> None:
-        if not all(isinstance(n, int) and n >= 1 for n in (self.n0, self.n)):
+        for name in ("n0", "n"):  # whole numbers of numpy too
+            value = getattr(self, name)
+            if isinstance(value, numbers.Integral) and not isinstance(value, bool):
+                object.__setattr__(self, name, int(value))
+        if not all(type(n) is int and n >= 1 for n in (self.n0, self.n)):
             raise CertifyError(
                 f"n0={self.n0}, n={self.n}: both must be whole numbers of at least 1"
             )

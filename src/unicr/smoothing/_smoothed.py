@@ -401,5 +401,9 @@ def clear_winner(counts: Counts, alpha: float) -> int:
 
 def read_norms(norm: Norm | float | str | Iterable[Norm | float | str]) -> tuple[Norm, ...]:
     """One or several norms as a tuple without repetitions."""
-    several = [norm] if isinstance(norm, Norm | float | int | str) else list(norm)
+    if getattr(norm, "ndim", 0):
+        raise CertifyError(
+            f"norm={norm!r} must be a norm or a list of them; labels go into labels= or (x, labels)"
+        )
+    several = list(norm) if isinstance(norm, Iterable) and not isinstance(norm, str) else [norm]
     return tuple(dict.fromkeys(parse_norm(name) for name in several))

@@ -35,6 +35,10 @@ ROUNDING_VARIANCE = 1e-27  # variance that rounding of L adds: not worth cutting
 # are right to some units, and ends of cells are looked at 8 units from inside (`law/_pieces.py`).
 JUMP_UNITS = 12
 
+# Widths from zero at which a law lies so far away that rounded places show in its masses: nearer,
+# what they misplace is below what a composition charges for each coordinate.
+FAR = 100.0
+
 # How cells are cut; coarser ones cost radius, not truth.
 PROBITS = 97  # quantiles to start from, evenly in Φ⁻¹: cells are cut where it matters
 NEGLIGIBLE_MASS = 1e-17  # a cell of less mass is not worth splitting
@@ -348,6 +352,21 @@ def _refine(noise: IID, shift: float, spread: float) -> tuple[_Cells, float]:
     return cells, outside
 
 
+def _lose_misplaced(noise: IID, shift: float, cells: _Cells) -> tuple[_Cells, float]:
+    """The cells without the Q-mass that may belong to a neighbour, and that mass.
+
+    An edge moved by the shift is rounded. For laws that do not lie far from zero it is none.
+
+    See docs/theory.md#rounding-charges.
+    """
+    low, high = (float(noise.ppf(u)) for u in (0.16, 0.84))
+    if max(abs(low), abs(high)) <= FAR * (high - low):
+        return cells, 0.0
+    off = EPS * (np.abs(cells.left) + np.abs(cells.right) + 2 * abs(shift))
+    lost = cells.q * np.minimum(off / (cells.right - cells.left), 1.0)
+    return replace(cells, q=cells.q - lost), math.fsum(lost)
+
+
 def knows_ranges(noise: IID) -> bool:
     """Whether ranges of L in cells are proved: not looked at in some points of each cell.
 
@@ -373,6 +392,8 @@ def make_ratio_cells(noise: IID, shift: float, spread: float = 2e-5) -> RatioCel
     if shift == 0:
         return RatioCells(np.zeros(1), np.zeros(1), np.ones(1), np.ones(1), 0.0)
     cells, outside = _refine(noise, shift, spread)
+    cells, misplaced = _lose_misplaced(noise, shift, cells)
+    outside += misplaced
     cells, infinite = _make_finite(cells)
     return RatioCells(cells.low, cells.high, cells.p, cells.q, min(1.0, infinite + outside))
 

@@ -42,5 +42,10 @@ class GaussianFamily(IIDFamily):
 
 
 gaussian = GaussianFamily(
-    "gaussian", Gaussian, formula="exp(-|x/a|^2)", example="gaussian(sigma=0.5)", colour=0
+    "gaussian",
+    Gaussian,
+    formula="exp(-|x/a|^2)",
+    example="gaussian(sigma=0.5)",
+    elsewhere=("normal", "gauss"),
+    colour=0,
 )

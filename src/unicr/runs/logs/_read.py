@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unicr.errors import RunError, foreign, listed
-from unicr.norms import Norm, l2
+from unicr.errors import RunError, SpecError, foreign, listed
+from unicr.norms import Norm, l2, parse_norm
 
 CORRECT = {"1": True, "true": True, "0": False, "false": False}
 COLUMNS = ("idx", "label", "predict", "correct")
@@ -35,7 +35,8 @@ class LogRow:
     """One line of a log; `radius` and `p_a` are lower ends of what the printed digits can mean.
 
     `radius_most` and `p_a_most` are the upper ends. `q_a` is the class's probability under a second
-    law, `count` the number of votes for the class. They are None if the log has no such column.
+    law, `count` the number of votes for the class, `norm` the norm of the radius. They are None if
+    the log has no such column.
     """
 
     idx: int
@@ -49,6 +50,7 @@ class LogRow:
     count: int | None = None
     radius_most: float | None = None
     p_a_most: float | None = None
+    norm: str | None = None
 
 
 def read_log(path: Path, norm: Norm = l2) -> list[LogRow]:
@@ -60,6 +62,20 @@ def read_log(path: Path, norm: Norm = l2) -> list[LogRow]:
         return _read_arrays(path, norm)
     _check_file(path)
     return read_intervals(path) if is_intervals(path) else _read_table(path)
+
+
+def norm_of_log(rows: Sequence[LogRow], asked: Norm | None = None) -> Norm:
+    """The norm of a log's radii: of its column `norm`, else the norm asked for, else l2.
+
+    A log that says another norm than the one asked for is refused.
+    """
+    said = {row.norm for row in rows} - {None}
+    if len(said) > 1:
+        raise RunError(f"the log has radii in several norms ({', '.join(sorted(map(str, said)))})")
+    norm = parse_norm(str(said.pop())) if said else asked or l2
+    if asked is not None and norm.text != asked.text:
+        raise RunError(f"the radii of the log are in the norm {norm.text}, not {asked.text}")
+    return norm
 
 
 def is_log(path: Path) -> bool:
@@ -141,10 +157,11 @@ def _read_line(line: dict[str, str | None], path: Path, number: int) -> LogRow:
             correct=CORRECT[str(line["correct"]).strip().lower()],
             time=(line.get("time") or "").strip(),
             count=counts[0] if counts else None,
+            norm=parse_norm(line["norm"] or "").text if "norm" in line else None,
         )
     except RunError:
         raise
-    except (ValueError, InvalidOperation, TypeError, KeyError, OverflowError):
+    except (ValueError, InvalidOperation, TypeError, KeyError, OverflowError, SpecError):
         shown = str(dict(line))
         raise RunError(f"{path}, line {number}: cannot read {shown[:300]}") from None
 

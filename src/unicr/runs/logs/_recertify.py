@@ -96,6 +96,7 @@ def recertify(
             radius_most=None,
             predict=row.predict if sure else -1,
             correct=row.correct and bool(sure),
+            norm=norm.text,
         )
         for row, new, sure in zip(rows, radii, kept, strict=True)
     ]
@@ -208,6 +209,6 @@ def recertify_two(rows: Iterable[LogRow], noise: Noise, norm: Norm, share: float
             evidence = Evidence(row.p_a, second=SecondLaw(row.q_a, share))
             first = float(alone(row.p_a)) * factor_of_inclusion(norm, home, question.dim)
             radius = max(first, prove(question, evidence, laws=2).radius)
-        new = replace(row, radius=radius, radius_most=None)
+        new = replace(row, radius=radius, radius_most=None, norm=norm.text)
         found.append(new if kept else replace(new, predict=-1, correct=False))
     return found
