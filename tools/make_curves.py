@@ -34,13 +34,14 @@ SHAPES = (
     "cauchy(scale=1)",
     "pareto(beta=3, scale=1)",
 )
-# Shapes of searches over β: in ℓ2, where these wait longest, for the largest dimension alone, which
-# lends them to all others.
+# Shapes of searches over β: in ℓ2, where these wait longest. These, and all shapes in LENT_NORMS,
+# are made for the largest dimension alone, which lends them to all others.
 QUARTERS = (
     *(f"gennorm(beta={k / 4:g}, scale=1)" for k in range(2, 21) if k not in (3, 4, 6, 8, 12)),
     *(f"{mix}(beta={b}, scale=1)" for mix in ("lapgauss", "expmix") for b in (0.25, 0.75)),
 )
 NORMS = (2.0, math.inf, 1.0)
+LENT_NORMS = (1.5,)
 DIMENSIONS = (150_528, 3072, 784)
 USUAL = _radius.SCALE_RATIO
 FINE = 1.25  # between scales of (j) in the largest dimension: closer than users wait for
@@ -57,7 +58,8 @@ def down(values: Array) -> NDArray[np.float32]:
 def wanted() -> list[tuple[str, float, int]]:
     """Every curve, the largest dimension first: what is proved there holds in fewer too."""
     usual = [(spec, norm, dim) for norm in NORMS for dim in DIMENSIONS for spec in SHAPES]
-    return [*usual, *((spec, 2.0, DIMENSIONS[0]) for spec in QUARTERS)]
+    lent = [(spec, norm, DIMENSIONS[0]) for norm in LENT_NORMS for spec in SHAPES]
+    return [*usual, *((spec, 2.0, DIMENSIONS[0]) for spec in QUARTERS), *lent]
 
 
 def made(shape: UnitCurve, kind: str, larger: UnitCurve | None) -> NDArray[Any]:
@@ -83,12 +85,13 @@ def main() -> None:
     for spec, norm, dim in wanted():
         shape = RadiusCurve(noise.parse(spec), Norm(norm), dim).unit
         largest = dim == DIMENSIONS[0]
-        fine = largest and spec in SHAPES
+        usual = spec in SHAPES and norm in NORMS
+        fine = largest and usual
         _radius.SCALE_RATIO = FINE if fine else USUAL
         _sheet.CURVE_SPLITS = MANY if fine else FEW
         same = None if largest or math.isinf(norm) else DIMENSIONS[0]
         larger = same and RadiusCurve(noise.parse(spec), Norm(norm), same).unit
-        for kind in ("proved", "searched") if spec in SHAPES else ("proved",):
+        for kind in ("proved", "searched") if usual else ("proved",):
             name = _cache.name_curve(f"curve-{kind}", shape.key)
             if name in known or shape.instant(kind):
                 continue
