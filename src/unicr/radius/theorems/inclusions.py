@@ -53,8 +53,8 @@ def match(question: Question) -> BestBound | None:
     if not carried:
         return None
     grade = find_weakest(*(bound.grade for bound in carried))
-    # For finite p there is a curve in the norm itself, or radii that are larger one by one; also for
-    # a law that is 0 somewhere (docs/theory.md#jumps-apart).
+    # For finite p there is a curve in the norm itself, or radii that are larger one by one. A law
+    # that is 0 somewhere has larger ones too (docs/theory.md#jumps-apart).
     whole = math.isinf(question.norm.p) and law is not None and law.facts.positive
     return BestBound(theorem=THEOREM.name, grade=grade, bounds=tuple(carried), whole=whole)
 
