@@ -31,9 +31,9 @@ from unicr.values import Array
 # tests/golden fail on such a change and say so; a change of comments or names needs nothing.
 NUMERICS = 7
 # The curves that come with the package are used with these numerics only. Whoever raises NUMERICS
-# makes them again, or proves what they may lack, and says so in SHIPPED_LACK. They were made with 6:
-# 7 differs in curves of tables, of laws that are 0 somewhere and of (f), and the packaged ones are
-# of positive and even densities by formula.
+# makes them again, or proves what they may lack, and says so in SHIPPED_LACK. They were made with
+# 6, which differs in curves of tables, of laws that are 0 somewhere and of (f). The packaged ones
+# are of positive and even densities by formula.
 SHIPPED_FOR = 7
 # What H of each coordinate may lack in the packaged curves, beside today's proofs: they were made
 # with 1e-15 where KERNEL_ROUNDING of `bellman/_verify.py` says 1.3e-14
