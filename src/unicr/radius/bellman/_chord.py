@@ -83,7 +83,7 @@ def _measure_excess(unit: IID, width: float, share: float) -> float:
     height = np.zeros((2, length.size))
     gap, mass = np.zeros((2, length.size))
     for weight, move in ((1.0, 0.0), (-(1 - share), back), (-share, -on)):
-        a, b, cell_mass = unit.law.look(z[:-1] + move, z[1:] + move)
+        a, b, cell_mass = unit.law.look(z + move)
         height += weight * np.stack([a, b])
         mass += weight * cell_mass
         rounding = 64 * EPS * (cell_mass + length * (a + b))
