@@ -141,7 +141,7 @@ def test_a_histogram_has_straight_hockey_sticks_between_its_kinks(name: str) -> 
 
 
 def test_shifts_below_the_first_kink_of_a_histogram_are_told_apart_less_than_longer_ones() -> None:
-    """By their own hockey-sticks; beyond it nobody knows, nor of a smooth density with two modes."""
+    """By their hockey-sticks; beyond it nobody knows, nor of a smooth density with two modes."""
     edges, heights = (np.array(one) for one in HISTOGRAMS["a hole"])
     unit = make_histogram(edges, heights).unit
     kinks = list_kinks(unit, 0.0, 20.0, 1000)
