@@ -279,7 +279,7 @@ def test_moments_are_those_of_every_piece_and_tail(name: str) -> None:
 def test_a_piece_is_looked_at_from_its_inside(name: str) -> None:
     """At a jump its own side counts, to the last place; its mass is that of the piece."""
     pieces = drawn(name)
-    left, right, mass = pieces.look(pieces.knots[:-1], pieces.knots[1:])
+    left, right, mass = pieces.look(pieces.knots)
     np.testing.assert_array_equal(left, np.exp(pieces.start - pieces.log_total))
     np.testing.assert_array_equal(right, np.exp(pieces.end - pieces.log_total))
     np.testing.assert_allclose(mass, pieces.mass, rtol=1e-14)

@@ -12,10 +12,11 @@ from itertools import product
 import numpy as np
 import pytest
 
+from unicr import noise
 from unicr.noise import IID, from_density
 from unicr.radius import Evidence, Grade, Question, certified_radius
 from unicr.radius.bellman import bound_gaps, list_kinks
-from unicr.radius.bellman._chord import falls_up_to
+from unicr.radius.bellman._chord import find_falling_reach
 from unicr.radius.theorems import envelope
 from unicr.tradeoff import RatioLaw, compose, make_ratio_law
 from unicr.tradeoff._envelope import hockey_stick
@@ -140,15 +141,19 @@ def test_a_histogram_has_straight_hockey_sticks_between_its_kinks(name: str) -> 
 
 
 def test_shifts_below_the_first_kink_of_a_histogram_are_told_apart_less_than_longer_ones() -> None:
-    """Beyond it nobody knows, nor for a smooth density with two modes."""
+    """By their hockey-sticks; beyond it nobody knows, nor of a smooth density with two modes."""
     edges, heights = (np.array(one) for one in HISTOGRAMS["a hole"])
     unit = make_histogram(edges, heights).unit
     kinks = list_kinks(unit, 0.0, 20.0, 1000)
     assert kinks is not None
-    assert falls_up_to(unit, 0.999 * kinks[0])
-    assert not falls_up_to(unit, 1.001 * kinks[0])
+    reach = find_falling_reach(unit)
+    assert 0.999 * kinks[0] < reach < kinks[0]
+    for gamma in (0.5, 1.0, 2.0):
+        sticks = [measure_stick(edges, heights, u * reach, gamma) for u in (0.1, 0.5, 1.0)]
+        assert sticks == sorted(sticks)
     modes = from_density(lambda x: np.logaddexp(-0.5 * (x - 3) ** 2, -0.5 * (x + 3) ** 2))
-    assert not falls_up_to(modes.unit, 1e-3)
+    assert find_falling_reach(modes.unit) == 0
+    assert find_falling_reach(noise.laplace(scale=1)) == math.inf
 
 
 def test_an_envelope_of_shifts_is_charged_for_what_lies_between_them() -> None:

@@ -143,15 +143,18 @@ class Law(ABC):
         """Where the density is convex or concave; None if that is not known."""
         return None
 
-    def look(self, low: Array, high: Array) -> tuple[Array, Array, Array]:
-        """The density at both ends of cells, from inside, and their mass.
+    def look(self, edges: Array) -> tuple[Array, Array, Array]:
+        """The density at both ends of the cells between rising edges, from inside, and their mass.
 
         No cell has one of the `places` of `curvature` inside.
         """
-        below = np.diff(np.stack([self.cdf(low), self.cdf(high)]), axis=0)[0]
-        above = -np.diff(np.stack([self.sf(low), self.sf(high)]), axis=0)[0]
-        in_left_half = self.cdf(high) < 0.5
-        return self.pdf(low), self.pdf(high), np.where(in_left_half, below, above)
+        density, (below, above) = self.pdf(edges), self.tails(edges)
+        mass = np.where(below[1:] < 0.5, np.diff(below), -np.diff(above))
+        return density[:-1], density[1:], mass
+
+    def tails(self, x: Array) -> tuple[Array, Array]:
+        """`cdf` and `sf` at the same places."""
+        return self.cdf(x), self.sf(x)
 
     @abstractmethod
     def log_density(self, x: Array, log_unit: float) -> Array:
@@ -390,6 +393,12 @@ class SymmetricLaw(Law):
         with np.errstate(over="ignore", under="ignore"):
             tail = self.tail(np.abs(z))
         return np.where(z > 0, tail, 1.0 - tail)
+
+    def tails(self, x: Array) -> tuple[Array, Array]:
+        with np.errstate(over="ignore", under="ignore"):
+            tail = self.tail(np.abs(x))
+        rest = 1.0 - tail
+        return np.where(x < 0, tail, rest), np.where(x > 0, tail, rest)
 
     def cdf(self, x: ArrayLike) -> Array:
         return self.sf(-np.asarray(x, dtype=np.float64))

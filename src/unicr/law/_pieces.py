@@ -465,8 +465,11 @@ class Pieces:
             flat=not any(endless) and not np.any(self.rise),
         )
 
-    def look(self, low: Array, high: Array) -> tuple[Array, Array, Array]:
-        """The density at both ends of cells without a knot inside, and their mass."""
+    def look(self, edges: Array) -> tuple[Array, Array, Array]:
+        """The density at both ends of the cells between edges, without a knot inside, and their
+        mass.
+        """
+        low, high = edges[:-1], edges[1:]
         index = self._locate(0.5 * (low + high))
         a, b = (self.read(x, index).value for x in (low, high))
         with np.errstate(under="ignore"):

@@ -86,8 +86,8 @@ class Table(Law):
     def curvature(self) -> Curvature:
         return self.pieces.curvature
 
-    def look(self, low: Array, high: Array) -> tuple[Array, Array, Array]:
-        return self.pieces.look(low, high)
+    def look(self, edges: Array) -> tuple[Array, Array, Array]:
+        return self.pieces.look(edges)
 
     def given(self, low: float, high: float) -> Table:
         return describe(self.pieces.cut(low, high))

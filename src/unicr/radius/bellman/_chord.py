@@ -83,7 +83,7 @@ def _measure_excess(unit: IID, width: float, share: float) -> float:
     height = np.zeros((2, length.size))
     gap, mass = np.zeros((2, length.size))
     for weight, move in ((1.0, 0.0), (-(1 - share), back), (-share, -on)):
-        a, b, cell_mass = unit.law.look(z[:-1] + move, z[1:] + move)
+        a, b, cell_mass = unit.law.look(z + move)
         height += weight * np.stack([a, b])
         mass += weight * cell_mass
         rounding = 64 * EPS * (cell_mass + length * (a + b))
@@ -188,16 +188,16 @@ def list_kinks(unit: IID, low: float, high: float, most: int) -> Array | None:
     return inside if inside.size <= most else None
 
 
-def falls_up_to(unit: IID, r: float) -> bool:
-    """Whether T_u falls as |u| grows up to r, on either side of 0.
+def find_falling_reach(unit: IID) -> float:
+    """Up to which |u| T_u surely falls as |u| grows, on either side of 0.
 
-    So it does for unimodal noise (docs/theory.md#theorem-c), and for a density of steps before its
-    first kink: H_γ(T_u) is straight there, and nowhere less than at u = 0.
+    Everywhere for unimodal noise (docs/theory.md#theorem-c); for a density of steps before its
+    first kink, where H_γ(T_u) is straight, and nowhere less than at u = 0; 0 if nobody knows.
     """
     if unit.facts.unimodal:
-        return True
+        return math.inf
     kinks = _find_kinks(unit)
-    return kinks is not None and r * (1 + SAME_KINK) < float(np.min(kinks[kinks > 0]))
+    return 0.0 if kinks is None else float(np.min(kinks[kinks > 0])) * (1 - SAME_KINK)
 
 
 def _bound_straight_gaps(unit: IID, shifts: Array) -> Array:

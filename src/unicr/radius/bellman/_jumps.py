@@ -63,7 +63,7 @@ def _charge(value: float) -> float:
 
 def list_laws(noise: IID, u: float) -> list[RatioLaw]:
     """For each sign the pair of the shift u, easier to tell apart than that of every smaller one:
-    T_u falls with |u| on either side of 0 (`_chord.falls_up_to`).
+    T_u falls with |u| on either side of 0 (`_chord.find_falling_reach`).
     """
     signs = (1.0,) if noise.facts.symmetric else (1.0, -1.0)
     return [make_ratio_law(noise, sign * u, KERNEL_SPREAD) for sign in signs]

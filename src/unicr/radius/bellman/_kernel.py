@@ -118,7 +118,7 @@ class Profile:
         whole += np.bincount(part, mass * _exp_remainder(near, 2), len(whole))
         moment += np.bincount(part, -sign * mass * _exp_remainder(near, 3), len(whole))
         gone = lost * np.exp(-w)
-        whole += gone[:-1] - gone[1:]
+        whole += gone[:-1] * -math.expm1(-self.width)  # a difference of the two loses digits
         moment += gone[1:] * _exp_remainder(np.asarray(self.width), 2)
         return whole, np.clip(moment, 0.0, whole * self.width), value + gone
 

@@ -18,7 +18,7 @@ from unicr.radius._boundary import find_radius
 from unicr.radius._question import Evidence
 from unicr.radius._spectrum import Spectrum, equal_spectrum
 from unicr.radius.bellman._apart import ApartSheet, balance_jumps
-from unicr.radius.bellman._chord import falls_up_to
+from unicr.radius.bellman._chord import find_falling_reach
 from unicr.radius.bellman._kernel import make_both_laws
 from unicr.radius.bellman._sheet import DUST, LOW_DIMENSION, Sheet
 from unicr.tradeoff import TradeOff, compute_tradeoff
@@ -135,16 +135,15 @@ def make_sheets(unit: IID, norm: Norm, dim: int, p_a: float, p_b: float) -> tupl
 def make_apart_sheets(
     unit: IID, norm: Norm, dim: int, p_a: float, p_b: float
 ) -> Iterator[ApartSheet]:
-    """The same with jumps apart, at the cost for which equal coordinates show most; none where T
-    need not fall as a shift grows.
+    """The same with jumps apart, at the cost for which equal coordinates show most; up to where T
+    surely falls as a shift grows.
     """
-    if not falls_up_to(unit, 0.0):
+    reach = find_falling_reach(unit)
+    if reach == 0:
         return
     shift = 0.5 * float(special.ndtri(min(p_a, 1 - 1e-15)) - special.ndtri(max(p_b, 1e-15)))
     upper, _ = _bound_from_above(unit, norm, dim, p_a, p_b)
-    p, r = norm.p, upper * ABOVE_SEARCHED
-    if not falls_up_to(unit, r):
-        return
+    p, r = norm.p, min(upper * ABOVE_SEARCHED, reach)
     kappa = max(DUST * r**p / dim, balance_jumps(unit, p, dim, r))
     yield ApartSheet(unit, p, dim, shift, r, kappa)
 
