@@ -134,5 +134,6 @@ THEOREM = Theorem(
     computed_in=(
         "unicr.tradeoff._envelope",
         "unicr.tradeoff._compose",
+        "unicr.radius.bellman._chord",
     ),
 )
