@@ -20,6 +20,7 @@ LogDensity = Callable[[Array], Array]
 
 HIGHEST = 34.0  # log-ratios beyond are merged with lower ones
 LARGEST = 1 << 20  # points of the lattice
+VARIATION_ROUNDING = 1.01  # of a total variation, which cells of the density bound from below
 
 
 class Density:
@@ -112,12 +113,15 @@ def trade_off(
 ) -> float:
     """At least T(α) when `count` coordinates move by `shift`, for each (shift, count) of `levels`.
 
-    `loss` is about the share of the variance of the log-ratio that merging may hide.
+    `loss` is about the share of the variance of the log-ratio that merging may hide. Where many
+    coordinates show next to nothing each, roundings of their masses add up; T is never below
+    1 − α − the sum of their total variations.
     """
     laws = []
-    finite, count = 0.0, sum(n for _, n in levels)
+    finite, count, apart = 0.0, sum(n for _, n in levels), 0.0
     for shift, n in levels:
         p, q, infinite = density.ratio(shift)
+        apart += n * (0.5 * float(np.sum(np.abs(p - q))) + infinite)
         finite += n * math.log1p(-min(infinite, 1 - 1e-16))
         if q.size == 0:
             return 0.0
@@ -157,7 +161,7 @@ def trade_off(
     weighted = np.cumsum(terms[::-1])[::-1] - terms
     h = np.clip(above - np.exp(below_top) * weighted, 0.0, 1.0) - math.expm1(finite) - 1e-11
     value = 1.0 - np.exp(np.minimum(s, 700.0)) * alpha - h
-    return float(max(np.max(value), 0.0))
+    return float(max(np.max(value), 1.0 - alpha - VARIATION_ROUNDING * apart, 0.0))
 
 
 def _power(base: NDArray[np.complex128], n: int) -> NDArray[np.complex128]:
