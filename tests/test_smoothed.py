@@ -471,3 +471,12 @@ def test_a_density_of_a_notebook_certifies_many_inputs(
         normal = SmoothedClassifier(MODEL, "gaussian(sigma=0.5)", seed=0)
         near = normal.certify(digits, norm="inf", n=200).radius()
         assert results.radius() == pytest.approx(near, rel=0.2)
+
+
+@pytest.mark.parametrize("name", ["laplace mix", "my Gaussian mix"])
+def test_a_density_named_like_another_noise_is_refused_at_once(name: str) -> None:
+    """A run that nobody could read again was made without a word."""
+    law = noise.from_density(lambda x: -0.5 * (x / 0.5) ** 2, name=name)
+    smoothed = SmoothedClassifier(MODEL, law, seed=0)
+    with pytest.raises(UnicrError, match=name):
+        smoothed.certify(load_dataset("builtin:mnist")[:2], norm="inf", n=200)

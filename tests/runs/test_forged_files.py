@@ -166,6 +166,8 @@ NOISES = [
     "gaussian(sigma\u202e=0.5)",
     "gaussian\u00a0(sigma=0.5)",
     "my gaussian(sigma=0.5)",
+    "my GAUSSIAN(sigma=0.5)",
+    "normal(sigma=0.5)",
 ]
 
 

@@ -74,8 +74,9 @@ def radius(
     searched
         Report the searched radius (the paper's approximate one) instead of the proved one.
     engine
-        auto, exact (closed forms only), numeric (no closed forms) or montecarlo (the paper's own
-        algorithm, for any density). auto uses montecarlo if nothing else applies.
+        auto, exact (only theorems that give the true radius), numeric (no closed forms) or
+        montecarlo (the paper's own algorithm, for any density). auto uses montecarlo if nothing
+        else applies.
     seconds
         Stop after this many seconds of computing, with what is proved by then.
     explain

@@ -71,8 +71,8 @@ def recertify(
     from unicr.norms import parse_norm
     from unicr.radius import Question
     from unicr.runs import (
+        find_log_norm,
         floor_decimal,
-        norm_of_log,
         paired,
         read_intervals,
         read_log,
@@ -83,7 +83,7 @@ def recertify(
     if (n is None) != (alpha is None):
         raise UnicrError("give --n and --alpha together, or neither")
     law, lp, found = parse(noise), parse_norm(norm), read_log(log, parse_norm(origin))
-    norm_of_log(found, parse_norm(origin))  # refuses radii of another norm
+    find_log_norm(found, parse_norm(origin))  # refuses radii of another norm
     if second is not None:
         if share is None:
             raise UnicrError("--second is a log of the second law: give its share with --share")

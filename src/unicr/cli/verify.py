@@ -132,8 +132,9 @@ def verify(
 def summarise(rows: int, failed: int, bad: int, whole: int) -> str:
     """What was recomputed, and how much of it does not hold: certificates, and the run itself."""
     hold = "all hold" if not bad else f"{bad} {'does' if bad == 1 else 'do'} not hold"
-    text = f"{count_things(rows - failed, 'certificate')} recomputed from their votes: {hold}"
-    if rows == failed and not bad:
+    if rows > failed or bad:
+        text = f"{count_things(rows - failed, 'certificate')} recomputed from their votes: {hold}"
+    else:
         text = "there is no certificate to recompute"
     if failed:
         text += f"; {count_things(failed, 'input')} failed in the run"
@@ -170,7 +171,7 @@ def describe_run(
 
 
 def compare_told(spec: Spec, commitment: str | None, nonce: str | None) -> Iterator[str]:
-    """What is not as it was told before the run."""
+    """Print what is as it was told before the run; what is not is a finding."""
     if commitment is not None:
         if commitment.strip().lower() != spec.commitment:
             yield f"the commitment is {spec.commitment}, not the one that you received"

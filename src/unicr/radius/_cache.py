@@ -33,7 +33,7 @@ NUMERICS = 7
 # The curves that come with the package are used with these numerics only. Whoever raises NUMERICS
 # makes them again, or proves what they may lack, and says so in SHIPPED_LACK. They were made with
 # 6, which differs in curves of tables, of laws that are 0 somewhere and of (f). The packaged ones
-# are of positive and even densities by formula.
+# are of positive and even densities by formula; where (j) proves little, new ones reach further.
 SHIPPED_FOR = 7
 # What H of each coordinate may lack in the packaged curves, beside today's proofs: they were made
 # with 1e-15 where KERNEL_ROUNDING of `bellman/_verify.py` says 1.3e-14

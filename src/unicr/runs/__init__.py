@@ -42,7 +42,7 @@ from unicr.runs._verify import (
 )
 from unicr.runs.logs import (
     LogRow,
-    norm_of_log,
+    find_log_norm,
     paired,
     read_intervals,
     read_log,
@@ -88,11 +88,11 @@ __all__ = [
     "file_to_sign",
     "find_begun",
     "find_difference",
+    "find_log_norm",
     "floor_decimal",
     "follow_commitment",
     "load_run",
     "load_scores",
-    "norm_of_log",
     "paired",
     "prove_again",
     "read_commitment",

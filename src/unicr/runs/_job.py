@@ -27,10 +27,9 @@ from unicr.data import DataOptions, Dataset
 from unicr.errors import BatchError, CertifyError, UnicrError, listed
 from unicr.extras import torch
 from unicr.noise import Lattice, Noise, parse
-from unicr.noise.internal import check_parses
 from unicr.norms import Norm
 from unicr.runs._commit import digest_of_inputs, read_lines
-from unicr.runs._spec import DRAWN, GIVEN, LOADING, Spec, write_noise
+from unicr.runs._spec import DRAWN, GIVEN, LOADING, Spec, check_reads_back
 from unicr.smoothing import (
     AUTO,
     Plan,
@@ -413,9 +412,8 @@ class Job(Terms, Place):
     @cached_property
     def spec(self) -> Spec:
         """All that decides the run, made once; resuming must agree with it."""
-        # Whoever reads the run must be able to read its noise: from its text or from its table.
-        if self.noise_spec != self.noise.text and write_noise(self.noise) is None:
-            check_parses(self.noise)
+        if self.noise_spec != self.noise.text:  # else it was read from that very text
+            check_reads_back(self.noise)
         classes = self.classifier.classes or self.data.classes
         sharing, asks = max(self.workers, len(self.devices)), (self.plan.n0, self.plan.n)
         passes = self._counter.choose_passes(self.typical, sharing, asks)

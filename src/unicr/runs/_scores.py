@@ -13,7 +13,7 @@ from unicr.norms import Norm, l2, parse_norm
 from unicr.runs._run import Run, scores_of
 from unicr.runs._spec import Spec
 from unicr.runs._verify import refuse_broken_seal
-from unicr.runs.logs import LogRow, norm_of_log, read_log
+from unicr.runs.logs import LogRow, find_log_norm, read_log
 from unicr.smoothing import THIS_INPUT
 
 
@@ -69,7 +69,7 @@ def _load_one(
     """The scores of one run in each of its norms, or of one log."""
     if path.suffix == ".tsv" or not path.is_dir() or (path / "prob_lb.npy").is_file():
         log = read_log(path, norm or l2)
-        lp = norm_of_log(log, norm)
+        lp = find_log_norm(log, norm)
         yield score_log(log, lp.text, printable(path.name.removesuffix(".tsv")))
         return
     with Run(path) as run:

@@ -23,6 +23,7 @@ from unicr.errors import NoiseError, RunError, UnicrError, listed
 from unicr.extras import torch
 from unicr.folder import refuse_changes
 from unicr.noise import FAMILIES, Lattice, Noise, from_data, parse, to_data
+from unicr.noise.internal import check_parses
 from unicr.norms import Norm, parse_norm
 from unicr.runs._database import canonical
 from unicr.runs._require import Requirement
@@ -37,6 +38,11 @@ from unicr.smoothing import (
 
 MOST_INPUTS = 100_000_000
 FORMAT = 5  # of a run folder; one of another number is refused
+# What names a family, here or elsewhere: no table of another density is called so.
+_FAMILY_NAME = re.compile(
+    rf"\b({'|'.join(word for f in FAMILIES.values() for word in (f.name, *f.elsewhere))})\b",
+    re.IGNORECASE,
+)
 GIVEN, DRAWN = "given", "drawn"  # a nonce from outside, or one that the run drew by itself
 LOADING = {  # arguments of `load_classifier` that a run keeps, with their types
     "weights": str,
@@ -352,9 +358,18 @@ def _read_noise(text: str, data: Any) -> Noise:
     if noise.text != text:
         raise RunError(f"the numbers of the noise are those of {noise.text}")
     # A table of a density of its author's own has any name, but none that speaks of another noise.
-    if data is not None and CODE not in text and re.search(rf"\b({'|'.join(FAMILIES)})\b", text):
+    if data is not None and CODE not in text and _FAMILY_NAME.search(text):
         parse(text)
     return noise
+
+
+def check_reads_back(noise: Noise) -> None:
+    """Raise where whoever reads a run could not read its noise, from its table or its text."""
+    data = write_noise(noise)
+    if data is None:
+        check_parses(noise)
+    else:
+        _read_noise(noise.text, data)
 
 
 def _list_numbers(noise: Noise, data: dict[str, Any] | None) -> Any:

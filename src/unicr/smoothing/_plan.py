@@ -189,9 +189,9 @@ class Plan:
         How an input is certified. two_steps: choose a class, then bound its probability.
         'two_laws(share=0.5)': the DSRS method, for spherical noise and l1_exp: half of the n
         samples come from the same noise, but only from inside a ball that has this probability.
-        It is used for inputs where it gives a larger radius. 'among(NOISE, NOISE, by=volume)': for
-        each input, choose among these noises and --noise the one whose certified region has the
-        largest volume, or by=radius (the default), contains the largest ball in the first norm.
+        It is used for inputs where it promises a larger radius. 'among(NOISE, NOISE, by=volume)':
+        for each input, choose among these noises and --noise the one whose certified region has
+        the largest volume, or by=radius (the default), contains the largest ball in the first norm.
     """
 
     n0: int = 100

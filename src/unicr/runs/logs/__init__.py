@@ -1,7 +1,7 @@
 """Published logs of other people's certificates: read, checked, and carried to other norms."""
 
 from unicr.runs.logs._check import CheckedLog, Claim, Finding, check_logs, check_rows, find_logs
-from unicr.runs.logs._read import LogRow, norm_of_log, paired, read_intervals, read_log
+from unicr.runs.logs._read import LogRow, find_log_norm, paired, read_intervals, read_log
 from unicr.runs.logs._recertify import recertify, recertify_two
 
 __all__ = [
@@ -11,8 +11,8 @@ __all__ = [
     "LogRow",
     "check_logs",
     "check_rows",
+    "find_log_norm",
     "find_logs",
-    "norm_of_log",
     "paired",
     "read_intervals",
     "read_log",

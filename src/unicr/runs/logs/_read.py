@@ -64,7 +64,7 @@ def read_log(path: Path, norm: Norm = l2) -> list[LogRow]:
     return read_intervals(path) if is_intervals(path) else _read_table(path)
 
 
-def norm_of_log(rows: Sequence[LogRow], asked: Norm | None = None) -> Norm:
+def find_log_norm(rows: Sequence[LogRow], asked: Norm | None = None) -> Norm:
     """The norm of a log's radii: of its column `norm`, else the norm asked for, else l2.
 
     A log that says another norm than the one asked for is refused.
